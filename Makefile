@@ -1,0 +1,47 @@
+# The commands of the project. `make run` and `make test` need Go and git alone.
+SHELL := /bin/bash
+BIN   := bin/claudeops
+E2E   := e2e
+FUZZTIME ?= 20s
+
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
+
+.PHONY: build run test check lint bench fuzz golden e2e clean
+
+build: ## build the binary
+	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
+
+run: build ## watch an agent open a pull request, and be refused
+	$(BIN) demo
+
+test: ## every test that needs Go and git alone, with the race detector
+	CGO_ENABLED=1 go test -race -count=1 ./...
+
+check: lint test ## what must hold before a commit
+
+lint: ## formatting, vet and the linters of .golangci.yml
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./... && go vet -tags e2e ./$(E2E)
+	go tool -modfile=tools/go.mod golangci-lint run ./...
+
+bench: build ## the benchmarks of docs/benchmarks.md
+	./bench/run.sh $(BIN)
+
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; for target in $$(grep -rl --include='*_test.go' '^func Fuzz' internal | sort); do \
+	  dir=$$(dirname $$target); \
+	  for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$target); do \
+	    echo "== ./$$dir $$name"; go test ./$$dir -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME); \
+	  done; \
+	done
+
+golden: ## rewrite the snapshots that tests compare with; look at the diff
+	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/...
+
+e2e: build ## the real Claude CLI and the MCP Inspector; installs them by npm
+	./$(E2E)/setup.sh
+	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
+
+clean:
+	rm -rf bin $(E2E)/node_modules

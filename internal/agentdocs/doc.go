@@ -1,0 +1,3 @@
+// Package agentdocs holds tests only. They compare what an agent reads (prompts, settings, skill, checks, playbooks,
+// manifest) and docs/codes.md with the code that judges what the agent does, so that neither changes alone.
+package agentdocs

@@ -1,0 +1,121 @@
+package agentdocs
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+type mcpConfig struct {
+	Servers map[string]struct {
+		Type    string            `json:"type"`
+		Command string            `json:"command"`
+		Args    []string          `json:"args"`
+		Env     map[string]string `json:"env"`
+	} `json:"mcpServers"`
+}
+
+func decodeStrictly(t *testing.T, name string, into any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(read(t, name)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func TestMCPConfigStartsTheContainersBinary(t *testing.T) {
+	t.Parallel()
+	var config mcpConfig
+	decodeStrictly(t, ".claude/mcp.json", &config)
+	server, ok := config.Servers[serverName]
+	if !ok || len(config.Servers) != 1 {
+		t.Fatalf("registers %q, want only %s", slices.Sorted(maps.Keys(config.Servers)), serverName)
+	}
+	if server.Type != "stdio" || server.Command != containerBinary || !slices.Equal(server.Args, []string{"mcp-server"}) {
+		t.Errorf("starts %s %q as %s, want %s mcp-server as stdio", server.Command, server.Args, server.Type, containerBinary)
+	}
+}
+
+// Claude Code passes ${NAME} on literally when the variable is missing; only the form with a default is safe.
+func TestMCPConfigGivesEveryVariableADefault(t *testing.T) {
+	t.Parallel()
+	var config mcpConfig
+	decodeStrictly(t, ".claude/mcp.json", &config)
+	env, want := config.Servers[serverName].Env, serverVariables()
+	for name, value := range env {
+		fallback, known := want[name]
+		if !known {
+			t.Errorf("%s is not a variable of the MCP server", name)
+		}
+		if expected := "${" + name + ":-" + fallback + "}"; value != expected {
+			t.Errorf("%s is %q, want %q", name, value, expected)
+		}
+	}
+	for name := range want {
+		if _, given := env[name]; !given {
+			t.Errorf("%s is not handed to the server", name)
+		}
+	}
+	if tier, ok := gitprovider.ParseTier(want["CLAUDEOPS_TIER"]); !ok || tier != gitprovider.TierObserve {
+		t.Errorf("the default tier is %v, want the lowest", tier)
+	}
+}
+
+type claudeSettings struct {
+	Schema      string `json:"$schema"`
+	Permissions struct {
+		Allow                        []string `json:"allow"`
+		Deny                         []string `json:"deny"`
+		AdditionalDirectories        []string `json:"additionalDirectories"`
+		DisableBypassPermissionsMode string   `json:"disableBypassPermissionsMode"`
+	} `json:"permissions"`
+}
+
+func TestSettingsOpenTheDoorAndNoOther(t *testing.T) {
+	t.Parallel()
+	var settings claudeSettings
+	decodeStrictly(t, ".claude/settings.json", &settings)
+	allow, deny := settings.Permissions.Allow, settings.Permissions.Deny
+	for _, tool := range toolNames() {
+		if !slices.Contains(allow, "mcp__"+serverName+"__"+tool) {
+			t.Errorf("%s is not allowed", tool)
+		}
+	}
+	for _, rule := range allow {
+		if strings.HasPrefix(rule, "Bash") || strings.HasPrefix(rule, "Edit") || strings.HasPrefix(rule, "Write") {
+			t.Errorf("%s: what the shell may do depends on the tier, and no tier edits files", rule)
+		}
+	}
+	for _, rule := range []string{
+		"Edit(/prompts/**)", "Edit(/.claude/**)", "Edit(//app/**)", "Edit(//repos/**)",
+		"Bash(git push *)", "Bash(git * push)", "Bash(git * push *)", "Bash(gh *)", "Bash(curl *github.com*)",
+		"Bash(claudeops *)", "Bash(" + containerBinary + " *)",
+	} {
+		if !slices.Contains(deny, rule) {
+			t.Errorf("%s is not denied", rule)
+		}
+	}
+	if settings.Permissions.DisableBypassPermissionsMode != "disable" {
+		t.Error("a session could skip the permissions")
+	}
+}
+
+// Claude Code checks the paths of all editing tools against Edit rules only; a Write(path) rule would do nothing
+// (code.claude.com/docs/en/permissions).
+func TestSettingsHaveNoRuleThatIsNeverConsulted(t *testing.T) {
+	t.Parallel()
+	var settings claudeSettings
+	decodeStrictly(t, ".claude/settings.json", &settings)
+	for _, rule := range slices.Concat(settings.Permissions.Allow, settings.Permissions.Deny) {
+		for _, useless := range []string{"Write(", "MultiEdit(", "NotebookEdit("} {
+			if strings.HasPrefix(rule, useless) {
+				t.Errorf("%s is never consulted; write it as Edit(...)", rule)
+			}
+		}
+	}
+}

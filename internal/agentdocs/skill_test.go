@@ -1,0 +1,136 @@
+package agentdocs
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+const skillFile = ".claude/skills/propose-change/SKILL.md"
+
+func TestSkillHasTheFrontmatterThatClaudeCodeReads(t *testing.T) {
+	t.Parallel()
+	text, opened := strings.CutPrefix(read(t, skillFile), "---\n")
+	front, _, closed := strings.Cut(text, "\n---\n")
+	if !opened || !closed {
+		t.Fatal("no frontmatter between two lines of ---")
+	}
+	var meta struct {
+		Name        string `yaml:"name"`
+		Description string `yaml:"description"`
+	}
+	if err := strictYAML(front, &meta); err != nil {
+		t.Fatal(err)
+	}
+	if meta.Name != path.Base(path.Dir(skillFile)) {
+		t.Errorf("the name is %q, want the folder's", meta.Name)
+	}
+	// Lengths: agentskills.io/specification.
+	if meta.Description == "" || len(meta.Description) > 1024 {
+		t.Errorf("the description has %d bytes, want 1 to 1024", len(meta.Description))
+	}
+}
+
+// example is the union of what the skill shows: calls, answers and refusals.
+type example struct {
+	Owner      string                 `json:"repo_owner"`
+	Name       string                 `json:"repo_name"`
+	Title      string                 `json:"title"`
+	Body       string                 `json:"body"`
+	ChangeType gitprovider.ChangeType `json:"change_type"`
+	Files      []json.RawMessage      `json:"files"`
+	Branch     string                 `json:"branch"`
+	Error      *fault.Wire            `json:"error"`
+}
+
+// skillExamples returns the skill's JSON blocks: the one create_pr call, its answer, the refusals, and all calls.
+func skillExamples(t *testing.T) (create, opened example, refusals []fault.Wire, calls []example) {
+	t.Helper()
+	for _, block := range fenced(read(t, skillFile), "json") {
+		var e example
+		if err := json.Unmarshal([]byte(block), &e); err != nil {
+			t.Fatalf("%v in the example\n%s", err, block)
+		}
+		if e.Owner != "" {
+			calls = append(calls, e)
+		}
+		switch {
+		case e.Error != nil:
+			refusals = append(refusals, *e.Error)
+		case e.Owner != "" && e.Title != "":
+			create = e
+		case e.Branch != "":
+			opened = e
+		}
+	}
+	if create.Title == "" || opened.Branch == "" || len(refusals) == 0 {
+		t.Fatal("the skill must show a create_pr call, its answer and a refusal")
+	}
+	return create, opened, refusals, calls
+}
+
+func TestSkillsExampleWouldPassTheGates(t *testing.T) {
+	t.Parallel()
+	create, opened, _, calls := skillExamples(t)
+	for _, call := range calls {
+		if _, problems := gitprovider.NewRepoRef(call.Owner, call.Name, ""); problems != nil {
+			t.Errorf("the repository of an example: %v", problems)
+		}
+	}
+	files := make([]gitprovider.FileChange, len(create.Files))
+	for i, raw := range create.Files {
+		if err := json.Unmarshal(raw, &files[i]); err != nil {
+			t.Fatal(err)
+		}
+		if !files[i].Action.Valid() || files[i].Content == "" {
+			t.Errorf("file %d of the example has no valid action, or no content", i)
+		}
+	}
+	rules := gitprovider.Rules{
+		Tier: gitprovider.TierInvestigate, Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope(),
+	}
+	if _, violations := gitprovider.NewChangeSet(rules, files); violations != nil {
+		t.Errorf("the example would be refused: %+v", violations)
+	}
+	if len([]rune(create.Title)) > 72 || !create.ChangeType.Valid() {
+		t.Errorf("title %q or change type %q would be refused", create.Title, create.ChangeType)
+	}
+	if branch, err := gitprovider.BranchName(create.ChangeType, create.Title); err != nil || branch != opened.Branch {
+		t.Errorf("the answer shows the branch %s, it would be %s (%v)", opened.Branch, branch, err)
+	}
+	if got := headings(create.Body, "## "); "## "+strings.Join(got, "\n## ") != strings.Join(bodySections(), "\n") {
+		t.Errorf("the example's body has the sections %q", got)
+	}
+}
+
+func TestSkillsRefusalsAreLikeTheRealOnes(t *testing.T) {
+	t.Parallel()
+	_, _, refusals, _ := skillExamples(t)
+	for _, refusal := range refusals {
+		if !refusal.Code.Known() || refusal.Retryable != refusal.Code.Retryable() || refusal.RequestID == "" {
+			t.Errorf("%s: unknown, wrongly retryable, or without a request id", refusal.Code)
+		}
+		for _, v := range refusal.Violations {
+			if v.Code != fault.ScopeDenied {
+				continue
+			}
+			verdict := gitprovider.DefaultScope().Check(v.Path)
+			if verdict.Allowed || verdict.Rule != v.Rule || verdict.Reason.Message != v.Message {
+				t.Errorf("%s: the example says %q by %q, the scope %+v", v.Path, v.Message, v.Rule, verdict.Reason)
+			}
+		}
+	}
+}
+
+// strictYAML decodes one document and refuses keys that out has no field for.
+func strictYAML(text string, out any) error {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	decoder.KnownFields(true)
+	return decoder.Decode(out)
+}

@@ -1,0 +1,145 @@
+// Package architecture holds the tests of the project's shape.
+package architecture
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/claudeops/claudeops"
+
+// layers says which of our packages each package may import, tests aside. Imports point one way (design §5):
+// cli -> doors, store, adapters -> prflow -> policy -> gitprovider -> fault. A package that is not listed fails.
+func layers() map[string][]string {
+	domain := []string{"internal/gitprovider", "internal/fault"}
+	flow := append([]string{"internal/prflow", "internal/policy", "internal/content", "internal/strictjson"}, domain...)
+	return map[string][]string{
+		"":              nil,
+		"cmd/claudeops": {"internal/cli"},
+		"internal/cli": append([]string{
+			"", "internal/config", "internal/demo", "internal/gitprovider/local", "internal/mcpserver", "internal/mounted",
+			"internal/store",
+		}, flow...),
+		"internal/mcpserver":                {"internal/mcpserver/stdio", "internal/prflow", "internal/fault"},
+		"internal/mcpserver/stdio":          nil,
+		"internal/store":                    {"internal/prflow", "internal/gitprovider", "internal/fault"},
+		"internal/demo":                     {"internal/fault"},
+		"internal/agentdocs":                nil,
+		"internal/architecture":             nil,
+		"internal/prflow":                   slices.DeleteFunc(slices.Clone(flow), func(s string) bool { return s == "internal/prflow" }),
+		"internal/policy":                   {"internal/gitprovider"},
+		"internal/config":                   {"internal/policy", "internal/gitprovider"},
+		"internal/mounted":                  {"internal/gitprovider"},
+		"internal/gitprovider":              {"internal/fault"},
+		"internal/gitprovider/local":        domain,
+		"internal/gitprovider/providertest": domain,
+		"internal/strictjson":               {"internal/fault"},
+		"internal/content":                  nil,
+		"internal/fault":                    nil,
+	}
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	root := moduleRoot(t)
+	allowed := layers()
+	seen := map[string]bool{}
+	for file, imports := range sources(t, root) {
+		from := filepath.ToSlash(filepath.Dir(file))
+		if from == "." {
+			from = ""
+		}
+		seen[from] = true
+		may, listed := allowed[from]
+		if !listed {
+			t.Errorf("%s: the package %s is in no layer; add it to layers()", file, from)
+			continue
+		}
+		for _, path := range imports {
+			ours, isOurs := strings.CutPrefix(path, module)
+			if ours = strings.TrimPrefix(ours, "/"); isOurs && !slices.Contains(may, ours) {
+				t.Errorf("%s imports %s, which its layer may not", file, path)
+			}
+		}
+	}
+	for layer := range allowed {
+		if !seen[layer] && layer != "internal/architecture" {
+			t.Errorf("the layer %q has no package", layer)
+		}
+	}
+}
+
+func TestOnlyConfigAndTheCommandLineReadTheEnvironment(t *testing.T) {
+	root := moduleRoot(t)
+	for file := range sources(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range []string{"os.Getenv", "os.LookupEnv", "os.Environ"} {
+			if strings.Contains(string(text), call+"(") || strings.Contains(string(text), call+")") && !strings.HasSuffix(file, "cli/main.go") &&
+				!strings.HasSuffix(file, "config/config.go") {
+				t.Errorf("%s uses %s", file, call)
+			}
+		}
+	}
+}
+
+// sources maps each Go file of the module that is no test, by its path from the root, to what it imports.
+func sources(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || d.Name() == "node_modules" || rel == "tools" || rel == "e2e") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		out[rel] = []string{}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			out[rel] = append(out[rel], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		t.Fatal("no go.mod above the test")
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// finding is one line of doctor. Blocks says that no pull request can be opened as long as it stands.
+type finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // "ok", "warning", "off" or "problem"
+	Detail string `json:"detail"`
+	Blocks bool   `json:"blocks"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the configuration and say what would stop a pull request",
+		Long: "doctor looks at providers, records, policy, tier and git without contacting any server. It ends with exit code 3 if\n" +
+			"something would stop every pull request.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := a.wire().diagnose(cmd.Context())
+			var blocking []string
+			for _, f := range findings {
+				if f.Blocks {
+					blocking = append(blocking, f.Name)
+				}
+			}
+			answer := map[string]any{"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...)}
+			err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
+			if err == nil && len(blocking) > 0 {
+				return silentExit(fault.ExitRefused)
+			}
+			return err
+		},
+	}
+}
+
+func describeFindings(w *strings.Builder, findings []finding, blocking []string) {
+	var rows [][]string
+	for _, f := range findings {
+		rows = append(rows, []string{f.Status, f.Name, f.Detail})
+	}
+	columns(w, rows)
+	if len(blocking) == 0 {
+		w.WriteString("\nNothing here would stop a pull request.\n")
+		return
+	}
+	fmt.Fprintf(w, "\nNo pull request can be opened because of: %s.\n", strings.Join(blocking, ", "))
+}
+
+func (p *parts) diagnose(ctx context.Context) []finding {
+	out := []finding{p.tierFinding(), p.switchFinding(), p.policyFinding(), p.stateFinding(ctx)}
+	out = append(out, p.providerFindings()...)
+	out = append(out, p.gitFinding(ctx), p.reposFinding())
+	for _, w := range p.cfg.Warnings {
+		out = append(out, finding{Name: "configuration", Status: "warning", Detail: w})
+	}
+	return out
+}
+
+func (p *parts) tierFinding() finding {
+	limit := p.policy.Tiers.MaxFiles(p.cfg.Tier)
+	f := finding{Name: "tier", Status: "ok", Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", p.cfg.Tier, limit)}
+	if limit == 0 {
+		f.Status, f.Blocks = "problem", true
+		f.Detail = fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", p.cfg.Tier)
+	}
+	return f
+}
+
+func (p *parts) switchFinding() finding {
+	switch {
+	case p.readOnlyReason() != "":
+		return finding{Name: "switches", Status: "problem", Blocks: true, Detail: p.readOnlyReason()}
+	case p.cfg.DryRun:
+		return finding{Name: "switches", Status: "problem", Blocks: true,
+			Detail: "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written"}
+	}
+	return finding{Name: "switches", Status: "ok", Detail: "neither dry run nor read-only"}
+}
+
+func (p *parts) policyFinding() finding {
+	if p.policyErr != nil {
+		return finding{Name: "policy", Status: "problem", Blocks: true, Detail: p.policyErr.Error()}
+	}
+	return finding{Name: "policy", Status: "ok", Detail: p.policy.Source + ", hash " + p.policy.Hash()}
+}
+
+func (p *parts) stateFinding(ctx context.Context) finding {
+	if err := p.store.Check(ctx); err != nil {
+		return finding{Name: "records", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
+	}
+	report, err := p.store.VerifyAudit(ctx, "")
+	if err != nil {
+		return finding{Name: "records", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
+	}
+	if !report.OK() {
+		return finding{Name: "records", Status: "warning", Detail: "the audit is not whole: " + report.Problem}
+	}
+	return finding{Name: "records", Status: "ok", Detail: fmt.Sprintf("%s, %d attempts", p.store.Path(), report.Rows)}
+}
+
+func (p *parts) providerFindings() []finding {
+	var out []finding
+	enabled := 0
+	for _, e := range p.registry.Entries() {
+		f := finding{Name: "provider " + e.Name, Status: "ok", Detail: "hosts " + strings.Join(e.Hosts, ", ")}
+		if e.Provider == nil {
+			f.Status, f.Detail = "off", e.Disabled
+		} else {
+			enabled++
+		}
+		out = append(out, f)
+	}
+	if enabled == 0 {
+		out = append(out, finding{Name: "providers", Status: "problem", Blocks: true,
+			Detail: "none is enabled; set CLAUDEOPS_LOCAL_ROOT for local repositories"})
+	}
+	return out
+}
+
+// gitFinding matters to the local provider alone.
+func (p *parts) gitFinding(ctx context.Context) finding {
+	if p.local == nil {
+		return finding{Name: "git", Status: "off", Detail: "used by the local provider only"}
+	}
+	version, err := p.local.GitVersion(ctx)
+	if err != nil {
+		return finding{Name: "git", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
+	}
+	return finding{Name: "git", Status: "ok", Detail: version}
+}
+
+func (p *parts) reposFinding() finding {
+	info, err := os.Stat(p.cfg.ReposDir)
+	if err != nil || !info.IsDir() {
+		return finding{Name: "mounted repositories", Status: "off", Detail: p.cfg.ReposDir + " is no folder"}
+	}
+	return finding{Name: "mounted repositories", Status: "ok",
+		Detail: p.cfg.ReposDir + ": manifests (" + gitprovider.ManifestFile + ") there may settle a repository's provider"}
+}

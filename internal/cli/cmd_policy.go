@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/strictjson"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "policy", Short: "Show the effective rules, and ask them about paths", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.policyShowCommand(), a.policyCheckCommand())
+	return cmd
+}
+
+// effectivePolicy is the policy, or why the one that is configured cannot be read.
+func (p *parts) effectivePolicy() (policy.Policy, error) {
+	if p.policyErr != nil {
+		return policy.Policy{}, fault.Wrap(p.policyErr, fault.ReadOnly, "%s", p.policyErr)
+	}
+	return p.policy, nil
+}
+
+func (a *app) policyShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Show the effective policy", Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			effective, err := a.wire().effectivePolicy()
+			if err != nil {
+				return err
+			}
+			view := effective.View()
+			return a.print(view, func(w *strings.Builder) { describePolicy(w, view) })
+		},
+	}
+}
+
+func describePolicy(w *strings.Builder, v policy.View) {
+	fmt.Fprintf(w, "Policy: %s (hash %s)\n\n", v.Source, v.Hash)
+	fmt.Fprintf(w, "May be proposed:\n  %s\nNever:\n  %s\n\n", strings.Join(v.Allow, "\n  "), strings.Join(v.Deny, "\n  "))
+	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %d files in one pull request. Tier 3: at most %d.\n",
+		v.Tier2MaxFiles, v.Tier3MaxFiles)
+	fmt.Fprintf(w, "At most %d bytes a file, %d in all.\n", v.MaxFileBytes, v.MaxTotalBytes)
+	fmt.Fprintf(w, "At most %d open pull requests a repository, %d opened an hour; a rejected change rests %g hours.\n",
+		v.OpenPRs, v.CreationsPerHour, v.CooldownHours)
+	fmt.Fprintf(w, "Repositories: %s\n", orAll(v.Repositories, "every one that a provider serves"))
+	fmt.Fprintf(w, "Base branches: %s\n", orAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
+	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
+	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))
+}
+
+func orAll(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+// pathVerdict is the answer for one path.
+type pathVerdict struct {
+	Path    string     `json:"path"`
+	Allowed bool       `json:"allowed"`
+	Code    fault.Code `json:"code"` // "" when allowed
+	Rule    string     `json:"rule"`
+}
+
+func (a *app) policyCheckCommand() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use:   "check PATH...",
+		Short: "Say which paths may be proposed, and by which rule",
+		Long: "check answers for each path whether it may be proposed, and which rule says so. It ends with exit code 3 if one of\n" +
+			"them may not. --paths-from takes a JSON array of strings, for paths that no command line can hold.",
+		Args: usageArgs(cobra.ArbitraryArgs),
+		RunE: func(_ *cobra.Command, args []string) error {
+			paths, err := a.pathsToCheck(args, from)
+			if err != nil {
+				return err
+			}
+			return a.policyCheck(paths)
+		},
+	}
+	cmd.Flags().StringVar(&from, "paths-from", "", "file with a JSON array of strings; - reads stdin")
+	return cmd
+}
+
+func (a *app) pathsToCheck(args []string, from string) ([]string, error) {
+	switch {
+	case from == "" && len(args) == 0:
+		return nil, usageError{errors.New("name at least one path, or give --paths-from")}
+	case from == "":
+		return args, nil
+	case len(args) > 0:
+		return nil, usageError{errors.New("give paths as arguments or with --paths-from, not both")}
+	}
+	text, err := a.readInput(from)
+	if err != nil {
+		return nil, err
+	}
+	var wrapped struct {
+		Paths []string `json:"paths" required:"true"`
+	}
+	if violations := strictjson.Decode([]byte(`{"paths":`+string(text)+`}`), &wrapped, strictjson.Options{}); len(violations) > 0 {
+		return nil, usageError{fmt.Errorf("--paths-from %s: not a JSON array of strings: %s", from, violations[0].Message)}
+	}
+	return wrapped.Paths, nil
+}
+
+func (a *app) policyCheck(paths []string) error {
+	effective, err := a.wire().effectivePolicy()
+	if err != nil {
+		return err
+	}
+	verdicts := make([]pathVerdict, 0, len(paths))
+	refused := 0
+	for _, path := range paths {
+		v := effective.Scope.Check(path)
+		verdict := pathVerdict{Path: path, Allowed: v.Allowed, Rule: v.Rule}
+		if v.Reason != nil {
+			verdict.Code = v.Reason.Code
+			refused++
+		}
+		verdicts = append(verdicts, verdict)
+	}
+	err = a.print(verdicts, func(w *strings.Builder) {
+		for _, v := range verdicts {
+			word := "yes"
+			if !v.Allowed {
+				word = "no "
+			}
+			fmt.Fprintf(w, "%s  %+q  %s\n", word, v.Path, v.Rule)
+		}
+	})
+	if err == nil && refused > 0 {
+		return silentExit(fault.ExitRefused)
+	}
+	return err
+}

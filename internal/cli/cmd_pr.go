@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// maxInput bounds what the command line reads from files and stdin, in bytes; an MCP message has the same bound.
+const maxInput = 4 << 20
+
+func (a *app) prCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "pr", Short: "Propose, list and read pull requests", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.prCreateCommand(), a.prListCommand(), a.prStatusCommand())
+	return cmd
+}
+
+type prCreateOptions struct {
+	repo, cloneURL, base, changeType string
+	title, body, bodyFile, from      string
+	create, update, remove           []string
+}
+
+func (a *app) prCreateCommand() *cobra.Command {
+	var o prCreateOptions
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Propose a change as one pull request",
+		Example: "  claudeops pr create --repo demo/home-cluster --title 'Check disk inodes' --body-file why.md \\\n" +
+			"      --create checks/inodes.md=./inodes.md --update checks/disk.md=./disk.md --delete checks/old.md\n" +
+			"  claudeops pr create --from request.json     # the arguments of the create_pr tool; - reads stdin",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.prCreate(cmd, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
+	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
+	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
+	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
+	f.StringVar(&o.title, "title", "", "title, at most 72 characters")
+	f.StringVar(&o.body, "body", "", "body in markdown")
+	f.StringVar(&o.bodyFile, "body-file", "", "file with the body; - reads stdin")
+	f.StringArrayVar(&o.create, "create", nil, "new file, as PATH=FILE; may be repeated")
+	f.StringArrayVar(&o.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
+	f.StringArrayVar(&o.remove, "delete", nil, "file to delete; may be repeated")
+	f.StringVar(&o.from, "from", "", "file with the whole request as JSON; - reads stdin")
+	for _, other := range []string{"repo", "title", "body", "body-file", "create", "update", "delete", "base", "type", "clone-url"} {
+		cmd.MarkFlagsMutuallyExclusive("from", other)
+	}
+	cmd.MarkFlagsMutuallyExclusive("body", "body-file")
+	return cmd
+}
+
+func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
+	raw, err := a.createRequest(o)
+	if err != nil {
+		return err
+	}
+	p := a.wire()
+	result, err := p.flow.Create(cmd.Context(), a.caller(p), raw)
+	if err != nil {
+		return err
+	}
+	return a.print(result, func(w *strings.Builder) { describeCreated(w, result) })
+}
+
+// caller is the operating system's user, as the environment names it.
+func (a *app) caller(p *parts) prflow.Caller {
+	name := p.cfg.User
+	if name == "" {
+		name = "uid " + strconv.Itoa(os.Getuid())
+	}
+	return prflow.Caller{Door: prflow.DoorCLI, Name: name}
+}
+
+func (a *app) createRequest(o prCreateOptions) ([]byte, error) {
+	if o.from != "" {
+		return a.readInput(o.from)
+	}
+	owner, name, err := splitRepo(o.repo)
+	if err != nil {
+		return nil, err
+	}
+	req := prflow.CreateRequest{
+		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
+		Title: o.title, Body: o.body, Files: []prflow.FileRequest{},
+	}
+	if o.bodyFile != "" {
+		text, err := a.readInput(o.bodyFile)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = string(text)
+	}
+	for _, list := range []struct {
+		action gitprovider.Action
+		specs  []string
+	}{{gitprovider.ActionCreate, o.create}, {gitprovider.ActionUpdate, o.update}} {
+		for _, spec := range list.specs {
+			file, err := a.fileRequest(list.action, spec)
+			if err != nil {
+				return nil, err
+			}
+			req.Files = append(req.Files, file)
+		}
+	}
+	for _, path := range o.remove {
+		req.Files = append(req.Files, prflow.FileRequest{Path: path, Action: string(gitprovider.ActionDelete)})
+	}
+	return json.Marshal(req)
+}
+
+func (a *app) fileRequest(action gitprovider.Action, spec string) (prflow.FileRequest, error) {
+	path, file, ok := strings.Cut(spec, "=")
+	if !ok || path == "" || file == "" {
+		return prflow.FileRequest{}, usageError{fmt.Errorf("--%s %q is not of the form PATH=FILE", action, spec)}
+	}
+	text, err := a.readInput(file)
+	if err != nil {
+		return prflow.FileRequest{}, err
+	}
+	content := string(text)
+	return prflow.FileRequest{Path: path, Action: string(action), Content: &content}, nil
+}
+
+// readInput reads a file, or stdin for "-", up to maxInput.
+func (a *app) readInput(name string) ([]byte, error) {
+	in := a.streams.In
+	if name != "-" {
+		f, err := os.Open(name) // #nosec G304: the caller names the file
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return nil, usageError{fmt.Errorf("reading %s: %w", name, err)}
+	}
+	if len(text) > maxInput {
+		return nil, usageError{fmt.Errorf("%s is larger than %d bytes", name, maxInput)}
+	}
+	return text, nil
+}
+
+func splitRepo(repo string) (owner, name string, err error) {
+	owner, name, ok := strings.Cut(repo, "/")
+	if !ok {
+		return "", "", usageError{errors.New("--repo must be given as owner/name")}
+	}
+	return owner, name, nil
+}
+
+func describeCreated(w *strings.Builder, r prflow.CreateResult) {
+	switch {
+	case r.Reused:
+		fmt.Fprintf(w, "#%d is open with this very change: %s\n", r.Number, r.URL)
+	case r.DryRun:
+		fmt.Fprintf(w, "Dry run: nothing was written. Branch %s would be made from %s.\n\n", r.Branch, r.Preview.Base)
+		for _, call := range r.Preview.Calls {
+			fmt.Fprintf(w, "  would %s\n", call)
+		}
+		fmt.Fprintf(w, "\n%s", r.Preview.Diff)
+	default:
+		fmt.Fprintf(w, "Opened #%d: %s\n  branch %s\n  commit %s\n", r.Number, r.URL, r.Branch, r.Commit)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+}
+
+func (a *app) prListCommand() *cobra.Command {
+	var repo, cloneURL string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the open pull requests labelled claude-ops", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			owner, name, err := splitRepo(repo)
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(prflow.ListRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL})
+			if err != nil {
+				return err
+			}
+			result, err := a.wire().flow.List(cmd.Context(), raw)
+			if err != nil {
+				return err
+			}
+			return a.print(result, func(w *strings.Builder) { describeList(w, result) })
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
+	return cmd
+}
+
+func describeList(w *strings.Builder, r prflow.ListResult) {
+	if len(r.PRs) == 0 {
+		w.WriteString("No open pull requests labelled claude-ops.\n")
+		return
+	}
+	var rows [][]string
+	for _, pr := range r.PRs {
+		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.Title, strings.Join(pr.Files, ", ")})
+	}
+	columns(w, rows)
+}
+
+func (a *app) prStatusCommand() *cobra.Command {
+	var repo, cloneURL string
+	cmd := &cobra.Command{
+		Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks", Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			owner, name, err := splitRepo(repo)
+			if err != nil {
+				return err
+			}
+			number, err := prNumber(args[0])
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(prflow.StatusRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL, PRNumber: number})
+			if err != nil {
+				return err
+			}
+			result, err := a.wire().flow.Status(cmd.Context(), raw)
+			if err != nil {
+				return err
+			}
+			return a.print(result, func(w *strings.Builder) { describeStatus(w, result) })
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
+	return cmd
+}
+
+func prNumber(arg string) (int, error) {
+	number, err := strconv.Atoi(strings.TrimPrefix(arg, "#"))
+	if err != nil || number < 1 {
+		return 0, usageError{fmt.Errorf("%q is no pull request number", arg)}
+	}
+	return number, nil
+}
+
+func describeStatus(w *strings.Builder, r prflow.StatusResult) {
+	mergeable := "unknown"
+	if r.Mergeable != nil {
+		mergeable = strconv.FormatBool(*r.Mergeable)
+	}
+	fmt.Fprintf(w, "#%d %s\n  %s\n  state %s, mergeable %s, checks %s\n", r.Number, r.Title, r.URL, r.State, mergeable, r.Checks.State)
+	for _, name := range r.Checks.Failing {
+		fmt.Fprintf(w, "  failing: %s\n", name)
+	}
+	for _, review := range r.Reviews {
+		fmt.Fprintf(w, "  %s %s %s\n", review.SubmittedAt, review.Author, review.State)
+		for _, line := range strings.Split(strings.TrimSpace(review.Body), "\n") {
+			if line != "" {
+				fmt.Fprintf(w, "    | %s\n", line)
+			}
+		}
+	}
+}

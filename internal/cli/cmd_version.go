@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// release is the version of this source tree; CHANGELOG.md has the same.
+const release = "0.1.0"
+
+// version is the release, with the commit when the binary was built from a checkout that Go stamped.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return release + "+" + s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return release
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			v := map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			return a.print(v, func(w *strings.Builder) {
+				fmt.Fprintf(w, "claudeops %s (%s, %s)\n", v["version"], v["go"], v["platform"])
+			})
+		},
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// print answers with v as JSON, or with text for people.
+func (a *app) print(v any, text func(w *strings.Builder)) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	var b strings.Builder
+	text(&b)
+	_, err := fmt.Fprint(a.streams.Out, b.String())
+	return err
+}
+
+func (a *app) printJSON(v any) error {
+	encoder := json.NewEncoder(a.streams.Out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// renderError is the one place where an error meets the terminal. It returns the exit code.
+func (a *app) renderError(err error) int {
+	code := exitCode(err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		help := "claudeops --help"
+		if a.cmd != nil {
+			help = a.cmd.CommandPath() + " --help"
+		}
+		fmt.Fprintf(a.streams.Err, "claudeops: %s\nSee %s.\n", err, help)
+		return code
+	}
+	e := fault.From(err)
+	wire := e.Wire(prflow.RequestIDOf(err))
+	if a.json {
+		if err := a.printJSON(map[string]any{"error": wire}); err != nil {
+			return fault.ExitInternal
+		}
+		return code
+	}
+	fmt.Fprint(a.streams.Err, errorText(wire, e))
+	return code
+}
+
+func errorText(w fault.Wire, e *fault.Error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "claudeops: [%s] %s\n", w.Code, w.Message)
+	for _, v := range w.Violations {
+		if !strings.Contains(w.Message, v.Message) {
+			fmt.Fprintf(&b, "  - [%s] %s\n", v.Code, v.Message)
+		}
+		if v.Suggestion != "" {
+			fmt.Fprintf(&b, "    %s\n", v.Suggestion)
+		}
+	}
+	if w.RetryAfterSeconds > 0 {
+		fmt.Fprintf(&b, "  retry after %d s\n", w.RetryAfterSeconds)
+	}
+	if w.RequestID != "" {
+		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", w.RequestID, w.RequestID)
+	} else if w.Code == fault.Internal && e.Cause != nil {
+		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)
+	}
+	return b.String()
+}
+
+// columns lays out rows for a terminal, two spaces between columns.
+func columns(w *strings.Builder, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			w.WriteString(cell)
+			if i < len(row)-1 {
+				w.WriteString(strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
+			}
+		}
+		w.WriteByte('\n')
+	}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// app is one run of the command line.
+type app struct {
+	streams Streams
+	lookup  func(string) (string, bool)
+	json    bool
+	flags   map[string]*string // environment variable -> the flag that overrides it
+	cmd     *cobra.Command
+	parts   *parts
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "claudeops",
+		Short: "The one door through which AI operations agents propose changes, as pull requests",
+		Long: "claudeops lets an AI operations agent propose changes to its own procedures as pull requests that a person\n" +
+			"merges. Tier, scope, content, duplicates and caps are decided here, never by a prompt, and every attempt is recorded.",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { a.cmd = cmd },
+		Args:              usageArgs(cobra.NoArgs),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.streams.In)
+	root.SetOut(a.streams.Out)
+	root.SetErr(a.streams.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	a.globalFlags(root)
+	root.AddCommand(
+		a.mcpServerCommand(), a.prCommand(), a.reviewCommand(), a.policyCommand(), a.auditCommand(), a.doctorCommand(),
+		a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// globalFlags are flags that override a variable of the environment.
+func (a *app) globalFlags(root *cobra.Command) {
+	a.flags = map[string]*string{}
+	for _, f := range []struct{ name, variable, usage string }{
+		{"tier", "CLAUDEOPS_TIER", "permission tier: 1, 2 or 3"},
+		{"dry-run", "CLAUDEOPS_DRY_RUN", "check everything, write nothing"},
+		{"read-only", "CLAUDEOPS_READ_ONLY", "refuse every proposal"},
+		{"policy", "CLAUDEOPS_POLICY", "policy file (YAML)"},
+		{"state-dir", "CLAUDEOPS_STATE_DIR", "folder of the records"},
+		{"local-root", "CLAUDEOPS_LOCAL_ROOT", "folder of local git repositories, as owner/name"},
+		{"repos-dir", "CLAUDEOPS_REPOS_DIR", "folder of mounted working copies"},
+		{"default-provider", "CLAUDEOPS_DEFAULT_PROVIDER", "provider of repositories that nothing else settles"},
+	} {
+		a.flags[f.variable] = root.PersistentFlags().String(f.name, "", f.usage+" ("+f.variable+")")
+		if f.name == "dry-run" || f.name == "read-only" {
+			root.PersistentFlags().Lookup(f.name).NoOptDefVal = "true"
+		}
+	}
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "answer in JSON")
+}
+
+// environment reads a variable, flags first.
+func (a *app) environment(name string) (string, bool) {
+	if flag := a.flags[name]; flag != nil && *flag != "" {
+		return *flag, true
+	}
+	return a.lookup(name)
+}
+
+// usageArgs makes wrong arguments a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
+type parts struct {
+	cfg       config.Config
+	log       *slog.Logger
+	policy    policy.Policy
+	policyErr error
+	store     *store.Lazy
+	scanner   *content.Scanner
+	local     *local.Provider // nil when disabled
+	registry  *gitprovider.Registry
+	flow      *prflow.Service
+}
+
+// wire makes the parts once per run. It is the only place that constructs them.
+func (a *app) wire() *parts {
+	if a.parts != nil {
+		return a.parts
+	}
+	p := &parts{cfg: config.Load(a.environment)}
+	p.log = a.logger()
+	for _, w := range p.cfg.Warnings {
+		p.log.Warn(w)
+	}
+	p.policy, p.policyErr = policy.Load(p.cfg.PolicyFile)
+	if p.policyErr != nil {
+		p.policy = policy.Default()
+	}
+	p.policy.EnvRepositories = p.cfg.Repos
+	p.scanner = content.NewScanner(p.cfg.Secrets)
+	p.store = store.NewLazy(p.cfg.StateDir, store.Options{
+		Now: time.Now, MakeParents: p.cfg.StateDirDefault, MustExist: a.looksOnly(),
+	})
+	p.providers()
+	p.flow = prflow.New(prflow.Options{
+		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner,
+		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(),
+		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep,
+	})
+	a.parts = p
+	return p
+}
+
+// providers registers every provider, those that lack something as disabled with the reason.
+func (p *parts) providers() {
+	entries := []gitprovider.Registration{
+		{Name: "github", Hosts: []string{"github.com"}, Disabled: "this build has no GitHub adapter yet"},
+		{Name: "gitea", Disabled: "this build has no Gitea adapter yet"},
+	}
+	localEntry := gitprovider.Registration{
+		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
+	}
+	if p.cfg.LocalRoot != "" {
+		if provider, err := local.New(p.cfg.LocalRoot, p.store, local.Options{}); err != nil {
+			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
+		} else {
+			p.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
+		}
+	}
+	var pins []gitprovider.Pin
+	for _, r := range p.policy.AllRepositories() {
+		if pin, ok := r.Pin(); ok {
+			pins = append(pins, pin)
+		}
+	}
+	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.DefaultProvider,
+		mounted.Repos{Dir: p.cfg.ReposDir})
+}
+
+// readOnlyReason says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
+// a wider one, so it shuts the door; reading stays possible.
+func (p *parts) readOnlyReason() string {
+	switch {
+	case p.policyErr != nil:
+		return p.policyErr.Error() + "; nothing can be proposed until the operator corrects it"
+	case p.cfg.ReposProblem != "":
+		return p.cfg.ReposProblem + "; nothing can be proposed until the operator corrects it"
+	case p.cfg.ReadOnly:
+		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
+	}
+	return ""
+}
+
+// logger writes to stderr, since stdout belongs to answers: JSON for mcp-server, which machines read, text otherwise.
+func (a *app) logger() *slog.Logger {
+	if a.cmd != nil && a.cmd.Name() == "mcp-server" {
+		return slog.New(slog.NewJSONHandler(a.streams.Err, nil))
+	}
+	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			if len(groups) == 0 && attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}
+
+// looksOnly reports whether the command only looks at records: then it must not make an empty store and find it fine.
+func (a *app) looksOnly() bool {
+	return a.cmd != nil && a.cmd.Parent() != nil && a.cmd.Parent().Name() == "audit"
+}
+
+func (a *app) close() error {
+	if a.parts == nil {
+		return nil
+	}
+	return a.parts.store.Close()
+}
+
+// newID is a request id: a ULID, unique across processes and sorted by time.
+func newID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// needLocal is the local provider, or a usage error that says what to set.
+func (p *parts) needLocal() (*local.Provider, error) {
+	if p.local == nil {
+		return nil, usageError{errors.New("reviews are for local repositories: set CLAUDEOPS_LOCAL_ROOT or --local-root")}
+	}
+	return p.local, nil
+}

@@ -1,0 +1,207 @@
+// Package config turns environment and flags into one immutable Config. It is the only package that reads the
+// environment.
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+)
+
+// Config is everything that the operator decides. Warnings name values that were not understood and what was taken
+// instead: always the more careful choice.
+type Config struct {
+	Tier            gitprovider.Tier
+	DryRun          bool
+	ReadOnly        bool
+	PolicyFile      string
+	StateDir        string // may be "" when no home folder is known; StateDirProblem says so
+	StateDirProblem string
+	StateDirDefault bool // nobody named the folder, so the folders above it may be made too
+	LocalRoot       string
+	ReposDir        string
+	DefaultProvider string
+	Repos           []policy.RepoPattern
+	ReposProblem    string // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
+	Secrets         []string
+	User            string // the operating system's user, for the record of what people do
+	Toolsets        []string
+	Warnings        []string
+}
+
+// DefaultReposDir is where mounted working copies are looked for.
+const DefaultReposDir = "/repos"
+
+// Load reads the environment through lookup (os.LookupEnv). It never fails: a value that cannot be understood is taken
+// as the most careful choice, with a warning.
+func Load(lookup func(string) (string, bool)) Config {
+	e := env{lookup: lookup}
+	c := Config{
+		PolicyFile: e.get("CLAUDEOPS_POLICY"), LocalRoot: e.get("CLAUDEOPS_LOCAL_ROOT"),
+		ReposDir: e.get("CLAUDEOPS_REPOS_DIR"), DefaultProvider: strings.ToLower(e.get("CLAUDEOPS_DEFAULT_PROVIDER")),
+		User: e.get("USER"),
+	}
+	if c.ReposDir == "" {
+		c.ReposDir = DefaultReposDir
+	}
+	c.Tier = e.tier("CLAUDEOPS_TIER")
+	c.DryRun = e.boolean("CLAUDEOPS_DRY_RUN")
+	c.ReadOnly = e.boolean("CLAUDEOPS_READ_ONLY")
+	c.StateDir, c.StateDirProblem = e.stateDir()
+	c.StateDirDefault = e.get("CLAUDEOPS_STATE_DIR") == ""
+	c.Repos, c.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
+	c.Secrets = e.secrets("GITHUB_TOKEN", "GITEA_TOKEN", "CLAUDEOPS_API_TOKENS", "CLAUDEOPS_DATABASE_URL",
+		"CLAUDEOPS_APPRISE_URLS", "CLAUDEOPS_WEBHOOK_URL")
+	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))
+	c.Warnings = e.warnings
+	return c
+}
+
+// env reads variables by our rules.
+type env struct {
+	lookup   func(string) (string, bool)
+	warnings []string
+}
+
+func (e *env) warn(format string, args ...any) {
+	e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
+}
+
+// get returns a variable. Empty, and a placeholder that the client did not expand (Claude Code passes ${NAME} on
+// literally when the variable is missing), count as unset.
+func (e *env) get(name string) string {
+	value, _ := e.lookup(name)
+	value = strings.TrimSpace(value)
+	if isPlaceholder(value) {
+		return ""
+	}
+	return value
+}
+
+func isPlaceholder(s string) bool {
+	return strings.HasPrefix(s, "${") && strings.HasSuffix(s, "}")
+}
+
+func (e *env) tier(name string) gitprovider.Tier {
+	raw := e.get(name)
+	tier, ok := gitprovider.ParseTier(raw)
+	if !ok {
+		e.warn("%s is %s, which is no tier (1, 2 or 3): tier 1 holds", name, shown(raw))
+	}
+	return tier
+}
+
+// boolean treats a value that is no boolean as true: each of our switches makes the product more careful.
+func (e *env) boolean(name string) bool {
+	raw := e.get(name)
+	switch strings.ToLower(raw) {
+	case "":
+		return false
+	case "yes", "on":
+		return true
+	case "no", "off":
+		return false
+	}
+	value, err := strconv.ParseBool(strings.ToLower(raw))
+	if err != nil {
+		e.warn("%s is %s, which is neither true nor false: true holds", name, shown(raw))
+		return true
+	}
+	return value
+}
+
+// shown quotes a value for a warning, cut short: it may be anything, a misplaced token included.
+func shown(s string) string {
+	const limit = 8
+	if len(s) > limit {
+		return fmt.Sprintf("%+q...", s[:limit])
+	}
+	return fmt.Sprintf("%+q", s)
+}
+
+// stateDir is CLAUDEOPS_STATE_DIR, else the folder of the XDG Base Directory Specification.
+func (e *env) stateDir() (dir, problem string) {
+	if dir = e.get("CLAUDEOPS_STATE_DIR"); dir != "" {
+		return absolute(dir)
+	}
+	if base := e.get("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "claudeops"), ""
+	}
+	if home := e.get("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "claudeops"), ""
+	}
+	return "", "neither CLAUDEOPS_STATE_DIR nor HOME is set, so there is no place for the records; set CLAUDEOPS_STATE_DIR"
+}
+
+func absolute(dir string) (abs, problem string) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Sprintf("CLAUDEOPS_STATE_DIR cannot be made an absolute path: %s", err)
+	}
+	return abs, ""
+}
+
+func parseRepos(raw string) (patterns []policy.RepoPattern, problem string) {
+	for _, entry := range splitList(raw) {
+		pattern, err := policy.ParseRepoPattern(entry)
+		if err != nil {
+			return nil, fmt.Sprintf("CLAUDEOPS_REPOS is malformed: %s", err)
+		}
+		patterns = append(patterns, pattern)
+	}
+	if raw != "" && len(patterns) == 0 {
+		return nil, "CLAUDEOPS_REPOS names no repository"
+	}
+	return patterns, ""
+}
+
+// splitList splits at commas and white space.
+func splitList(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+}
+
+// secrets collects the values that must never appear in a text: each variable, its _FILE form, and the parts of lists.
+func (e *env) secrets(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		value := e.secret(name)
+		if value == "" {
+			continue
+		}
+		out = append(out, value)
+		if parts := splitList(value); len(parts) > 1 {
+			out = append(out, parts...)
+		}
+	}
+	return out
+}
+
+// maxSecretFile bounds the files that hold secrets, in bytes.
+const maxSecretFile = 64 << 10
+
+// secret is the variable, or the content of the file that NAME_FILE names.
+func (e *env) secret(name string) string {
+	if value := e.get(name); value != "" {
+		return value
+	}
+	file := e.get(name + "_FILE")
+	if file == "" {
+		return ""
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > maxSecretFile {
+		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, maxSecretFile, name)
+		return ""
+	}
+	text, err := os.ReadFile(file) // #nosec G304: the operator names the file
+	if err != nil {
+		e.warn("%s_FILE names a file that cannot be read: %s is unset", name, name)
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,223 @@
+package content
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHiddenReportsWhatCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	ranges := []struct {
+		name        string
+		first, last rune
+	}{
+		{"bidi embeddings and overrides", 0x202a, 0x202e},
+		{"bidi isolates", 0x2066, 0x2069},
+		{"directional marks", 0x200e, 0x200f},
+		{"Arabic letter mark", 0x61c, 0x61c},
+		{"zero-width characters", 0x200b, 0x200d},
+		{"invisible operators", 0x2060, 0x2064},
+		{"byte order mark", 0xfeff, 0xfeff},
+		{"soft hyphen", 0xad, 0xad},
+		{"grapheme joiner", 0x34f, 0x34f},
+		{"Hangul fillers", 0x115f, 0x1160},
+		{"Khmer inherent vowels", 0x17b4, 0x17b5},
+		{"Mongolian selectors", 0x180b, 0x180f},
+		{"Hangul filler", 0x3164, 0x3164},
+		{"half-width Hangul filler", 0xffa0, 0xffa0},
+		{"annotation characters", 0xfff9, 0xfffb},
+		{"variation selectors", 0xfe00, 0xfe0f},
+		{"variation selectors supplement", 0xe0100, 0xe01ef},
+		{"tag characters", 0xe0000, 0xe007f},
+		{"deprecated format characters", 0x206a, 0x206f},
+		{"C0 controls before tab", 0x00, 0x08},
+		{"C0 controls after newline", 0x0b, 0x1f},
+		{"delete and C1 controls", 0x7f, 0x9f},
+		{"line and paragraph separators", 0x2028, 0x2029},
+		{"blank braille", 0x2800, 0x2800},
+		{"musical format characters", 0x1d173, 0x1d17a},
+		{"private use", 0xe000, 0xe010},
+		{"private use plane", 0x10fff0, 0x10fffd},
+		{"noncharacters", 0xfdd0, 0xfdef},
+		{"last noncharacters of a plane", 0xfffe, 0xffff},
+		{"last noncharacters of the last plane", 0x10fffe, 0x10ffff},
+		{"unassigned", 0x378, 0x379},
+	}
+	for _, tt := range ranges {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for r := tt.first; r <= tt.last; r++ {
+				got := Hidden("ab\nc" + string(r) + "d")
+				if len(got) != 1 || got[0].Line != 2 || got[0].Column != 2 || got[0].Rune != r {
+					t.Errorf("Hidden with U+%04X = %v, want one finding at 2:2", r, got)
+				}
+				if len(got) == 1 && !strings.HasSuffix(got[0].Name, fmt.Sprintf(" (U+%04X)", r)) {
+					t.Errorf("the name %q does not end with the code point U+%04X", got[0].Name, r)
+				}
+			}
+		})
+	}
+}
+
+func TestHiddenPassesWhatCanBeSeen(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text string }{
+		{"nothing", ""},
+		{"ASCII with tabs and newlines", "# Check\n\n\tkubectl get pods\n"},
+		{"Windows line ends", "one\r\ntwo\r\n"},
+		{"accents, composed and decomposed", "café cafe\u0301 Zürich"},
+		{"other scripts", "日本語 русский ελληνικά עברית العربية हिन्दी ไทย 한국어"},
+		{"Arabic number sign and Syriac abbreviation mark", "\u0600 \u070f"},
+		{"spaces of other widths", "a\u00a0b\u2009c\u3000d"},
+		{"the replacement character", "\ufffd"},
+		{"box drawing and arrows", "├── a → b ✓ ✗"},
+		{"plain emoji", "🚀 🙂 ✅"},
+		{"emoji with selector", "⚠️ ❤️ ☁️ ©️ ▶️"},
+		{"keycaps", "1️⃣ #️⃣ *️⃣"},
+		{"skin tone", "👍🏽 🧑🏽‍🚀"},
+		{"family", "👨‍👩‍👧‍👦"},
+		{"rainbow flag and pirate flag", "🏳️‍🌈 🏴‍☠️"},
+		{"heart on fire", "❤️‍🔥"},
+		{"eye in speech bubble", "👁️‍🗨️"},
+		{"national flags", "🇨🇭🇩🇪"},
+		{"England, Scotland and Wales", "🏴󠁧󠁢󠁥󠁮󠁧󠁿🏴󠁧󠁢󠁳󠁣󠁴󠁿🏴󠁧󠁢󠁷󠁬󠁳󠁿"},
+		{"an emoji of a coming Unicode version", "\U0001fadd \U0001fae0"},
+		{"invalid UTF-8 is left to InvalidUTF8", "a\xffb"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Hidden(tt.text); got != nil {
+				t.Errorf("Hidden(%q) = %v, want nothing", tt.text, got)
+			}
+		})
+	}
+}
+
+func TestHiddenHoldsTheExceptionsTight(t *testing.T) {
+	t.Parallel()
+	const england = "\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067"
+	tests := []struct {
+		name, text string
+		columns    []int
+	}{
+		{"a selector after a letter", "a\ufe0f", []int{2}},
+		{"a selector at the start", "\ufe0f", []int{1}},
+		{"a second selector", "❤\ufe0f\ufe0f", []int{3}},
+		{"the text selector", "❤\ufe0e", []int{2}},
+		{"a selector after a digit that makes no keycap", "1\ufe0f2", []int{2}},
+		{"a selector after a keycap", "1\ufe0f\u20e3\ufe0f", []int{4}},
+		{"a joiner between letters", "a\u200db", []int{2}},
+		{"a joiner after an emoji only", "🙂\u200db", []int{2}},
+		{"a joiner before an emoji only", "a\u200d🙂", []int{2}},
+		{"a joiner at the end", "🙂\u200d", []int{2}},
+		{"two joiners", "🙂\u200d\u200d🙂", []int{2, 3}},
+		{"a joiner between keycap keys", "1\u200d2", []int{2}},
+		{"a joiner that Persian spells with", "می\u200cخواهم", []int{3}},
+		{"a hidden character between emoji and selector", "❤\u200b\ufe0f", []int{2, 3}},
+		{"tags without a flag", england + "\U000e007f", []int{1, 2, 3, 4, 5, 6}},
+		{"tags after another emoji", "🙂" + england + "\U000e007f", []int{2, 3, 4, 5, 6, 7}},
+		{"a flag that is not ended", "🏴" + england, []int{2, 3, 4, 5, 6}},
+		{"a flag with more tags", "🏴" + england + "\U000e007f\U000e0061", []int{8}},
+		{"a flag of Texas", "🏴\U000e0075\U000e0073\U000e0074\U000e0078\U000e007f", []int{2, 3, 4, 5, 6}},
+		{"a carriage return on its own", "safe\rrm", []int{5}},
+		{"a carriage return too many", "a\r\r\n", []int{2}},
+		{"an escape sequence", "\x1b[2K", []int{1}},
+		{"overrides as in Trojan Source", "if a\u202e\u2066// check\u2069", []int{5, 6, 15}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var columns []int
+			for _, h := range Hidden(tt.text) {
+				columns = append(columns, h.Column)
+			}
+			if diff := cmp.Diff(tt.columns, columns); diff != "" {
+				t.Errorf("columns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHiddenNamesCharacters(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		text string
+		want HiddenChar
+	}{
+		{"a\n\u65e5\u672c\u202e", HiddenChar{2, 3, 0x202e, "RIGHT-TO-LEFT OVERRIDE (U+202E)"}},
+		{"\ufeff# title", HiddenChar{1, 1, 0xfeff, "BYTE ORDER MARK (U+FEFF)"}},
+		{"\x00", HiddenChar{1, 1, 0, "NUL (U+0000)"}},
+		{"\x02", HiddenChar{1, 1, 2, "CONTROL CHARACTER (U+0002)"}},
+		{"a\ufe0f", HiddenChar{1, 2, 0xfe0f, "VARIATION SELECTOR (U+FE0F)"}},
+		{"\U000e0041", HiddenChar{1, 1, 0xe0041, "TAG CHARACTER (U+E0041)"}},
+		{"\ue0a0", HiddenChar{1, 1, 0xe0a0, "PRIVATE USE CHARACTER (U+E0A0)"}},
+		{"\ufffe", HiddenChar{1, 1, 0xfffe, "NONCHARACTER (U+FFFE)"}},
+		{"\u0378", HiddenChar{1, 1, 0x378, "UNASSIGNED CODE POINT (U+0378)"}},
+		{"\u206a", HiddenChar{1, 1, 0x206a, "INVISIBLE CHARACTER (U+206A)"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.want.Name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff([]HiddenChar{tt.want}, Hidden(tt.text)); diff != "" {
+				t.Errorf("Hidden(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestHiddenStopsAfterTheFirstTwenty(t *testing.T) {
+	t.Parallel()
+	got := Hidden(strings.Repeat("a\u200b", 100))
+	if len(got) != MaxHidden || got[MaxHidden-1].Column != 2*MaxHidden {
+		t.Errorf("%d findings, last %v; want %d", len(got), got[len(got)-1], MaxHidden)
+	}
+}
+
+func TestEmojiAreAssignedSymbolsOrNew(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !isEmoji(r) {
+			continue
+		}
+		count++
+		if !unicode.In(r, unicode.S, unicode.P, unicode.Cn) && r != 0x2139 { // the letter ℹ is the exception
+			t.Errorf("U+%04X is neither a symbol nor punctuation, so it cannot be an emoji", r)
+		}
+	}
+	// emoji-data.txt 16.0 counts 1431: less 12 keycap keys and 26 regional indicators.
+	if count != 1393 {
+		t.Errorf("%d emoji, want 1393", count)
+	}
+}
+
+func TestInvalidUTF8IsLocated(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text   string
+		line, column int
+		found        bool
+	}{
+		{"valid text passes", "日本\n🙂", 0, 0, false},
+		{"the replacement character is valid", "\ufffd", 0, 0, false},
+		{"a stray byte", "日本\na\xffb", 2, 2, true},
+		{"a cut sequence at the end", "ab\xe6\x97", 1, 3, true},
+		{"a surrogate", "\xed\xa0\x80", 1, 1, true},
+		{"an over-long slash", "a\xc0\xaf", 1, 2, true},
+		{"beyond U+10FFFF", "\n\n\xf4\x90\x80\x80", 3, 1, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			line, column, found := InvalidUTF8([]byte(tt.text))
+			if line != tt.line || column != tt.column || found != tt.found {
+				t.Errorf("InvalidUTF8 = %d, %d, %t; want %d, %d, %t", line, column, found, tt.line, tt.column, tt.found)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// session is one spawned `claudeops mcp-server` and its client, as Claude Code would have it.
+type session struct{ client *client.Client }
+
+// connect spawns the server at a tier and shakes hands.
+func (r *run) connect(ctx context.Context, tier string, dryRun bool) (*session, error) {
+	env := r.environment(tier, dryRun)
+	spawn := func(ctx context.Context, command string, _ []string, args []string) (*exec.Cmd, error) {
+		cmd := exec.CommandContext(ctx, command, args...)
+		cmd.Env = env // and nothing of this process's own environment
+		return cmd, nil
+	}
+	c, err := client.NewStdioMCPClientWithOptions(r.Binary, env, []string{"mcp-server"}, transport.WithCommandFunc(spawn))
+	if err != nil {
+		return nil, err
+	}
+	var hello mcp.InitializeRequest
+	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	hello.Params.ClientInfo = mcp.Implementation{Name: "claudeops-demo", Version: "1"}
+	if _, err := c.Initialize(ctx, hello); err != nil {
+		return nil, fmt.Errorf("the server did not answer: %w", err)
+	}
+	return &session{c}, nil
+}
+
+func (s *session) close() error { return s.client.Close() }
+
+// reply is what a tool answered.
+type reply struct {
+	isError    bool
+	text       string
+	structured map[string]any
+	err        fault.Wire // when isError
+}
+
+// call calls a tool and decodes its structured content.
+func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (reply, error) {
+	var req mcp.CallToolRequest
+	req.Params.Name = tool
+	req.Params.Arguments = arguments
+	result, err := s.client.CallTool(ctx, req)
+	if err != nil {
+		return reply{}, err
+	}
+	out := reply{isError: result.IsError}
+	for _, c := range result.Content {
+		if text, ok := c.(mcp.TextContent); ok {
+			out.text += text.Text
+		}
+	}
+	raw, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out.structured); err != nil {
+		return out, fmt.Errorf("the answer has no structured content: %w", err)
+	}
+	var wrapped struct {
+		Error fault.Wire `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &wrapped); err != nil {
+		return out, err
+	}
+	out.err = wrapped.Error
+	return out, nil
+}
+
+// person runs a claudeops command as the person at the keyboard would, and returns what it prints.
+func (r *run) person(ctx context.Context, args ...string) (string, error) {
+	r.say("$ claudeops %s\n", shellWords(args))
+	cmd := exec.CommandContext(ctx, r.Binary, args...)
+	cmd.Env = r.environment("1", false)
+	cmd.Stderr = os.Stderr
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	err := cmd.Run()
+	r.indent(out.String())
+	return out.String(), err
+}
+
+// shellWords quotes words for display.
+func shellWords(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w
+		if strings.ContainsAny(w, " '\"$#*") {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}

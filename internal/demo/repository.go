@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+)
+
+// makeRepository makes the bare repository with one commit that holds the procedures, by one git fast-import.
+func (r *run) makeRepository(ctx context.Context) error {
+	if err := os.MkdirAll(r.repository(), 0o755); err != nil {
+		return err
+	}
+	if _, err := r.git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
+		return err
+	}
+	stream, err := r.importStream()
+	if err != nil {
+		return err
+	}
+	_, err = r.git(ctx, stream, "fast-import", "--quiet")
+	return err
+}
+
+func (r *run) importStream() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("commit refs/heads/main\ncommitter Demo Operator <operator@demo.invalid> 1767225600 +0000\n")
+	data(&b, []byte("Procedures of the home cluster\n"))
+	err := fs.WalkDir(r.Procedures, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(r.Procedures, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "M 100644 inline %s\n", path)
+		data(&b, content)
+		return nil
+	})
+	return b.Bytes(), err
+}
+
+// data writes one data command of git-fast-import(1).
+func data(b *bytes.Buffer, content []byte) {
+	fmt.Fprintf(b, "data %d\n%s\n", len(content), content)
+}
+
+// git runs git in the demo repository with nothing of the user's configuration.
+func (r *run) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repository()}, args...)...)
+	cmd.Env = []string{"PATH=" + r.Path, "HOME=" + r.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+	cmd.Stdin = bytes.NewReader(stdin)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(errOut.Bytes()))
+	}
+	return out.String(), nil
+}

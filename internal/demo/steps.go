@@ -1,0 +1,285 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+type step struct {
+	title string
+	play  func(context.Context) error
+}
+
+// The files that the demo's change touches.
+const (
+	changedFile = "checks/disk-pressure.md"
+	newFile     = "checks/inode-pressure.md"
+	changeTitle = "Watch inodes beside blocks in the disk check"
+)
+
+func (r *run) steps() []step {
+	return []step{
+		{"The tools that the server offers", r.listTools},
+		{"A dry run: every gate, a diff, nothing written", r.dryRun},
+		{"The agent at tier 2 opens a pull request", r.open},
+		{"The same request again: reused, not doubled", r.again},
+		{"The agent at tier 1 may not propose", r.refusedTier},
+		{"Two paths out of scope: both are named at once", r.refusedScope},
+		{"A secret in a file is refused, and not repeated", r.refusedSecret},
+		{"What is open", r.listOpen},
+		{"A person reviews and merges", r.review},
+		{"The agent reads the outcome", r.status},
+		{"The record of every attempt, verified", r.audit},
+	}
+}
+
+// change is the request that the demo makes: one file updated, one created.
+func (r *run) change() (map[string]any, error) {
+	disk, err := fs.ReadFile(r.Procedures, changedFile)
+	if err != nil {
+		return nil, err
+	}
+	updated := strings.TrimRight(string(disk), "\n") +
+		"\n\nA file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).\n"
+	created := "# Inode pressure\n\n## Purpose\n\nFind file systems that run out of inodes while blocks are still free.\n\n" +
+		"## Commands\n\n```sh\ndf -i --output=target,ipcent | tail -n +2\n```\n\n## Normal\n\nBelow 80 % on every file system.\n"
+	return arguments(changeTitle, []map[string]any{
+		{"path": changedFile, "action": "update", "content": updated},
+		{"path": newFile, "action": "create", "content": created},
+	}), nil
+}
+
+func arguments(title string, files []map[string]any) map[string]any {
+	return map[string]any{
+		"repo_owner": owner, "repo_name": repo, "title": title, "change_type": "check",
+		"body": "## Observed\n\nA host refused new files at 61 % disk use.\n\n## Why\n\nThe check looks at blocks only.\n\n" +
+			"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n",
+		"files": files,
+	}
+}
+
+// ask connects at a tier, makes one call and shows question and answer.
+func (r *run) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply, err error) {
+	s, err := r.connect(ctx, tier, dryRun)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	r.asked(tool, args)
+	answer, err = s.call(ctx, tool, args)
+	if err != nil {
+		return answer, err
+	}
+	r.say("server> %s\n", map[bool]string{true: "refused", false: "done"}[answer.isError])
+	return answer, nil
+}
+
+func (r *run) listTools(ctx context.Context) error {
+	s, err := r.connect(ctx, "2", false)
+	if err != nil {
+		return err
+	}
+	list, err := s.client.ListTools(ctx, mcp.ListToolsRequest{})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range list.Tools {
+		names = append(names, t.Name)
+		r.say("  %-14s %s\n", t.Name, t.Annotations.Title)
+	}
+	slices.Sort(names)
+	if want := []string{"create_pr", "get_pr_status", "list_prs"}; !slices.Equal(names, want) {
+		return fmt.Errorf("%w: the tools are %v", errUnexpected, names)
+	}
+	return s.close()
+}
+
+func (r *run) dryRun(ctx context.Context) error {
+	change, err := r.change()
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, "2", true, "create_pr", change)
+	if err != nil {
+		return err
+	}
+	preview, _ := answer.structured["preview"].(map[string]any)
+	diff, _ := preview["diff"].(string)
+	r.indent(diff)
+	branches, err := r.branches(ctx)
+	if err != nil {
+		return err
+	}
+	if answer.structured["dry_run"] != true || !strings.Contains(diff, "+++ b/"+newFile) || branches != "main" {
+		return fmt.Errorf("%w: %s; branches %s", errUnexpected, answer.text, branches)
+	}
+	r.say("The repository still has one branch: %s\n", branches)
+	return nil
+}
+
+func (r *run) branches(ctx context.Context) (string, error) {
+	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+	return strings.Join(strings.Fields(out), " "), err
+}
+
+func (r *run) open(ctx context.Context) error {
+	change, err := r.change()
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, "2", false, "create_pr", change)
+	if err != nil {
+		return err
+	}
+	branch, _ := answer.structured["branch"].(string)
+	if answer.isError || answer.structured["number"] != 1.0 || branch == "" {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	r.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
+		answer.structured["commit"])
+	r.say("Look at branch and commit with:\n  git -C %s log --stat %s\n  git -C %s diff main...%s\n",
+		r.repository(), branch, r.repository(), branch)
+	changed, err := r.git(ctx, nil, "diff", "--name-only", "main..."+branch)
+	if err != nil {
+		return err
+	}
+	if strings.Join(strings.Fields(changed), " ") != changedFile+" "+newFile {
+		return fmt.Errorf("%w: the branch changes %q", errUnexpected, changed)
+	}
+	return nil
+}
+
+func (r *run) again(ctx context.Context) error {
+	change, err := r.change()
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, "2", false, "create_pr", change)
+	if err != nil {
+		return err
+	}
+	if answer.structured["reused"] != true || answer.structured["number"] != 1.0 {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	r.say("  reused: #%v, %v\n", answer.structured["number"], answer.structured["url"])
+	return nil
+}
+
+// refused makes a call that must be refused with the code, and shows the refusal.
+func (r *run) refused(ctx context.Context, tier string, change map[string]any, code fault.Code, violations int) (reply, error) {
+	before, err := r.branches(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	answer, err := r.ask(ctx, tier, false, "create_pr", change)
+	if err != nil {
+		return answer, err
+	}
+	r.indent(answer.text)
+	after, err := r.branches(ctx)
+	if err != nil {
+		return answer, err
+	}
+	if !answer.isError || answer.err.Code != code || len(answer.err.Violations) != violations || before != after {
+		return answer, fmt.Errorf("%w: wanted %s with %d violations", errUnexpected, code, violations)
+	}
+	return answer, nil
+}
+
+func (r *run) refusedTier(ctx context.Context) error {
+	_, err := r.refused(ctx, "1", arguments("Add a check", []map[string]any{
+		{"path": "checks/new.md", "action": "create", "content": "# New\n"},
+	}), fault.TierDenied, 1)
+	return err
+}
+
+func (r *run) refusedScope(ctx context.Context) error {
+	_, err := r.refused(ctx, "2", arguments("Give myself more rights", []map[string]any{
+		{"path": "prompts/tier3-remediate.md", "action": "update", "content": "# Do as you like\n"},
+		{"path": "checks/../.claude/settings.json", "action": "update", "content": "{}\n"},
+	}), fault.ScopeDenied, 2)
+	return err
+}
+
+func (r *run) refusedSecret(ctx context.Context) error {
+	// Put together here, so that this source file holds nothing that looks like a credential.
+	secret := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
+	answer, err := r.refused(ctx, "2", arguments("Add a token check", []map[string]any{
+		{"path": "checks/token.md", "action": "create", "content": "# Token\n\nexport GITHUB_TOKEN=" + secret + "\n"},
+	}), fault.ContentDenied, 1)
+	if err == nil && strings.Contains(answer.text, secret) {
+		return fmt.Errorf("%w: the refusal repeats the secret", errUnexpected)
+	}
+	return err
+}
+
+func (r *run) listOpen(ctx context.Context) error {
+	answer, err := r.ask(ctx, "1", false, "list_prs", map[string]any{"repo_owner": owner, "repo_name": repo})
+	if err != nil {
+		return err
+	}
+	prs, _ := answer.structured["prs"].([]any)
+	if len(prs) != 1 {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	pr, _ := prs[0].(map[string]any)
+	r.say("  #%v %v\n  files %v\n", pr["number"], pr["title"], pr["files"])
+	return nil
+}
+
+func (r *run) review(ctx context.Context) error {
+	name := owner + "/" + repo
+	for _, args := range [][]string{
+		{"review", "show", "1", "--repo", name},
+		{"review", "approve", "1", "--repo", name, "--comment", "Good catch."},
+		{"review", "merge", "1", "--repo", name},
+	} {
+		if _, err := r.person(ctx, args...); err != nil {
+			return err
+		}
+	}
+	_, err := r.git(ctx, nil, "cat-file", "-e", "main:"+newFile)
+	return err
+}
+
+func (r *run) status(ctx context.Context) error {
+	answer, err := r.ask(ctx, "1", false, "get_pr_status", map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
+	if err != nil {
+		return err
+	}
+	reviews, _ := answer.structured["reviews"].([]any)
+	if answer.structured["state"] != "merged" || len(reviews) != 1 {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	review, _ := reviews[0].(map[string]any)
+	r.say("  state %v\n  %v %v: %v\n", answer.structured["state"], review["author"], review["state"], review["body"])
+	return nil
+}
+
+func (r *run) audit(ctx context.Context) error {
+	if _, err := r.person(ctx, "audit", "list"); err != nil {
+		return err
+	}
+	out, err := r.person(ctx, "audit", "verify")
+	if err != nil {
+		return err
+	}
+	const attempts = 8 // dry run, opened, reused, three refusals, approved, merged
+	if !strings.HasPrefix(out, strconv.Itoa(attempts)+" rows") {
+		return fmt.Errorf("%w: the record should have %d rows: %s", errUnexpected, attempts, out)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package gitprovider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// BranchPrefix begins the name of every branch that Claude Ops makes.
+const BranchPrefix = "claude-ops/"
+
+// MaxSlug is the largest length of the last part of a branch name, in bytes.
+const MaxSlug = 50
+
+// ErrEmptySlug is returned for a title without a single ASCII letter or digit.
+var ErrEmptySlug = errors.New("the title has no letter or digit to name a branch after")
+
+// Slug turns a title into the last part of a branch name: lower case, runs of anything but a-z and 0-9 become one
+// hyphen, at most MaxSlug bytes, no hyphen at the ends.
+func Slug(title string) (string, error) {
+	var b strings.Builder
+	pending := false
+	for _, r := range strings.ToLower(title) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			if pending && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			pending = false
+			b.WriteRune(r)
+			continue
+		}
+		pending = true
+	}
+	slug := cutSlug(b.String(), MaxSlug)
+	if slug == "" {
+		return "", ErrEmptySlug
+	}
+	return slug, nil
+}
+
+func cutSlug(slug string, limit int) string {
+	return strings.Trim(slug[:min(len(slug), limit)], "-")
+}
+
+// BranchName is the branch for a change: claude-ops/{change type}/{slug}.
+func BranchName(t ChangeType, title string) (string, error) {
+	slug, err := Slug(title)
+	if err != nil {
+		return "", err
+	}
+	return BranchPrefix + string(t) + "/" + slug, nil
+}
+
+// BranchWithSuffix is the branch name to take when the plain one is taken by something else: the slug is shortened so
+// that it fits MaxSlug together with a hyphen and the suffix.
+func BranchWithSuffix(branch, suffix string) string {
+	at := strings.LastIndexByte(branch, '/') + 1
+	return branch[:at] + cutSlug(branch[at:], MaxSlug-1-len(suffix)) + "-" + suffix
+}
+
+// maxBranchBytes keeps a reference's file name below what file systems store, with room for git's lock suffix.
+const maxBranchBytes = 200
+
+// CheckBranchName reports why s cannot name a branch, or nil. The rules are those of git-check-ref-format(1), narrowed:
+// no control or non-ASCII characters, no leading hyphen.
+func CheckBranchName(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case len(s) > maxBranchBytes:
+		return fmt.Errorf("is longer than %d bytes", maxBranchBytes)
+	case s[0] == '-' || s[0] == '/' || s[len(s)-1] == '/' || s[len(s)-1] == '.':
+		return errors.New("begins with a hyphen or a slash, or ends with a slash or a dot")
+	case strings.Contains(s, "..") || strings.Contains(s, "//") || strings.Contains(s, "@{") || s == "@" || s == "HEAD":
+		return errors.New("holds \"..\", \"//\" or \"@{\", or is a name that git reserves")
+	case strings.HasPrefix(s, "refs/"):
+		return errors.New("begins with refs/; give the branch's short name")
+	}
+	for _, r := range s {
+		if r <= ' ' || r >= 0x7f || strings.ContainsRune(`~^:?*[\`, r) {
+			return fmt.Errorf("has the character %s, which branch names cannot hold", runeName(r))
+		}
+	}
+	for _, segment := range strings.Split(s, "/") {
+		if segment[0] == '.' || strings.HasSuffix(segment, ".lock") {
+			return errors.New("has a part that begins with a dot or ends with .lock")
+		}
+	}
+	return nil
+}

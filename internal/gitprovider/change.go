@@ -1,0 +1,79 @@
+package gitprovider
+
+import (
+	"slices"
+	"strings"
+)
+
+// Action is what a change does to a file.
+type Action string
+
+// The actions.
+const (
+	ActionCreate Action = "create"
+	ActionUpdate Action = "update"
+	ActionDelete Action = "delete"
+)
+
+// Valid reports whether a is one of the actions.
+func (a Action) Valid() bool { return a == ActionCreate || a == ActionUpdate || a == ActionDelete }
+
+// FileChange is one file of a request, as it was asked for: nothing about it has been checked.
+type FileChange struct {
+	Path    string
+	Action  Action
+	Content string // "" for delete
+}
+
+// ChangeType is what kind of procedure a change is about; it names the branch's folder.
+type ChangeType string
+
+// The change types. The default is TypeFix.
+const (
+	TypeCheck    ChangeType = "check"
+	TypePlaybook ChangeType = "playbook"
+	TypeSkill    ChangeType = "skill"
+	TypeManifest ChangeType = "manifest"
+	TypeFix      ChangeType = "fix"
+)
+
+// ChangeTypes returns the change types in the order in which they are documented.
+func ChangeTypes() []ChangeType {
+	return []ChangeType{TypeCheck, TypePlaybook, TypeSkill, TypeManifest, TypeFix}
+}
+
+// Valid reports whether t is one of the change types.
+func (t ChangeType) Valid() bool { return slices.Contains(ChangeTypes(), t) }
+
+// Change is one file of a ChangeSet.
+type Change struct {
+	Path    Path
+	Action  Action
+	Content string
+}
+
+// ChangeSet is a set of changes that tier and scope have approved. NewChangeSet is its only constructor, so a provider's
+// write method, which takes one, cannot be reached by an unchecked change. The zero ChangeSet is empty, and providers
+// refuse to commit it.
+type ChangeSet struct{ changes []Change }
+
+// Changes returns the changes, sorted by path. The slice is the caller's.
+func (s ChangeSet) Changes() []Change { return slices.Clone(s.changes) }
+
+// Len is the number of files.
+func (s ChangeSet) Len() int { return len(s.changes) }
+
+// Paths returns the paths, sorted.
+func (s ChangeSet) Paths() []Path {
+	out := make([]Path, len(s.changes))
+	for i, c := range s.changes {
+		out[i] = c.Path
+	}
+	return out
+}
+
+// newChangeSet sorts the changes: the canonical order that digests and commits rely on.
+func newChangeSet(changes []Change) ChangeSet {
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path.s, b.Path.s) })
+	return ChangeSet{changes}
+}

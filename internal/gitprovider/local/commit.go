@@ -1,0 +1,126 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Commit implements gitprovider.Provider. Beside the codes of the port: invalid_argument for an empty change set or a
+// branch that is not one of ours, no_change for an update that leaves a file as it is, conflict for a file that is not
+// there to be updated or deleted, is there although it should be created, or is no regular file.
+func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	none := gitprovider.Commit{}
+	if err := checkCommit(req); err != nil {
+		return none, err
+	}
+	repo, err := p.open(ctx, req.Snapshot.Repo)
+	if err != nil {
+		return none, err
+	}
+	id, err := p.makeCommit(ctx, repo, req)
+	if err != nil {
+		return none, err
+	}
+	t := &transaction{}
+	t.verify(req.Snapshot.Base, req.Snapshot.BaseCommit)
+	t.create(req.Branch, id)
+	if err := p.transact(ctx, repo, t, "claude-ops: proposed"); err != nil {
+		return none, p.whyRefused(ctx, repo, req, err)
+	}
+	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
+}
+
+func checkCommit(req gitprovider.CommitRequest) error {
+	switch {
+	case req.Snapshot == nil || !isID(req.Snapshot.BaseCommit) || !isBranchName(req.Snapshot.Base):
+		return fault.New(fault.InvalidArgument, "a commit needs the snapshot that the gates approved")
+	case req.Changes.Len() == 0:
+		return fault.New(fault.InvalidArgument, "the change set is empty; a commit needs at least one approved file")
+	}
+	return checkOurs(req.Branch)
+}
+
+// checkOurs refuses every branch that Claude Ops may not write.
+func checkOurs(branch string) error {
+	if !strings.HasPrefix(branch, gitprovider.BranchPrefix) || !isBranchName(branch) {
+		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch, gitprovider.BranchPrefix)
+	}
+	return nil
+}
+
+// makeCommit writes the commit, without a reference, and checks it against the change set.
+func (p *Provider) makeCommit(ctx context.Context, repo *repository, req gitprovider.CommitRequest) (string, error) {
+	w, err := p.workspace(repo, req.Snapshot.BaseCommit, true)
+	if err != nil {
+		return "", err
+	}
+	defer w.close()
+	when := req.Time
+	if when.IsZero() {
+		when = p.now()
+	}
+	stream := importStream(req, p.author.stamp(when))
+	id, err := w.id(ctx, bytes.NewReader(stream), "fast-import", "--quiet", "--done", "--date-format=raw")
+	if err != nil {
+		return "", err
+	}
+	return id, w.verify(ctx, req, id)
+}
+
+// importStream is the commit in the language of git fast-import(1), followed by a request for its id. Paths need no
+// quoting: gitprovider.Path has no character that would. Existing files keep their executable bit.
+func importStream(req gitprovider.CommitRequest, stamp string) []byte {
+	var b bytes.Buffer
+	line := func(parts ...string) { b.WriteString(strings.Join(parts, " ") + "\n") }
+	data := func(s string) {
+		line("data", strconv.Itoa(len(s)))
+		b.WriteString(s + "\n")
+	}
+	line("commit refs/heads/proposal")
+	line("mark :1")
+	line("author", stamp)
+	line("committer", stamp)
+	data(strings.TrimRight(req.Message, "\n") + "\n")
+	line("from", req.Snapshot.BaseCommit)
+	for _, c := range req.Changes.Changes() {
+		path := c.Path.String()
+		if c.Action == gitprovider.ActionDelete {
+			line("D", path)
+			continue
+		}
+		mode := "100644"
+		if req.Snapshot.Tree[path].Executable {
+			mode = "100755"
+		}
+		line("M", mode, "inline", path)
+		data(c.Content)
+	}
+	line("get-mark :1")
+	line("done")
+	return b.Bytes()
+}
+
+// whyRefused explains why git did not create the branch, by looking.
+func (p *Provider) whyRefused(ctx context.Context, repo *repository, req gitprovider.CommitRequest, cause error) error {
+	have, err := p.refs(ctx, repo)
+	if err != nil {
+		return cause
+	}
+	if have.tips[req.Snapshot.Base] != req.Snapshot.BaseCommit {
+		return fault.Wrap(cause, fault.Conflict,
+			"the base branch %s has moved since it was read; look at it again, and propose against what is there now", req.Snapshot.Base)
+	}
+	for branch := range have.tips {
+		if branch == req.Branch || strings.HasPrefix(branch, req.Branch+"/") || strings.HasPrefix(req.Branch, branch+"/") {
+			return fault.Wrap(cause, fault.Conflict,
+				"the branch %s cannot be created because the branch %s exists; choose another title, or have that branch removed",
+				req.Branch, branch)
+		}
+	}
+	return cause
+}

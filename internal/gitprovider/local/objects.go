@@ -1,0 +1,122 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// objects reads objects one after the other from one git cat-file process. It is asked by object id only. It is not
+// safe for concurrent use.
+type objects struct {
+	ctx    context.Context // of the call that opened it, and which it does not outlive
+	cancel context.CancelFunc
+	git    *git
+	cmd    *exec.Cmd
+	call   command
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *boundedBuffer
+}
+
+// object says what an object is.
+type object struct {
+	id, kind string
+	size     int64
+}
+
+var errMissing = errors.New("the object is missing")
+
+// open starts the process; close must follow.
+func (w *workspace) open(ctx context.Context) (*objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.git.timeout)
+	o := &objects{ctx: ctx, cancel: cancel, git: w.git, call: w.command(nil, nil, "cat-file", "--batch-command")}
+	if err := o.start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *objects) start() (err error) {
+	if o.cmd, err = o.git.prepare(o.ctx, o.call); err != nil {
+		return err
+	}
+	o.stderr = &boundedBuffer{limit: maxStderr, cut: true}
+	o.cmd.Stderr = o.stderr
+	if o.in, err = o.cmd.StdinPipe(); err != nil {
+		return fault.From(err)
+	}
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		return fault.From(err)
+	}
+	o.out = bufio.NewReader(out)
+	if err := o.cmd.Start(); err != nil {
+		return o.git.verdict(o.ctx, o.cmd, o.call, err, &boundedBuffer{}, o.stderr)
+	}
+	return nil
+}
+
+// close ends the process. problem is what went wrong while reading, or nil; the reason that git gives is preferred.
+func (o *objects) close(problem error) error {
+	defer o.cancel()
+	_ = o.in.Close() // git sees the end of its input and exits
+	_, _ = io.Copy(io.Discard, o.out)
+	err := o.git.verdict(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
+	if err == nil && problem != nil {
+		err = fault.Wrap(problem, fault.UpstreamError, "an object of the repository cannot be read; ask the operator to run git fsck")
+	}
+	return err
+}
+
+// info says what an object is.
+func (o *objects) info(name string) (object, error) {
+	if _, err := fmt.Fprintf(o.in, "info %s\n", name); err != nil {
+		return object{}, err
+	}
+	return o.header()
+}
+
+// contents reads an object of at most maxOutput bytes.
+func (o *objects) contents(name string) (object, []byte, error) {
+	if _, err := fmt.Fprintf(o.in, "contents %s\n", name); err != nil {
+		return object{}, nil, err
+	}
+	obj, err := o.header()
+	if err != nil {
+		return obj, nil, err
+	}
+	if obj.size > maxOutput {
+		return obj, nil, errTooMuch
+	}
+	data := make([]byte, obj.size+1) // git ends the contents with a line feed
+	if _, err := io.ReadFull(o.out, data); err != nil {
+		return obj, nil, err
+	}
+	return obj, data[:obj.size], nil
+}
+
+// header reads "<id> <type> <size>", or "<name> missing".
+func (o *objects) header() (object, error) {
+	line, err := o.out.ReadString('\n')
+	if err != nil {
+		return object{}, err
+	}
+	fields := strings.Fields(line)
+	if len(fields) != 3 {
+		return object{}, fmt.Errorf("%w: %.100q", errMissing, line)
+	}
+	size, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return object{}, fmt.Errorf("unexpected answer %.100q", line)
+	}
+	return object{id: fields[0], kind: fields[1], size: size}, nil
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package local
+
+import "os/exec"
+
+// isolate and endGroup need process groups; elsewhere a cancelled command is killed alone.
+func isolate(*exec.Cmd) {}
+
+func endGroup(*exec.Cmd) {}

@@ -1,0 +1,180 @@
+package local
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// repository is a git repository below the root.
+type repository struct {
+	ref    gitprovider.RepoRef // as the folders are spelled
+	dir    string              // the bare repository, or the folder that holds .git
+	gitDir string
+}
+
+// key is the repository's name in the Records.
+func (r *repository) key() string { return r.ref.String() }
+
+// url is what git clone takes.
+func (r *repository) url() string { return (&url.URL{Scheme: "file", Path: r.dir}).String() }
+
+// prURL names a pull request of the repository. There is no page behind it: the part before the # can be cloned, the
+// number is what claudeops review and the dashboard take.
+func (r *repository) prURL(number int) string { return r.url() + "#pr-" + strconv.Itoa(number) }
+
+// open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
+// so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
+// name: every repository has one identity, and none is outside.
+func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
+	if ctx.Err() != nil {
+		return nil, fault.From(ctx.Err())
+	}
+	if gitprovider.CheckRepoPart(ref.Owner) != nil || gitprovider.CheckRepoPart(ref.Name) != nil {
+		return nil, fault.New(fault.NotFound, "no repository of the local provider has such an owner or name; use plain folder names")
+	}
+	root, err := filepath.EvalSymlinks(p.root)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.ProviderDisabled,
+			"the folder of CLAUDEOPS_LOCAL_ROOT cannot be opened; the operator has to create it or to correct the setting")
+	}
+	found, err := locate(root, ref)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := identify(root, found, ref)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Remote != nil && !repo.isAt(ref.Remote) {
+		return nil, fault.New(fault.NotFound, "clone_url does not lead to the local repository %s, which is %s; correct it or leave it out",
+			repo.ref, repo.url())
+	}
+	return repo, nil
+}
+
+// locate finds the one folder that is meant.
+func locate(root string, ref gitprovider.RepoRef) (string, error) {
+	owner, err := spelled(root, ref.Owner)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	if owner != "" {
+		for _, candidate := range []string{ref.Name + ".git", ref.Name} {
+			name, err := spelled(filepath.Join(root, owner), candidate)
+			if err != nil {
+				return "", err
+			}
+			if name != "" {
+				found = append(found, filepath.Join(root, owner, name))
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fault.New(fault.NotFound, "there is no repository %s below CLAUDEOPS_LOCAL_ROOT; check owner and name", ref)
+	case 1:
+		return found[0], nil
+	}
+	return "", fault.New(fault.NotFound,
+		"%s is ambiguous: there are a folder %s and a folder %s.git; the operator has to rename one", ref, ref.Name, ref.Name)
+}
+
+// spelled returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
+// "" if there is none.
+func spelled(dir, name string) (string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	var folded []string
+	for _, have := range names {
+		if have == name {
+			return have, nil
+		}
+		if strings.EqualFold(have, name) {
+			folded = append(folded, have)
+		}
+	}
+	if len(folded) == 1 {
+		return folded[0], nil
+	}
+	return "", nil
+}
+
+func unreadable(err error) error {
+	return fault.Wrap(err, fault.UpstreamError,
+		"a folder below CLAUDEOPS_LOCAL_ROOT cannot be read; the operator has to correct its permissions")
+}
+
+// identify checks that the folder is a repository of ours and gives it its name.
+func identify(root, found string, ref gitprovider.RepoRef) (*repository, error) {
+	dir, err := filepath.EvalSymlinks(found)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "%s is a broken symbolic link; the operator has to correct it", ref)
+	}
+	rel, err := filepath.Rel(root, dir)
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	if err != nil || len(parts) != 2 || parts[0] == ".." {
+		return nil, fault.New(fault.NotFound,
+			"%s is a symbolic link that does not lead to an owner/name folder below CLAUDEOPS_LOCAL_ROOT; such repositories are not served", ref)
+	}
+	repo := &repository{
+		ref: gitprovider.RepoRef{Owner: parts[0], Name: strings.TrimSuffix(parts[1], ".git"), Remote: ref.Remote},
+		dir: dir, gitDir: dir,
+	}
+	if !isGitDir(dir) {
+		repo.gitDir = filepath.Join(dir, ".git")
+	}
+	if !isGitDir(repo.gitDir) {
+		return nil, fault.New(fault.NotFound,
+			"the folder %s below CLAUDEOPS_LOCAL_ROOT is not a git repository (a linked work tree or a submodule is none); name another, or run git init there",
+			repo.ref)
+	}
+	return repo, nil
+}
+
+// isGitDir knows a git directory by its parts. They must be real: a link or a commondir file would lead objects and
+// references to some other place.
+func isGitDir(dir string) bool {
+	for _, sub := range []string{"", "objects", "refs"} {
+		info, err := os.Lstat(filepath.Join(dir, sub))
+		if err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(dir, "commondir"))
+	return os.IsNotExist(err)
+}
+
+// isAt reports whether a clone URL leads to this repository. ParseRemote has cut a final ".git" off its path.
+func (r *repository) isAt(remote *gitprovider.Remote) bool {
+	if remote.Host != gitprovider.HostLocal {
+		return false
+	}
+	mine, err := os.Stat(r.gitDir)
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{remote.Path, remote.Path + ".git", remote.Path + "/.git"} {
+		if theirs, err := os.Stat(path); err == nil && os.SameFile(mine, theirs) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Reviewer is what a person does with the pull requests of the local provider: look, review, merge, close. It is no part
+// of the provider port, and no Provider leads to one: only what serves people (the command line, the dashboard) makes it.
+//
+// Methods return *fault.Error with the codes of gitprovider.Provider, and invalid_argument for a malformed Note.
+type Reviewer struct{ p *Provider }
+
+// NewReviewer makes a Reviewer for the provider's repositories.
+func NewReviewer(p *Provider) *Reviewer { return &Reviewer{p} }
+
+// Note is who acts, and what they say.
+type Note struct {
+	Who  string // the person's name, at most 100 bytes, no control characters; required
+	Body string // at most 64 KiB; required for Comment and RequestChanges
+	// Head is the head commit that the person looked at. If it is given and the branch has moved since, the call is a
+	// conflict and does nothing. "" takes the branch as it is.
+	Head string
+}
+
+const (
+	maxWho  = 100
+	maxBody = 64 << 10
+	maxDiff = 1 << 20
+)
+
+// List returns the pull requests in a state ("" for all), oldest first. URL, and for open ones head and paths, are
+// as of now.
+func (r *Reviewer) List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error) {
+	repo, err := r.p.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := r.p.look(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	prs, err := r.p.records.PRs(ctx, repo.key(), state)
+	for i := range prs {
+		prs[i] = seen.current(repo, prs[i])
+	}
+	return prs, err
+}
+
+// Detail is a pull request as a person reviews it.
+type Detail struct {
+	gitprovider.Status
+	// Diff is the unified diff from the commit where base and head part; for a pull request that is not open any more,
+	// that of its head commit alone, or "" if git has it no longer. It is untrusted text.
+	Diff string
+	// DiffTooLarge says that the diff was left out because it is larger than 1 MiB.
+	DiffTooLarge bool
+}
+
+// Show returns one pull request with its reviews and its diff.
+func (r *Reviewer) Show(ctx context.Context, ref gitprovider.RepoRef, number int) (Detail, error) {
+	repo, err := r.p.open(ctx, ref)
+	if err != nil {
+		return Detail{}, err
+	}
+	status, seen, err := r.p.status(ctx, repo, number)
+	if err != nil {
+		return Detail{}, err
+	}
+	detail := Detail{Status: status}
+	detail.Diff, detail.DiffTooLarge, err = r.p.diff(ctx, repo, seen.refs, status.PullRequest)
+	return detail, err
+}
+
+// Approve records an approval of the head as it is, which from then on is what Merge expects.
+func (r *Reviewer) Approve(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
+	return r.review(ctx, ref, number, gitprovider.ReviewApproved, n)
+}
+
+// RequestChanges records a review that keeps Merge from merging until the same person approves.
+func (r *Reviewer) RequestChanges(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
+	return r.review(ctx, ref, number, gitprovider.ReviewChangesRequested, n)
+}
+
+// Comment records a remark. It is possible on pull requests that are not open, too.
+func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
+	if err := n.check(true); err != nil {
+		return err
+	}
+	repo, err := r.p.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return r.p.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+}
+
+func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number int, verdict gitprovider.ReviewState, n Note) error {
+	if err := n.check(verdict == gitprovider.ReviewChangesRequested); err != nil {
+		return err
+	}
+	repo, pr, _, err := r.openPR(ctx, ref, number, n)
+	if err != nil {
+		return err
+	}
+	if verdict == gitprovider.ReviewApproved {
+		if err := r.p.records.UpdatePR(ctx, repo.key(), number, func(rec *gitprovider.PullRequest) error {
+			rec.HeadCommit, rec.Paths = pr.HeadCommit, pr.Paths
+			return stillOpen(*rec)
+		}); err != nil {
+			return err
+		}
+	}
+	return r.p.addReview(ctx, repo, number, verdict, n)
+}
+
+// Close ends a pull request without merging it. The head branch stays, so that nothing is lost. A body is recorded as a
+// comment.
+func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
+	if err := n.check(false); err != nil {
+		return err
+	}
+	repo, pr, _, err := r.openPR(ctx, ref, number, n)
+	if err != nil {
+		return err
+	}
+	err = r.p.records.UpdatePR(ctx, repo.key(), number, func(rec *gitprovider.PullRequest) error {
+		if err := stillOpen(*rec); err != nil {
+			return err
+		}
+		rec.State, rec.ClosedAt = gitprovider.StateClosed, r.p.now().UTC()
+		rec.HeadCommit, rec.Paths = pr.HeadCommit, pr.Paths
+		return nil
+	})
+	if err != nil || n.Body == "" {
+		return err
+	}
+	return r.p.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+}
+
+// openPR returns a pull request that is open, and whose head is the one that the person looked at.
+func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) (*repository, gitprovider.PullRequest, view, error) {
+	repo, err := r.p.open(ctx, ref)
+	if err != nil {
+		return nil, gitprovider.PullRequest{}, view{}, err
+	}
+	seen, err := r.p.look(ctx, repo)
+	if err != nil {
+		return nil, gitprovider.PullRequest{}, view{}, err
+	}
+	pr, _, err := r.p.records.PR(ctx, repo.key(), number)
+	if err == nil {
+		err = stillOpen(pr)
+	}
+	if err != nil {
+		return nil, gitprovider.PullRequest{}, view{}, err
+	}
+	pr = seen.current(repo, pr)
+	if n.Head != "" && n.Head != pr.HeadCommit {
+		return nil, pr, seen, fault.New(fault.Conflict,
+			"the branch %s has moved since you looked at it; look at the pull request again", pr.Branch)
+	}
+	return repo, pr, seen, nil
+}
+
+func stillOpen(pr gitprovider.PullRequest) error {
+	if pr.State == gitprovider.StateOpen {
+		return nil
+	}
+	return fault.New(fault.Conflict, "pull request #%d is %s already; nothing was done", pr.Number, pr.State)
+}
+
+func (p *Provider) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState, n Note) error {
+	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
+		Author: n.Who, State: state, Body: n.Body, SubmittedAt: p.now().UTC(),
+	})
+}
+
+func (n Note) check(needsBody bool) error {
+	switch {
+	case strings.TrimSpace(n.Who) == "" || len(n.Who) > maxWho || strings.ContainsFunc(n.Who, unicode.IsControl):
+		return fault.New(fault.InvalidArgument, "say who you are: a name of 1 to %d bytes without control characters", maxWho)
+	case len(n.Body) > maxBody:
+		return fault.New(fault.InvalidArgument, "the text is longer than %d bytes; shorten it", maxBody)
+	case needsBody && strings.TrimSpace(n.Body) == "":
+		return fault.New(fault.InvalidArgument, "say what should change or what you want to remark: the text is empty")
+	}
+	return nil
+}
+
+// diff is the unified diff of a pull request; see Detail.
+func (p *Provider) diff(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (text string, tooLarge bool, err error) {
+	if !isID(pr.HeadCommit) {
+		return "", false, nil
+	}
+	w, err := p.workspace(repo, pr.HeadCommit, false)
+	if err != nil {
+		return "", false, err
+	}
+	defer w.close()
+	span := []string{"--root", pr.HeadCommit}
+	if k := (pair{have.tips[pr.Base], pr.HeadCommit}); k.base != "" && pr.State == gitprovider.StateOpen {
+		compared, err := p.compare(ctx, repo, []pair{k})
+		if err != nil {
+			return "", false, err
+		}
+		if fork := compared[k].fork; fork != "" {
+			span = []string{fork, pr.HeadCommit}
+		}
+	}
+	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", pr.HeadCommit); err != nil || code != 0 {
+		return "", false, err
+	}
+	c := w.command(nil, nil, append([]string{"diff-tree", "-p", "-r", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--no-color", "--no-commit-id"}, span...)...)
+	c.limit = maxDiff
+	out, _, err := p.git.run(ctx, c)
+	if errors.Is(err, errTooMuch) {
+		return "", true, nil
+	}
+	return string(out), false, err
+}

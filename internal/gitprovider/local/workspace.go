@@ -1,0 +1,138 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// workspace is a private, temporary git directory of ours that borrows the objects of a repository; see the package
+// comment. What is written to a workspace goes away with it, unless the workspace keeps.
+type workspace struct {
+	git   *git
+	dir   string
+	env   []string
+	idLen int // length of an object id, in hexadecimal digits
+}
+
+const (
+	sha1Len   = 40
+	sha256Len = 64
+)
+
+// workspace makes a workspace for a repository. sample is any object id of the repository: its length tells the object
+// format. With keep, new objects go to the repository.
+func (p *Provider) workspace(repo *repository, sample string, keep bool) (*workspace, error) {
+	dir, err := os.MkdirTemp(p.git.temp, "claudeops-git-")
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "no temporary folder could be made; the operator has to make room or to set TMPDIR")
+	}
+	w := &workspace{git: p.git, dir: dir, idLen: len(sample)}
+	objects := filepath.Join(repo.gitDir, "objects")
+	if keep {
+		w.env = []string{"GIT_OBJECT_DIRECTORY=" + objects}
+	}
+	if err := w.fill(objects); err != nil {
+		w.close()
+		return nil, fault.Wrap(err, fault.Internal, "the temporary folder could not be written; the operator has to make room or to set TMPDIR")
+	}
+	return w, nil
+}
+
+func (w *workspace) fill(objects string) error {
+	info, err := os.Stat(objects)
+	if err != nil {
+		return err
+	}
+	for _, sub := range []string{"refs", filepath.Join("objects", "info")} {
+		if err := os.MkdirAll(filepath.Join(w.dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	files := map[string]string{
+		"HEAD":                    "ref: refs/heads/none\n",
+		"objects/info/alternates": objects + "\n",
+		"config":                  configuration(w.idLen, info.Mode().Perm()),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configuration is all the configuration of a workspace. Loose objects are flushed to disk once per batch: a reference,
+// which git flushes by default, must not survive a power cut that its objects do not.
+func configuration(idLen int, objects os.FileMode) string {
+	format := "sha1"
+	if idLen == sha256Len {
+		format = "sha256"
+	}
+	return fmt.Sprintf(`[core]
+	repositoryFormatVersion = 1
+	bare = true
+	hooksPath = /dev/null
+	sharedRepository = 0%o
+	fsync = loose-object
+	fsyncMethod = batch
+[extensions]
+	objectFormat = %s
+[gc]
+	auto = 0
+[protocol]
+	allow = never
+`, objects&0o666|0o600, format)
+}
+
+// close removes the workspace.
+func (w *workspace) close() { _ = os.RemoveAll(w.dir) } // a leftover in the temporary folder harms nobody
+
+// run runs git in the workspace.
+func (w *workspace) run(ctx context.Context, stdin io.Reader, accept []int, args ...string) ([]byte, int, error) {
+	return w.git.run(ctx, w.command(stdin, accept, args...))
+}
+
+func (w *workspace) command(stdin io.Reader, accept []int, args ...string) command {
+	return command{gitDir: w.dir, env: w.env, args: args, stdin: stdin, accept: accept}
+}
+
+// id runs a command that answers one object id.
+func (w *workspace) id(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	out, _, err := w.run(ctx, stdin, nil, args...)
+	if err != nil {
+		return "", err
+	}
+	return w.parseID(out)
+}
+
+func (w *workspace) parseID(out []byte) (string, error) {
+	id := string(bytes.TrimSpace(out))
+	if !isID(id) || len(id) != w.idLen {
+		return "", fault.Wrap(fmt.Errorf("answer %.100q", id), fault.Internal, "git answered something else than an object id")
+	}
+	return id, nil
+}
+
+// isID reports whether s is a full object id.
+func isID(s string) bool {
+	return (len(s) == sha1Len || len(s) == sha256Len) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// isAncestor reports whether commit a is b or an ancestor of b. A commit a that the repository no longer has is none.
+func (w *workspace) isAncestor(ctx context.Context, a, b string) (bool, error) {
+	if !isID(a) {
+		return false, nil
+	}
+	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", a); err != nil || code != 0 {
+		return false, err
+	}
+	_, code, err := w.run(ctx, nil, []int{1}, "merge-base", "--is-ancestor", a, b)
+	return err == nil && code == 0, err
+}

@@ -1,0 +1,117 @@
+// Package gitprovider is the port to git hosting and the domain that every adapter shares: repositories, canonical
+// paths, change sets that have passed tier and scope, branches, pull requests, the registry of providers.
+//
+// It knows no adapter and no use case. internal/prflow drives it; github/, gitea/ and local/ implement Provider.
+package gitprovider
+
+import (
+	"context"
+	"time"
+)
+
+// Provider is one git host. Implementations are safe for concurrent use, make no call before a method is called, honour
+// ctx in every call, and return only *fault.Error (context errors included, as fault.Timeout).
+//
+// Codes that every method may return: not_found (repository), upstream_error, timeout, rate_limited,
+// provider_disabled. Further codes are named at the method.
+//
+// The port has no merge, no approval and no force-push on purpose: what is not here, no caller can reach.
+type Provider interface {
+	// Name is the provider's name in configuration and records: "github", "gitea" or "local".
+	Name() string
+
+	// Snapshot reads in as few calls as the host allows all that the gates need to know, at one commit of the base
+	// branch. It writes nothing. A missing base branch and an empty repository are not_found.
+	Snapshot(ctx context.Context, q SnapshotQuery) (*Snapshot, error)
+
+	// Commit creates the branch req.Branch at req.Snapshot's base commit with one commit that holds all changes.
+	// It is atomic: branch and commit, or nothing. conflict if the base branch has moved away from the snapshot or the
+	// branch exists. It never updates a branch that exists.
+	Commit(ctx context.Context, req CommitRequest) (Commit, error)
+
+	// OpenPullRequest opens a pull request for a branch that Commit made. When an open one for the same head and base
+	// exists, that one is returned: the call is safe to repeat after an ambiguous failure. Labels that the host lets a
+	// creation carry are set here; see Label.
+	OpenPullRequest(ctx context.Context, spec PullRequestSpec) (PullRequest, error)
+
+	// Label makes sure that the pull request carries the labels, and does nothing if it already does.
+	Label(ctx context.Context, repo RepoRef, number int, labels []string) error
+
+	// FindByHead returns the newest pull request, in whatever state, whose head is the branch, or nil if there is none.
+	// It is how an ambiguous OpenPullRequest is settled.
+	FindByHead(ctx context.Context, repo RepoRef, branch string) (*PullRequest, error)
+
+	// BranchTip returns the commit that the branch points to, or "" if there is no such branch.
+	BranchTip(ctx context.Context, repo RepoRef, branch string) (string, error)
+
+	// DeleteBranch removes one of our branches if its tip is still the given commit; conflict if it is not. A branch
+	// that is already gone is no error. It refuses every branch outside BranchPrefix.
+	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
+
+	// ListOpen returns every open pull request that carries the label, oldest first, with its paths. Pagination is
+	// followed to the end: the list is complete or the call fails.
+	ListOpen(ctx context.Context, repo RepoRef, label string) ([]PullRequest, error)
+
+	// Status returns one pull request with its reviews and checks. not_found if there is no such number.
+	Status(ctx context.Context, repo RepoRef, number int) (Status, error)
+}
+
+// SnapshotQuery says what a Snapshot is about.
+type SnapshotQuery struct {
+	Repo        RepoRef
+	Base        string    // base branch; "" means the repository's default branch
+	Paths       []Path    // target files of the change
+	Branches    []string  // head branch names that the change might take, to see which are free
+	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
+}
+
+// Snapshot is what a repository looked like at one commit of its base branch.
+type Snapshot struct {
+	Repo          RepoRef // as the host spells it now (after renames)
+	URL           string  // web address of the repository; a file path for the local provider
+	DefaultBranch string
+	Base          string // the base branch that was asked for, or the default branch
+	BaseCommit    string // full object id
+	Archived      bool   // archived or otherwise read-only for everybody
+	Fork          bool   // a fork of another repository
+
+	// Tree lists each existing ancestor folder of the queried paths, the root included: every entry of those folders
+	// by its full path. An entry that is absent here does not exist in the base commit.
+	Tree Tree
+	// Contents holds the bytes of the queried paths that exist as regular files of at most MaxContentRead bytes.
+	Contents map[Path][]byte
+	// Tips maps the queried branch names that exist to their commits.
+	Tips map[string]string
+	// Open holds the open pull requests that may be ours: the label LabelOurs, or a head below BranchPrefix.
+	Open []PullRequest
+	// Closed holds those closed without merging since ClosedSince, by the same measure.
+	Closed []PullRequest
+}
+
+// MaxContentRead bounds, in bytes, the base file contents that a Snapshot carries.
+const MaxContentRead = 1 << 20
+
+// CommitRequest asks for one commit on a new branch.
+type CommitRequest struct {
+	Snapshot *Snapshot // the state that the gates approved; the write is guarded by it
+	Branch   string
+	Changes  ChangeSet
+	Message  string    // subject, blank line, body
+	Time     time.Time // author and committer time where the host lets us set it
+}
+
+// Commit is a commit that a provider made.
+type Commit struct {
+	ID     string // full object id
+	Branch string
+}
+
+// PullRequestSpec describes the pull request to open.
+type PullRequestSpec struct {
+	Repo   RepoRef
+	Base   string
+	Head   string // branch name
+	Title  string
+	Body   string
+	Labels []string
+}

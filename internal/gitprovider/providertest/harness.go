@@ -1,0 +1,100 @@
+package providertest
+
+import (
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// MainBranch is the default branch of every repository that a Harness makes.
+const MainBranch = "main"
+
+// File is one file of a repository's tree.
+type File struct {
+	Path       string
+	Kind       gitprovider.EntryKind // "" means KindFile
+	Executable bool
+	Content    string // of a symlink: what it points to; of a submodule: nothing
+}
+
+// Harness lets the contract suite make repositories on the host under test. It must be safe for parallel tests.
+type Harness interface {
+	// NewRepo makes a repository whose branch MainBranch has one commit with the files; without files, one that has no
+	// commit at all.
+	NewRepo(t testing.TB, files ...File) World
+	// ManyPRs is how many pull requests the suite opens to see that a list is complete: more than the host's largest
+	// page where there are pages.
+	ManyPRs() int
+}
+
+// World is one repository, and what people and other programs do to it behind the provider's back. Methods fail the
+// test when they fail.
+type World interface {
+	// Provider is the provider under test.
+	Provider() gitprovider.Provider
+	// Ref names the repository.
+	Ref() gitprovider.RepoRef
+	// Push adds a commit that writes the files to a branch, and returns the commit. A branch that does not exist starts
+	// at MainBranch.
+	Push(branch string, files ...File) string
+	// DeleteBranch removes a branch.
+	DeleteBranch(branch string)
+	// Merge merges a pull request, by a commit with two parents, as a person would. The head branch stays.
+	Merge(number int)
+	// Close closes a pull request without merging.
+	Close(number int)
+	// Review adds a person's review. SubmittedAt is the host's to set.
+	Review(number int, author string, state gitprovider.ReviewState, body string)
+	// OpenPR opens a pull request as another program would.
+	OpenPR(head, title string, labels ...string) int
+	// Branches gives the commit of every branch.
+	Branches() map[string]string
+	// Files gives the tree of a commit, sorted by path.
+	Files(commit string) []File
+	// Parents gives the parents of a commit.
+	Parents(commit string) []string
+	// Message gives the message of a commit.
+	Message(commit string) string
+}
+
+// Rules are the rules under which tests make change sets: default scope, highest tier.
+func Rules() gitprovider.Rules {
+	return gitprovider.Rules{
+		Tier: gitprovider.TierRemediate, Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope(),
+	}
+}
+
+// ChangeSet makes an approved change set, or fails the test.
+func ChangeSet(t testing.TB, files ...gitprovider.FileChange) gitprovider.ChangeSet {
+	t.Helper()
+	set, violations := gitprovider.NewChangeSet(Rules(), files)
+	if len(violations) > 0 {
+		t.Fatalf("the test's change set was refused: %+v", violations)
+	}
+	return set
+}
+
+// Create is a new file.
+func Create(path, content string) gitprovider.FileChange {
+	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionCreate, Content: content}
+}
+
+// Update is a change of an existing file.
+func Update(path, content string) gitprovider.FileChange {
+	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionUpdate, Content: content}
+}
+
+// Delete is the removal of a file.
+func Delete(path string) gitprovider.FileChange {
+	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionDelete}
+}
+
+// Path parses a path, or fails the test.
+func Path(t testing.TB, s string) gitprovider.Path {
+	t.Helper()
+	p, err := gitprovider.ParsePath(s)
+	if err != nil {
+		t.Fatalf("path %q %v", s, err)
+	}
+	return p
+}

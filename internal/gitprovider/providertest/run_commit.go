@@ -1,0 +1,302 @@
+package providertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+func commitTests() map[string]func(*testing.T, Harness) {
+	return map[string]func(*testing.T, Harness){
+		"makes a branch with one commit on the base":        commitOne,
+		"creates, updates and deletes in one commit":        commitMixed,
+		"removes a folder with its last file":               commitLastFile,
+		"makes folders as needed":                           commitNewFolder,
+		"keeps the executable bit of an updated file":       commitExecutable,
+		"keeps links and submodules elsewhere as they are":  commitKeepsOthers,
+		"on a moved base is a conflict and makes no branch": commitMovedBase,
+		"on a branch that exists is a conflict":             commitBranchExists,
+		"below or above an existing branch is a conflict":   commitBranchInTheWay,
+		"refuses the zero change set":                       commitZero,
+		"refuses a branch that is not ours":                 commitForeignBranch,
+		"on another base than the default one":              commitOtherBase,
+		"without a repository is not found":                 commitNoRepo,
+	}
+}
+
+// checkTree demands that a commit's tree is the base's with the changes made, and nothing else.
+func (s *scene) checkTree(commit, base string, want func(files map[string]File)) {
+	s.t.Helper()
+	files := map[string]File{}
+	for _, f := range s.Files(base) {
+		files[f.Path] = f
+	}
+	want(files)
+	got := map[string]File{}
+	for _, f := range s.Files(commit) {
+		got[f.Path] = f
+	}
+	s.same("tree", got, files)
+}
+
+func file(path, content string) File {
+	return File{Path: path, Kind: gitprovider.KindFile, Content: content}
+}
+
+func commitOne(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	base := s.Branches()[MainBranch]
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.same("branch", made.Branch, "claude-ops/check/disk")
+	s.same("branches", s.Branches(), map[string]string{MainBranch: base, "claude-ops/check/disk": made.ID})
+	s.same("parents", s.Parents(made.ID), []string{base})
+	s.same("message", strings.TrimSpace(s.Message(made.ID)), "Update the checks\n\nThe disk was full.")
+	s.checkTree(made.ID, base, func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
+}
+
+func commitMixed(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/fix/mixed",
+		Update("checks/disk.md", "new\n"), Delete("checks/memory.md"),
+		Create("checks/a-new.md", "a\n"), Create("CLAUDE-OPS.md", "# Manifest\n"))
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
+		files["checks/disk.md"] = file("checks/disk.md", "new\n")
+		files["checks/a-new.md"] = file("checks/a-new.md", "a\n")
+		files["CLAUDE-OPS.md"] = file("CLAUDE-OPS.md", "# Manifest\n")
+		delete(files, "checks/memory.md")
+	})
+}
+
+func commitLastFile(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/fix/remove", Delete("playbooks/restart.md"))
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) { delete(files, "playbooks/restart.md") })
+	only := newScene(t, h, File{Path: "checks/only.md", Content: "only\n"})
+	made = only.commit("claude-ops/fix/remove", Delete("checks/only.md"))
+	only.same("files after the last was deleted", len(only.Files(made.ID)), 0)
+}
+
+func commitNewFolder(t *testing.T, h Harness) {
+	s := newScene(t, h, File{Path: "README.md", Content: "# Empty\n"})
+	made := s.commit("claude-ops/skill/first", Create(".claude-ops/skills/first.md", "first\n"))
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
+		files[".claude-ops/skills/first.md"] = file(".claude-ops/skills/first.md", "first\n")
+	})
+}
+
+func commitExecutable(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/playbook/restart", Update("playbooks/restart.md", "new\n"))
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
+		f := file("playbooks/restart.md", "new\n")
+		f.Executable = true
+		files["playbooks/restart.md"] = f
+	})
+}
+
+func commitKeepsOthers(t *testing.T, h Harness) {
+	s := newScene(t, h,
+		File{Path: "checks/disk.md", Content: "disk\n"},
+		File{Path: "checks/link.md", Kind: gitprovider.KindSymlink, Content: "disk.md"},
+		File{Path: "vendor", Kind: gitprovider.KindSubmodule},
+		File{Path: "run.sh", Content: "#!/bin/sh\n", Executable: true},
+	)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
+}
+
+func commitMovedBase(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Push(MainBranch, File{Path: "README.md", Content: "moved\n"})
+	before := s.Branches()
+	_, err := s.p.Commit(s.ctx, req)
+	s.code(err, fault.Conflict)
+	s.same("branches", s.Branches(), before)
+}
+
+func commitBranchExists(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Push("claude-ops/check/disk", File{Path: "checks/x.md", Content: "x\n"})
+	before := s.Branches()
+	_, err := s.p.Commit(s.ctx, req)
+	s.code(err, fault.Conflict)
+	s.same("branches", s.Branches(), before)
+}
+
+func commitBranchInTheWay(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	s.Push("claude-ops/fix", File{Path: "checks/x.md", Content: "x\n"})
+	s.Push("claude-ops/check/disk/more", File{Path: "checks/x.md", Content: "x\n"})
+	before := s.Branches()
+	for _, branch := range []string{"claude-ops/fix/disk", "claude-ops/check/disk"} {
+		_, err := s.p.Commit(s.ctx, s.request(branch, Update("checks/disk.md", "new\n")))
+		s.code(err, fault.Conflict)
+	}
+	s.same("branches", s.Branches(), before)
+}
+
+func commitZero(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	before := s.Branches()
+	_, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{Snapshot: s.look(), Branch: "claude-ops/fix/zero", Message: "zero", Time: when()})
+	s.code(err, fault.InvalidArgument)
+	s.same("branches", s.Branches(), before)
+}
+
+func commitForeignBranch(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	before := s.Branches()
+	for _, branch := range []string{"feature/x", "", "claude-opsx/fix/a", MainBranch} {
+		_, err := s.p.Commit(s.ctx, s.request(branch, Update("checks/disk.md", "new\n")))
+		s.code(err, fault.InvalidArgument)
+	}
+	s.same("branches", s.Branches(), before)
+}
+
+func commitOtherBase(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
+	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable", Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
+	s.must(err)
+	made, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{
+		Snapshot: snap, Branch: "claude-ops/check/old", Changes: ChangeSet(t, Update("checks/old.md", "new\n")), Message: "m", Time: when(),
+	})
+	s.must(err)
+	s.same("parents", s.Parents(made.ID), []string{tip})
+}
+
+func commitNoRepo(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req.Snapshot.Repo.Name = "no-such-repository"
+	_, err := s.p.Commit(s.ctx, req)
+	s.code(err, fault.NotFound)
+}
+
+func contentTests() map[string]func(*testing.T, Harness) {
+	return map[string]func(*testing.T, Harness){
+		"of every kind arrive byte for byte": contentExact,
+		"of many files arrive in one commit": contentMany,
+	}
+}
+
+// unusualContents are what line-end conversions, quoting and framing get wrong.
+func unusualContents() map[string]string {
+	return map[string]string{
+		"empty":      "",
+		"no-newline": "no newline at the end",
+		"crlf":       "one\r\ntwo\r\n",
+		"mixed":      "one\r\ntwo\nthree\r",
+		"newlines":   "\n\n\n",
+		"utf8":       "Grüße, 世界 \U0001F680\n",
+		"bom":        "\ufeffwith a byte order mark\n",
+		"large":      strings.Repeat("0123456789abcdef", 16<<10),
+		"keywords":   "$Id$ $Format:%H$\ndata 5\nD checks/disk.md\ndone\n",
+		"control":    "tab\there \x1b[31m\x00nul\n",
+	}
+}
+
+func contentExact(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	var changes []gitprovider.FileChange
+	for name, content := range unusualContents() {
+		changes = append(changes, Create("checks/"+name+".md", content))
+	}
+	made := s.commit("claude-ops/check/contents", changes...)
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
+		for _, c := range changes {
+			files[c.Path] = file(c.Path, c.Content)
+		}
+	})
+}
+
+func contentMany(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	var changes []gitprovider.FileChange
+	for i := range gitprovider.MaxFilesPerPR {
+		changes = append(changes, Create("checks/n"+strings.Repeat("0", i)+".md", strings.Repeat("x", i)))
+	}
+	made := s.commit("claude-ops/check/many", changes...)
+	s.same("parents", s.Parents(made.ID), []string{s.Branches()[MainBranch]})
+	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
+		for _, c := range changes {
+			files[c.Path] = file(c.Path, c.Content)
+		}
+	})
+}
+
+func branchTests() map[string]func(*testing.T, Harness) {
+	return map[string]func(*testing.T, Harness){
+		"tip is its commit, or empty":            branchTip,
+		"is deleted while its tip is the same":   branchDelete,
+		"that moved is not deleted":              branchDeleteMoved,
+		"that is gone already may be deleted":    branchDeleteGone,
+		"outside our prefix is never deleted":    branchDeleteForeign,
+		"can be made again after it was deleted": branchAgain,
+	}
+}
+
+func (s *scene) tip(branch string) string {
+	s.t.Helper()
+	tip, err := s.p.BranchTip(s.ctx, s.Ref(), branch)
+	s.must(err)
+	return tip
+}
+
+func branchTip(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.same("tip", s.tip("claude-ops/check/disk"), made.ID)
+	s.same("tip of main", s.tip(MainBranch), s.Branches()[MainBranch])
+	for _, none := range []string{"claude-ops/check", "claude-ops/check/dis", "disk", "claude-ops/check/*"} {
+		s.same("tip of "+none, s.tip(none), "")
+	}
+}
+
+func branchDelete(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+	s.same("tip", s.tip(made.Branch), "")
+}
+
+func branchDeleteMoved(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	moved := s.Push(made.Branch, File{Path: "checks/by-a-person.md", Content: "p\n"})
+	s.code(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID), fault.Conflict)
+	s.same("tip", s.tip(made.Branch), moved)
+}
+
+func branchDeleteGone(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.DeleteBranch(made.Branch)
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+}
+
+func branchDeleteForeign(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	tip := s.Push("feature/x", File{Path: "checks/x.md", Content: "x\n"})
+	s.Push("claude-opsx", File{Path: "checks/x.md", Content: "x\n"})
+	before := s.Branches()
+	for _, branch := range []string{"feature/x", "claude-opsx", MainBranch, "", "claude-ops"} {
+		s.code(s.p.DeleteBranch(s.ctx, s.Ref(), branch, tip), fault.InvalidArgument)
+	}
+	s.same("branches", s.Branches(), before)
+}
+
+func branchAgain(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	first := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), first.Branch, first.ID))
+	again := s.commit("claude-ops/check/disk", Update("checks/disk.md", "newer\n"))
+	if slices.Contains([]string{"", first.ID}, s.tip(again.Branch)) {
+		t.Fatalf("the branch is at %q, want the second commit", s.tip(again.Branch))
+	}
+}

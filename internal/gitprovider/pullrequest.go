@@ -1,0 +1,78 @@
+package gitprovider
+
+import "time"
+
+// LabelOurs marks the pull requests that Claude Ops opened; ListOpen is asked for it.
+const LabelOurs = "claude-ops"
+
+// State is the state of a pull request.
+type State string
+
+// The states of a pull request.
+const (
+	StateOpen   State = "open"
+	StateClosed State = "closed" // closed without merging
+	StateMerged State = "merged"
+)
+
+// PullRequest is a pull request as a provider reports it. Title and Body are what other people may have written by now:
+// untrusted text.
+type PullRequest struct {
+	Number     int
+	Title      string
+	Body       string
+	URL        string
+	Branch     string // head branch name
+	HeadCommit string // "" when the host no longer knows
+	Base       string
+	State      State
+	Labels     []string
+	CreatedAt  time.Time
+	ClosedAt   time.Time // zero while open; when merged, the time of the merge
+	Paths      []string  // files that it changes now, old names of renames included, sorted
+}
+
+// ReviewState is what a reviewer said.
+type ReviewState string
+
+// The states of a review.
+const (
+	ReviewApproved         ReviewState = "approved"
+	ReviewChangesRequested ReviewState = "changes_requested"
+	ReviewCommented        ReviewState = "commented"
+	ReviewDismissed        ReviewState = "dismissed"
+	ReviewPending          ReviewState = "pending"
+)
+
+// Review is one review of a pull request. Body is untrusted text.
+type Review struct {
+	Author      string
+	State       ReviewState
+	Body        string
+	SubmittedAt time.Time // zero while pending
+}
+
+// ChecksState is the combined state of CI on the head commit.
+type ChecksState string
+
+// The combined states of CI.
+const (
+	ChecksNone    ChecksState = "none" // nothing reported
+	ChecksPending ChecksState = "pending"
+	ChecksSuccess ChecksState = "success"
+	ChecksFailure ChecksState = "failure"
+)
+
+// Checks is the outcome of CI on a pull request's head commit.
+type Checks struct {
+	State   ChecksState
+	Failing []string // names of the failing contexts, sorted
+}
+
+// Status is a pull request with everything that its author wants to know.
+type Status struct {
+	PullRequest
+	Mergeable *bool // nil while the provider is still computing it, and for a pull request that is not open
+	Reviews   []Review
+	Checks    Checks
+}

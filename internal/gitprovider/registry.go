@@ -1,0 +1,204 @@
+package gitprovider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Registration is one provider as configuration made it: enabled, or disabled with a reason. Never absent, so that a
+// refusal can name the variable that is missing.
+type Registration struct {
+	Name     string
+	Provider Provider // nil when disabled
+	Hosts    []string // hosts whose clone URLs it serves, lower case, compared exactly; HostLocal for file:// URLs
+	Disabled string   // why it is disabled, naming the variable; "" when enabled
+}
+
+// Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster.
+type Pin struct{ Provider, Owner, Name string }
+
+// Manifests finds the manifest of a mounted repository.
+type Manifests interface {
+	// Find returns the manifest of the mounted repository owner/name; found is false if none is mounted. An error says
+	// which file is broken, and why.
+	Find(owner, name string) (m Manifest, found bool, err error)
+}
+
+// Registry holds the providers and decides which of them serves a repository.
+type Registry struct {
+	entries   []Registration
+	pins      []Pin
+	fallback  string
+	manifests Manifests
+}
+
+// NewRegistry makes a registry. fallback is the default provider's name or ""; manifests may be nil.
+func NewRegistry(entries []Registration, pins []Pin, fallback string, manifests Manifests) *Registry {
+	return &Registry{entries: entries, pins: pins, fallback: fallback, manifests: manifests}
+}
+
+// Entries returns all registrations, in the order in which they were given.
+func (r *Registry) Entries() []Registration { return slices.Clone(r.entries) }
+
+// Resolution is the provider that serves a repository.
+type Resolution struct {
+	Provider   Provider
+	Repo       RepoRef
+	BaseBranch string // declared by the manifest, or ""
+	Via        string // what settled it, for people: "clone_url host git.example.org"
+}
+
+// Resolve finds the provider of a repository, by the first of these that speaks: the manifest of the mounted repository,
+// the clone URL's host, an allowlist entry that names a provider, the default provider, the only enabled provider.
+//
+// provider_unresolved says which of these would settle it. provider_disabled names what the provider lacks.
+func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
+	res := Resolution{Repo: ref}
+	name, via, err := r.choose(&res)
+	if err != nil {
+		return Resolution{}, err
+	}
+	entry := r.entry(name)
+	switch {
+	case entry == nil:
+		return Resolution{}, fault.New(fault.ProviderUnresolved,
+			"%s asks for the provider %s, which does not exist; %s do", via, printable(name), r.names())
+	case entry.Provider == nil:
+		return Resolution{}, fault.New(fault.ProviderDisabled, "the provider %s (%s) is disabled: %s", name, via, entry.Disabled)
+	}
+	res.Provider, res.Via = entry.Provider, via
+	return res, nil
+}
+
+// choose names the provider and says what settled it. It fills in what the manifest adds.
+func (r *Registry) choose(res *Resolution) (name, via string, err error) {
+	ref := res.Repo
+	m, found, err := r.findManifest(ref)
+	if err != nil {
+		return "", "", err
+	}
+	if found {
+		res.BaseBranch = m.BaseBranch
+	}
+	if found && m.Provider != "" {
+		if err := r.manifestAgrees(m, ref); err != nil {
+			return "", "", err
+		}
+		return strings.ToLower(m.Provider), "the mounted repository's " + ManifestFile, nil
+	}
+	if ref.Remote != nil {
+		return r.byHost(ref.Remote.Host, "clone_url")
+	}
+	if found && m.Remote != "" {
+		remote, err := ParseRemote(m.Remote)
+		if err != nil {
+			return "", "", fault.New(fault.ProviderUnresolved, "the remote in the mounted repository's %s %s", ManifestFile, err)
+		}
+		return r.byHost(remote.Host, "the remote in the mounted repository's "+ManifestFile)
+	}
+	for _, pin := range r.pins {
+		if strings.EqualFold(pin.Owner, ref.Owner) && strings.EqualFold(pin.Name, ref.Name) && pin.Provider != "" {
+			return pin.Provider, "an entry of CLAUDEOPS_REPOS", nil
+		}
+	}
+	if r.fallback != "" {
+		return r.fallback, "CLAUDEOPS_DEFAULT_PROVIDER", nil
+	}
+	return r.onlyEnabled()
+}
+
+func (r *Registry) findManifest(ref RepoRef) (Manifest, bool, error) {
+	if r.manifests == nil {
+		return Manifest{}, false, nil
+	}
+	m, found, err := r.manifests.Find(ref.Owner, ref.Name)
+	if err != nil {
+		return m, false, fault.Wrap(err, fault.ProviderUnresolved, "the manifest of the mounted repository is broken: %s", err)
+	}
+	return m, found, nil
+}
+
+// manifestAgrees refuses a clone URL that leads to another provider than the manifest: one of the two is wrong, and
+// guessing could send a change to the wrong host.
+func (r *Registry) manifestAgrees(m Manifest, ref RepoRef) error {
+	if ref.Remote == nil {
+		return nil
+	}
+	name, _, err := r.byHost(ref.Remote.Host, "clone_url")
+	if err == nil && strings.EqualFold(name, m.Provider) {
+		return nil
+	}
+	return fault.New(fault.ProviderUnresolved,
+		"clone_url (host %s) does not belong to the provider %s that the mounted repository's %s declares; leave clone_url out, or correct it",
+		printable(ref.Remote.Host), printable(m.Provider), ManifestFile)
+}
+
+func (r *Registry) byHost(host, via string) (name, how string, err error) {
+	for _, e := range r.entries {
+		if slices.Contains(e.Hosts, host) {
+			return e.Name, via + " (host " + host + ")", nil
+		}
+	}
+	return "", "", fault.New(fault.ProviderUnresolved,
+		"no provider is configured for the host %s of %s; hosts are compared exactly. Configured: %s", printable(host), via, r.hosts())
+}
+
+func (r *Registry) onlyEnabled() (name, via string, err error) {
+	var enabled []string
+	for _, e := range r.entries {
+		if e.Provider != nil {
+			enabled = append(enabled, e.Name)
+		}
+	}
+	switch len(enabled) {
+	case 1:
+		return enabled[0], "the only enabled provider", nil
+	case 0:
+		return "", "", fault.New(fault.ProviderDisabled, "no provider is enabled: %s", r.reasons())
+	}
+	return "", "", fault.New(fault.ProviderUnresolved,
+		"%s are enabled and nothing says which one serves this repository; give clone_url, or have the operator set "+
+			"CLAUDEOPS_DEFAULT_PROVIDER, name the provider in CLAUDEOPS_REPOS, or mount the repository with a %s that names it",
+		strings.Join(enabled, ", "), ManifestFile)
+}
+
+func (r *Registry) entry(name string) *Registration {
+	for i := range r.entries {
+		if r.entries[i].Name == name {
+			return &r.entries[i]
+		}
+	}
+	return nil
+}
+
+func (r *Registry) names() string {
+	var out []string
+	for _, e := range r.entries {
+		out = append(out, e.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *Registry) hosts() string {
+	var out []string
+	for _, e := range r.entries {
+		for _, h := range e.Hosts {
+			out = append(out, fmt.Sprintf("%s (%s)", h, e.Name))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *Registry) reasons() string {
+	var out []string
+	for _, e := range r.entries {
+		out = append(out, e.Name+": "+e.Disabled)
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,97 @@
+package gitprovider_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// named is a provider that has only a name; any other call would panic, which is the point: resolving calls nothing.
+type named struct {
+	gitprovider.Provider
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+type manifests map[string]gitprovider.Manifest
+
+func (m manifests) Find(owner, name string) (gitprovider.Manifest, bool, error) {
+	if owner == "broken" {
+		return gitprovider.Manifest{}, false, errors.New("CLAUDE-OPS.md:3: unknown key")
+	}
+	found, ok := m[owner+"/"+name]
+	return found, ok, nil
+}
+
+func TestResolve(t *testing.T) {
+	github := gitprovider.Registration{Name: "github", Provider: named{name: "github"}, Hosts: []string{"github.com"}}
+	gitea := gitprovider.Registration{Name: "gitea", Provider: named{name: "gitea"}, Hosts: []string{"git.example.org:3000"}}
+	off := gitprovider.Registration{Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set"}
+	all := []gitprovider.Registration{github, gitea, off}
+	mounted := manifests{
+		"joe/mounted": {Provider: "gitea", BaseBranch: "trunk"}, "joe/remote": {Remote: "https://git.example.org:3000/joe/remote"},
+		"joe/odd": {Provider: "sourcehut"},
+	}
+	pins := []gitprovider.Pin{{Provider: "gitea", Owner: "joe", Name: "pinned"}}
+	cases := []struct {
+		name      string
+		entries   []gitprovider.Registration
+		fallback  string
+		repo, url string
+		want      string // provider, or the refusal's code
+		says      string
+	}{
+		{"the host of the clone URL", all, "", "x", "https://github.com/joe/x.git", "github", "clone_url"},
+		{"a host with its port", all, "", "x", "ssh://git@git.example.org:3000/joe/x", "gitea", "clone_url"},
+		{"a host without the port is another host", all, "", "x", "https://git.example.org/joe/x", "provider_unresolved", "exactly"},
+		{"a look-alike host", all, "", "x", "https://github.com.evil.example/joe/x", "provider_unresolved", "github.com (github)"},
+		{"a subdomain", all, "", "x", "https://api.github.com/joe/x", "provider_unresolved", "exactly"},
+		{"a provider that is disabled", all, "", "x", "file:///srv/joe/x", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT is not set"},
+		{"the manifest first", all, "github", "mounted", "", "gitea", "CLAUDE-OPS.md"},
+		{"the manifest against the clone URL", all, "", "mounted", "https://github.com/joe/mounted", "provider_unresolved", "does not belong"},
+		{"the manifest with the clone URL", all, "", "mounted", "https://git.example.org:3000/joe/mounted", "gitea", "CLAUDE-OPS.md"},
+		{"the manifest's remote", all, "", "remote", "", "gitea", "remote"},
+		{"a manifest with an unknown provider", all, "", "odd", "", "provider_unresolved", "does not exist"},
+		{"a pin before the default", all, "github", "pinned", "", "gitea", "CLAUDEOPS_REPOS"},
+		{"the default provider", all, "github", "x", "", "github", "CLAUDEOPS_DEFAULT_PROVIDER"},
+		{"a default provider that is disabled", all, "local", "x", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
+		{"two enabled and nothing said", all, "", "x", "", "provider_unresolved", "CLAUDEOPS_DEFAULT_PROVIDER"},
+		{"the only enabled one", []gitprovider.Registration{github, off}, "", "x", "", "github", "only"},
+		{"none enabled", []gitprovider.Registration{off}, "", "x", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ref, problems := gitprovider.NewRepoRef("joe", c.repo, c.url)
+			if problems != nil {
+				t.Fatal(problems)
+			}
+			res, err := gitprovider.NewRegistry(c.entries, pins, c.fallback, mounted).Resolve(ref)
+			got, text := string(fault.CodeOf(err)), res.Via
+			if err == nil {
+				got = res.Provider.Name()
+			} else {
+				text = err.Error()
+			}
+			if got != c.want || !strings.Contains(text, c.says) {
+				t.Errorf("got %s (%s), want %s and %q", got, text, c.want, c.says)
+			}
+		})
+	}
+}
+
+func TestAManifestAddsTheBaseBranchAndABrokenOneStopsTheRequest(t *testing.T) {
+	entries := []gitprovider.Registration{{Name: "gitea", Provider: named{name: "gitea"}}}
+	registry := gitprovider.NewRegistry(entries, nil, "", manifests{"joe/x": {BaseBranch: "trunk"}})
+	res, err := registry.Resolve(gitprovider.RepoRef{Owner: "joe", Name: "x"})
+	if err != nil || res.BaseBranch != "trunk" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	_, err = registry.Resolve(gitprovider.RepoRef{Owner: "broken", Name: "x"})
+	if fault.CodeOf(err) != fault.ProviderUnresolved || !strings.Contains(err.Error(), ":3:") {
+		t.Errorf("a broken manifest gave %v", err)
+	}
+}

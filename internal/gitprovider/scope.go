@@ -1,0 +1,232 @@
+package gitprovider
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Scope decides which paths may be proposed. The zero Scope allows nothing.
+//
+// An allow pattern matches the whole path, letter case included. A deny pattern is compared without letter case; one
+// without a slash denies that name in any folder, as file or folder. Deny wins. `*` stays within a segment, `**` spans
+// segments.
+type Scope struct {
+	allow, deny []string
+	policyNames []string // base names of policy files: denied whatever allow and deny say
+}
+
+// DefaultAllow is the allow list of the embedded policy (design §3, gate 3).
+func DefaultAllow() []string {
+	return []string{
+		"checks/*.md", "playbooks/*.md",
+		".claude-ops/checks/*.md", ".claude-ops/playbooks/*.md", ".claude-ops/skills/*.md",
+		"CLAUDE-OPS.md",
+	}
+}
+
+// DefaultDeny is the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow list
+// excludes a path already, so that the caller learns why.
+func DefaultDeny() []string {
+	return []string{
+		"prompts/**", "CLAUDE.md", "entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
+		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json",
+		"CODEOWNERS", ".gitmodules", ".gitattributes", ".githooks/**", ".husky/**",
+	}
+}
+
+// defaultPolicyNames are the names under which a policy file is looked for by people; never proposable.
+func defaultPolicyNames() []string { return []string{"claudeops-policy.yaml", "claudeops-policy.yml"} }
+
+// NewScope builds a Scope. policyFile is the operator's policy file, or "": a file of that name can't be proposed in
+// any folder. An error names the pattern that is malformed.
+func NewScope(allow, deny []string, policyFile string) (Scope, error) {
+	for _, list := range [][]string{allow, deny} {
+		for _, p := range list {
+			if err := checkPattern(p); err != nil {
+				return Scope{}, fmt.Errorf("scope pattern %q %w", p, err)
+			}
+		}
+	}
+	names := defaultPolicyNames()
+	if policyFile != "" {
+		names = append(names, strings.ToLower(path.Base(policyFile)))
+	}
+	return Scope{allow: allow, deny: deny, policyNames: names}, nil
+}
+
+// DefaultScope is the scope of the embedded policy.
+func DefaultScope() Scope {
+	return Scope{allow: DefaultAllow(), deny: DefaultDeny(), policyNames: defaultPolicyNames()}
+}
+
+// Allow returns the allow patterns. Deny returns the deny patterns, the policy file's names included.
+func (s Scope) Allow() []string { return append([]string(nil), s.allow...) }
+
+// Deny returns the deny patterns, the policy file's names included.
+func (s Scope) Deny() []string { return append(append([]string(nil), s.deny...), s.policyNames...) }
+
+func checkPattern(p string) error {
+	switch {
+	case p == "" || p[0] == '/':
+		return fmt.Errorf("must be relative to the repository's root and not empty")
+	case !doublestar.ValidatePattern(p):
+		return fmt.Errorf("is malformed")
+	case strings.Contains("/"+p+"/", "/../") || strings.Contains("/"+p+"/", "/./") || strings.Contains(p, "//"):
+		return fmt.Errorf("has an empty, '.' or '..' segment; paths with those are never accepted")
+	}
+	return nil
+}
+
+// ScopeVerdict is the answer for one path.
+type ScopeVerdict struct {
+	Path    string
+	Allowed bool
+	Rule    string           // the pattern that allowed or denied it, "canonical-path" or "not-in-allow-list"
+	Reason  *fault.Violation // nil when allowed
+	path    Path             // set when the form is canonical
+}
+
+// Rules that are not a pattern.
+const (
+	RuleCanonicalPath  = "canonical-path"
+	RuleNotInAllowList = "not-in-allow-list"
+	RulePathCollision  = "path-collision"
+	RulePolicyFile     = "policy-file"
+)
+
+// Check says whether one path may be proposed, and by which rule. A deny pattern that matches is named even when the
+// form of the path is refused as well.
+func (s Scope) Check(raw string) ScopeVerdict {
+	p, formErr := ParsePath(raw)
+	verdict := ScopeVerdict{Path: raw, path: p}
+	deny, isDenied := s.denied(raw)
+	allow := s.allowedBy(raw)
+	switch {
+	case isDenied:
+		verdict.deny(deny, "is protected by the rule "+deny, "leave this file to a person; propose only "+s.hint())
+	case formErr != nil:
+		verdict.deny(RuleCanonicalPath, formErr.Error(), "give the plain path, such as checks/disk.md")
+	case allow == "":
+		verdict.deny(RuleNotInAllowList, "is outside the scope", "propose only "+s.hint())
+	default:
+		verdict.Allowed, verdict.Rule = true, allow
+	}
+	return verdict
+}
+
+func (v *ScopeVerdict) deny(rule, problem, suggestion string) {
+	v.Rule = rule
+	v.Reason = &fault.Violation{
+		Code: fault.ScopeDenied, Path: v.echo(), Rule: rule,
+		Message: "the path " + printable(v.Path) + " " + problem, Suggestion: suggestion,
+	}
+}
+
+// echo is the path as a refusal repeats it: as it is when its form is canonical, else harmless and short.
+func (v *ScopeVerdict) echo() string {
+	if v.path.s != "" {
+		return v.path.s
+	}
+	return printable(v.Path)
+}
+
+func (s Scope) hint() string { return strings.Join(s.allow, ", ") }
+
+func (s Scope) allowedBy(raw string) string {
+	for _, pattern := range s.allow {
+		if ok, _ := doublestar.Match(pattern, raw); ok {
+			return pattern
+		}
+	}
+	return ""
+}
+
+// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named.
+func (s Scope) denied(raw string) (rule string, found bool) {
+	folded := strings.ToLower(raw)
+	segments := strings.Split(folded, "/")
+	for _, name := range s.policyNames {
+		if segments[len(segments)-1] == name {
+			return RulePolicyFile, true
+		}
+	}
+	for _, pattern := range s.deny {
+		if matchFolded(strings.ToLower(pattern), folded, segments) {
+			return pattern, true
+		}
+	}
+	return "", false
+}
+
+func matchFolded(pattern, folded string, segments []string) bool {
+	if strings.Contains(pattern, "/") {
+		ok, _ := doublestar.Match(pattern, folded)
+		return ok
+	}
+	for _, segment := range segments {
+		if ok, _ := doublestar.Match(pattern, segment); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ValidateScope checks every path of a request: its form, the scope, and that no two of them are, or could become on a
+// file system that ignores letter case, the same file or a file and a folder of one name. It returns every violation.
+func ValidateScope(scope Scope, files []FileChange) []fault.Violation {
+	var out []fault.Violation
+	seen := newSpellings()
+	for _, f := range files {
+		verdict := scope.Check(f.Path)
+		if verdict.Reason != nil {
+			out = append(out, *verdict.Reason)
+		}
+		if verdict.path.s == "" {
+			continue
+		}
+		if other, clash := seen.add(verdict.path); clash {
+			out = append(out, fault.Violation{
+				Code: fault.ScopeDenied, Path: f.Path, Rule: RulePathCollision,
+				Message:    fmt.Sprintf("the path %s collides with %s in the same request", printable(f.Path), printable(other)),
+				Suggestion: "name every file once, and spell folders in one way",
+			})
+		}
+	}
+	return out
+}
+
+// spellings remembers how each file and folder of a request is spelled, by its folded form.
+type spellings struct {
+	files, dirs map[string]string
+}
+
+func newSpellings() spellings { return spellings{map[string]string{}, map[string]string{}} }
+
+// add records a path and reports the earlier spelling that it collides with.
+func (s spellings) add(p Path) (other string, clash bool) {
+	folded := strings.ToLower(p.s)
+	for _, same := range []map[string]string{s.files, s.dirs} {
+		if have, ok := same[folded]; ok {
+			return have, true
+		}
+	}
+	for _, dir := range p.Ancestors() {
+		key := strings.ToLower(dir)
+		if have, ok := s.files[key]; ok {
+			return have, true
+		}
+		if have, ok := s.dirs[key]; ok && have != dir {
+			return have, true
+		}
+	}
+	s.files[folded] = p.s
+	for _, dir := range p.Ancestors() {
+		s.dirs[strings.ToLower(dir)] = dir
+	}
+	return "", false
+}

@@ -1,0 +1,68 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// answer renders what the flow returned: structured content, and the same as text for clients that read only that.
+func answer(result any, err error) *mcp.CallToolResult {
+	if err != nil {
+		return failed(fault.From(err), prflow.RequestIDOf(err))
+	}
+	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(plainJSON(result))}}
+}
+
+// failed renders a refusal or a failure (design §4): isError, text beginning with the code, and the error object.
+func failed(e *fault.Error, requestID string) *mcp.CallToolResult {
+	wire := e.Wire(requestID)
+	return &mcp.CallToolResult{
+		IsError:           true,
+		StructuredContent: map[string]any{"error": wire},
+		Content:           []mcp.Content{mcp.NewTextContent(errorText(wire))},
+	}
+}
+
+// errorText says the message, then what to do about each violation. Violations that the message does not repeat are
+// told in full.
+func errorText(w fault.Wire) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s] %s", w.Code, w.Message)
+	for _, v := range w.Violations {
+		told := strings.Contains(w.Message, v.Message)
+		switch {
+		case told && v.Suggestion == "":
+		case told && v.Path == "":
+			fmt.Fprintf(&b, "\n- %s", v.Suggestion)
+		case told:
+			fmt.Fprintf(&b, "\n- %s: %s", v.Path, v.Suggestion)
+		case v.Suggestion == "":
+			fmt.Fprintf(&b, "\n- [%s] %s", v.Code, v.Message)
+		default:
+			fmt.Fprintf(&b, "\n- [%s] %s; %s", v.Code, v.Message, v.Suggestion)
+		}
+	}
+	if w.RetryAfterSeconds > 0 {
+		fmt.Fprintf(&b, "\nretry after %d s", w.RetryAfterSeconds)
+	}
+	fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
+	return b.String()
+}
+
+// plainJSON is JSON without HTML escapes: \u003c costs a model six characters for one.
+func plainJSON(v any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // our result types always marshal
+		return "{}"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,94 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// submit hands a request to the scheduler. Its context carries a session of its own and ends when the client cancels
+// it or the time of the server is over, not when the server is merely asked to stop.
+func (l *loop) submit(f frame, env envelope) {
+	own := newCallSession(l.session)
+	ctx, cancel := context.WithCancelCause(l.srv.WithContext(l.base, own))
+	c := &call{
+		env: env, raw: f.raw, ctx: ctx, cancel: cancel, session: own,
+		stream: env.method == string(mcp.MethodSubscriptionsListen),
+	}
+	if !l.calls.admit(c) {
+		cancel(nil)
+		l.refuse(env, f.size, refusal{reason: ReasonBusy, code: codeServer, id: env.id,
+			message: "The server is busy with other calls; wait for one of them to finish and send this one again."})
+	}
+}
+
+// execute runs one call to its answer.
+func (l *loop) execute(c *call) {
+	defer l.calls.done(c)
+	if c.ctx.Err() != nil {
+		l.skip(c)
+		return
+	}
+	done := make(chan reply, 1)
+	go l.ask(c.ctx, c.raw, c.env, func(r reply) { done <- r })
+	answer := l.await(c, done)
+	if answer.refused != "" && c.env.method == string(mcp.MethodToolsCall) {
+		l.report(c.env, int64(len(c.raw)), answer.refused, answer.err.Message)
+	}
+	if l.calls.leave(c) {
+		l.send(c.env.id, answer)
+	}
+}
+
+// await passes notifications on until the handler is done, so that all of them come before the answer. What the
+// handler sends after its return is never read. A handler that outlasts the end of the server is left behind.
+func (l *loop) await(c *call, done <-chan reply) reply {
+	for {
+		select {
+		case note := <-c.session.notes:
+			l.sendNote(c, note)
+		case answer := <-done:
+			for range len(c.session.notes) {
+				l.sendNote(c, <-c.session.notes)
+			}
+			return answer
+		case <-l.end.abandon:
+			return failure(codeServer, textCutOff, ReasonShutdown)
+		}
+	}
+}
+
+// sendNote writes a notification of a call that the client still waits for.
+func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
+	if errors.Is(context.Cause(c.ctx), ErrCancelledByClient) {
+		return
+	}
+	line, err := encodeLine(note)
+	if err != nil {
+		l.log.Error("cannot encode a notification", slog.String("method", note.Method), slog.Any("error", err))
+		return
+	}
+	l.out.send(line)
+}
+
+// skip answers a call that was cancelled before it started.
+func (l *loop) skip(c *call) {
+	if l.calls.leave(c) {
+		l.drop(c)
+		return
+	}
+	l.reportCancelled(c)
+}
+
+// drop refuses a call that the end of the server overtook.
+func (l *loop) drop(c *call) {
+	l.refuse(c.env, int64(len(c.raw)),
+		refusal{reason: ReasonShutdown, code: codeServer, message: textShutdown, id: c.env.id})
+}
+
+func (l *loop) reportCancelled(c *call) {
+	l.refuse(c.env, int64(len(c.raw)),
+		refusal{reason: ReasonCancelled, message: "The client cancelled the call before it started.", silent: true})
+}

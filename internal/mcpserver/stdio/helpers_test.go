@@ -1,0 +1,241 @@
+package stdio
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// message is a line of output as a client sees it.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  map[string]any  `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *struct {
+		Code    int            `json:"code"`
+		Message string         `json:"message"`
+		Data    map[string]any `json:"data"`
+	} `json:"error"`
+	line string
+}
+
+// decodeMessage fails the test unless line is one JSON-RPC message of a server to its client.
+func decodeMessage(t testing.TB, line string) message {
+	t.Helper()
+	var m message
+	if err := json.Unmarshal([]byte(line), &m); err != nil {
+		t.Fatalf("output line is not JSON: %v\n%s", err, line)
+	}
+	m.line = line
+	kinds := 0
+	for _, is := range []bool{m.Method != "", m.Result != nil, m.Error != nil} {
+		if is {
+			kinds++
+		}
+	}
+	if m.JSONRPC != "2.0" || kinds != 1 || (m.Method == "") != (m.ID != nil) {
+		t.Fatalf("output line is not a JSON-RPC message: %s", line)
+	}
+	return m
+}
+
+// serveAll feeds input and end of input to Serve and returns what came out.
+func serveAll(t testing.TB, srv *server.MCPServer, opts Options, input string) []message {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Serve(t.Context(), strings.NewReader(input), &out, srv, opts); err != nil {
+		t.Fatalf("Serve: %v", err)
+	}
+	var messages []message
+	for line := range strings.Lines(out.String()) {
+		messages = append(messages, decodeMessage(t, strings.TrimSuffix(line, "\n")))
+	}
+	return messages
+}
+
+// byID finds the one answer under an id.
+func byID(t testing.TB, messages []message, id string) message {
+	t.Helper()
+	var found []message
+	for _, m := range messages {
+		if string(m.ID) == id {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("want one answer under id %s, got %d in %v", id, len(found), lines(messages))
+	}
+	return found[0]
+}
+
+func lines(messages []message) []string {
+	var all []string
+	for _, m := range messages {
+		all = append(all, m.line)
+	}
+	return all
+}
+
+// client talks to a running Serve over pipes.
+type client struct {
+	t      testing.TB
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	lines  *bufio.Scanner
+	result chan error
+}
+
+func start(t testing.TB, ctx context.Context, srv *server.MCPServer, opts Options) *client {
+	t.Helper()
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	c := &client{t: t, in: inWrite, out: outRead, lines: bufio.NewScanner(outRead), result: make(chan error, 1)}
+	c.lines.Buffer(nil, 16<<20)
+	go func() {
+		err := Serve(ctx, inRead, outWrite, srv, opts)
+		_ = outWrite.Close()
+		c.result <- err
+	}()
+	t.Cleanup(func() { _ = inWrite.Close() })
+	return c
+}
+
+func (c *client) send(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+func (c *client) next() message {
+	c.t.Helper()
+	if !c.lines.Scan() {
+		c.t.Fatalf("output ended: %v", c.lines.Err())
+	}
+	return decodeMessage(c.t, c.lines.Text())
+}
+
+// finish reads the rest of the output and returns it with the result of Serve. The caller has ended the session.
+func (c *client) finish() ([]message, error) {
+	c.t.Helper()
+	var rest []message
+	for c.lines.Scan() {
+		rest = append(rest, decodeMessage(c.t, c.lines.Text()))
+	}
+	return rest, <-c.result
+}
+
+// endInput closes the input and expects a clean end; it returns the rest of the output.
+func (c *client) endInput() []message {
+	c.t.Helper()
+	_ = c.in.Close()
+	rest, err := c.finish()
+	if err != nil {
+		c.t.Fatalf("Serve: %v", err)
+	}
+	return rest
+}
+
+// gate is a tool that reports its start and then waits to be released.
+type gate struct {
+	started chan string // argument "tag" of each call that started
+	release chan struct{}
+	ended   chan error // the cause of the context when the handler returned
+	deaf    bool       // ignores its context
+}
+
+func newGate() *gate {
+	return &gate{started: make(chan string, 64), release: make(chan struct{}), ended: make(chan error, 64)}
+}
+
+func (g *gate) handle(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	g.started <- req.GetString("tag", "")
+	cancelled := ctx.Done()
+	if g.deaf {
+		cancelled = nil
+	}
+	select {
+	case <-g.release:
+	case <-cancelled:
+	}
+	g.ended <- context.Cause(ctx)
+	return mcp.NewToolResultText("released"), nil
+}
+
+// newServer has the tools below and, unless g is nil, g as gate.
+func newServer(g *gate) *server.MCPServer {
+	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
+	add := func(name string, handler server.ToolHandlerFunc) { srv.AddTool(mcp.NewTool(name), handler) }
+	add("echo", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(req.GetString("text", "")), nil
+	})
+	add("raw", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		raw, ok := RawMessage(ctx)
+		return mcp.NewToolResultText(fmt.Sprint(ok, " ", string(raw))), nil
+	})
+	add("notes", func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range min(req.GetInt("count", 0), 100_000) {
+			_ = srv.SendNotificationToClient(ctx, "notifications/progress",
+				map[string]any{"progressToken": req.GetString("tag", ""), "progress": i})
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+	add("panic", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("hunter2") })
+	add("fail", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, errors.New("hunter2")
+	})
+	add("html", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("a < b && c > d \u2028"), nil
+	})
+	add("nothing", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: func() {}}, nil
+	})
+	if g != nil {
+		add("gate", g.handle)
+	}
+	return srv
+}
+
+func callTool(id, tool, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`,
+		id, tool, arguments)
+}
+
+const (
+	initializeLine = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	initializedLine = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	pingLine        = `{"jsonrpc":"2.0","id":"ping","method":"ping"}`
+)
+
+// rejections gathers what OnReject saw.
+type rejections struct {
+	mu  sync.Mutex
+	all []Rejection
+}
+
+func (r *rejections) hook(_ context.Context, rejection Rejection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, rejection)
+}
+
+func (r *rejections) list() []Rejection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Rejection(nil), r.all...)
+}
+
+func deafTool() mcp.Tool { return mcp.NewTool("deaf") }

@@ -1,0 +1,229 @@
+package stdio
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// hostile lines must each get exactly the answer of their row, one report, and leave the session alive.
+func TestHostileLinesAreAnsweredAndSurvived(t *testing.T) {
+	const limit = 4096
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	tests := []struct {
+		name   string
+		line   string
+		code   int
+		id     string
+		reason Reason
+		tool   string // that the report names
+	}{
+		{"text that is no JSON", "hello", -32700, "null", ReasonMalformed, ""},
+		{"a message cut in the middle", callTool("1", "create_pr", `{"title":"x`),
+			-32700, "null", ReasonMalformed, "create_pr"},
+		{"two messages on one line", pingLine + pingLine, -32700, "null", ReasonMalformed, ""},
+		{"a message with text after it", pingLine + " x", -32700, "null", ReasonMalformed, ""},
+		{"a comment", `{"jsonrpc":"2.0",/**/"id":1,"method":"ping"}`, -32700, "null", ReasonMalformed, ""},
+		{"a trailing comma", `{"jsonrpc":"2.0","id":1,"method":"ping",}`, -32700, "null", ReasonMalformed, ""},
+		{"a byte order mark", "\ufeff" + pingLine, -32700, "null", ReasonMalformed, ""},
+		{"a NUL byte", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi\x00ng\"}", -32700, "null", ReasonMalformed, ""},
+		{"a NUL byte alone", "\x00", -32700, "null", ReasonMalformed, ""},
+		{"a lone surrogate", callTool("1", "echo", `{"text":"\ud800"}`), -32700, "null", ReasonMalformed, "echo"},
+		{"invalid UTF-8", callTool("1", "echo", "{\"text\":\"\xff\"}"), -32700, "null", ReasonBadUTF8, "echo"},
+		{"UTF-8 in overlong form", callTool("1", "echo", "{\"text\":\"\xc0\xaf\"}"),
+			-32700, "null", ReasonBadUTF8, "echo"},
+		{"a batch", "[" + pingLine + "]", -32600, "null", ReasonBatch, ""},
+		{"an empty batch", "[]", -32600, "null", ReasonBatch, ""},
+		{"a string", `"ping"`, -32600, "null", ReasonInvalidRequest, ""},
+		{"a number", `1`, -32600, "null", ReasonInvalidRequest, ""},
+		{"null", `null`, -32600, "null", ReasonInvalidRequest, ""},
+		{"an empty object", `{}`, -32600, "null", ReasonInvalidRequest, ""},
+		{"JSON-RPC 1.0", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"no version", `{"id":1,"method":"ping"}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"no method", `{"jsonrpc":"2.0","id":1}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"an empty method", `{"jsonrpc":"2.0","id":1,"method":""}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"a method that is a number", `{"jsonrpc":"2.0","id":1,"method":5}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"a method that is null", `{"jsonrpc":"2.0","id":1,"method":null}`, -32600, "1", ReasonInvalidRequest, ""},
+		{"a null id", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, -32600, "null", ReasonInvalidRequest, ""},
+		{"an id with a fraction", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, -32600, "null", ReasonInvalidRequest, ""},
+		{"an id with an exponent", `{"jsonrpc":"2.0","id":1e3,"method":"ping"}`,
+			-32600, "null", ReasonInvalidRequest, ""},
+		{"an id beyond 64 bits", `{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}`, -32600, "null",
+			ReasonInvalidRequest, ""},
+		{"an id that is an object", `{"jsonrpc":"2.0","id":{},"method":"ping"}`,
+			-32600, "null", ReasonInvalidRequest, ""},
+		{"an id that is true", `{"jsonrpc":"2.0","id":true,"method":"ping"}`, -32600, "null", ReasonInvalidRequest, ""},
+		{"an id of 1025 bytes", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1025) + `","method":"ping"}`,
+			-32600, "null",
+			ReasonInvalidRequest, ""},
+		{"a call without an id", `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"create_pr"}}`, -32600, "null",
+			ReasonInvalidRequest, "create_pr"},
+		{"a method and a result", `{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`,
+			-32600, "1", ReasonInvalidRequest, ""},
+		{"a method and an error", `{"jsonrpc":"2.0","id":1,"method":"ping","error":{}}`,
+			-32600, "1", ReasonInvalidRequest, ""},
+		{"params that are an array", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo"]}`, -32600, "1",
+			ReasonInvalidRequest, ""},
+		{"params that are a string", `{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}`, -32600, "1",
+			ReasonInvalidRequest, ""},
+		{"two ids", `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, -32600, "null", ReasonDuplicateKey, ""},
+		{"an id in capitals beside the id", `{"jsonrpc":"2.0","id":1,"ID":2,"method":"ping"}`, -32600, "null",
+			ReasonInvalidRequest, ""},
+		{"two versions", `{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"ping"}`, -32600, "1", ReasonDuplicateKey, ""},
+		{"two methods", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`,
+			-32600, "1", ReasonDuplicateKey, ""},
+		{"two methods, one of them escaped", `{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}`,
+			-32600, "1",
+			ReasonDuplicateKey, ""},
+		{"two params", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}`,
+			-32600, "1", ReasonDuplicateKey, ""},
+		{"two tool names", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"create_pr"}}`,
+			-32600, "1", ReasonDuplicateKey, "create_pr"},
+		{"two arguments", `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+			`"params":{"name":"echo","arguments":{},"arguments":{}}}`,
+			-32600, "1", ReasonDuplicateKey, "echo"},
+		{"two _meta", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{},"name":"echo","_meta":{}}}`,
+			-32600, "1", ReasonDuplicateKey, "echo"},
+		{"a method in capitals beside the method", `{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call"}`,
+			-32600, "1",
+			ReasonInvalidRequest, ""},
+		{"a tool name in capitals beside the name",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Name":"create_pr"}}`, -32600, "1",
+			ReasonInvalidRequest, "echo"},
+		{"params with a long s", `{"jsonrpc":"2.0","id":1,"method":"ping","param` + "\u017f" + `":{}}`, -32600, "1",
+			ReasonInvalidRequest, ""},
+		{"arguments that nest 65 levels", callTool("1", "create_pr", `{"x":`+deep(62)+`}`),
+			-32600, "1", ReasonTooDeep, "create_pr"},
+		{"nesting in a member nobody reads", `{"jsonrpc":"2.0","x":` + deep(1000) + `,"method":"ping","id":1}`,
+			-32600, "1",
+			ReasonTooDeep, ""},
+		{"a batch that never closes", strings.Repeat("[", 4000), -32700, "null", ReasonMalformed, ""},
+		{"a call without params", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, -32602, "1", ReasonInvalidParams, ""},
+		{"a call without a name", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`,
+			-32602, "1", ReasonInvalidParams, ""},
+		{"a call with an empty name", callTool("1", "", `{}`), -32602, "1", ReasonInvalidParams, ""},
+		{"a call whose name is a number", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}`,
+			-32602, "1",
+			ReasonInvalidParams, ""},
+		{"arguments that are an array", callTool("1", "echo", `[]`), -32602, "1", ReasonInvalidParams, "echo"},
+		{"arguments that are a string", callTool("1", "echo", `"{}"`), -32602, "1", ReasonInvalidParams, "echo"},
+		{"params that mcp-go cannot decode",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":"x"}}`, -32602, "1",
+			ReasonInvalidParams, "echo"},
+		{"a number that mcp-go cannot decode", callTool("1", "echo", `{"n":1e999}`),
+			-32602, "1", ReasonInvalidParams, "echo"},
+		{"a tool that is not there", callTool("1", "create_pr", `{}`), -32602, "1", ReasonProtocol, "create_pr"},
+		{"a modern call without capabilities", `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+			`"params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+			-32602, "1", ReasonProtocol, "echo"},
+		{"a line one byte over the limit", callTool("1", "create_pr", padTo(limit+1, callTool("1", "create_pr", ""))), -32600,
+			"1", ReasonTooLarge, "create_pr"},
+		{"a line far over the limit", callTool("1", "create_pr", padTo(300_000, callTool("1", "create_pr", ""))),
+			-32600, "1",
+			ReasonTooLarge, "create_pr"},
+		{"a long line with its id at the end", `{"method":"tools/call","params":{"name":"create_pr","arguments":{"x":"` +
+			strings.Repeat("x", 300_000) + `"}},"jsonrpc":"2.0","id":"a-1"}`, -32600, `"a-1"`, ReasonTooLarge, "create_pr"},
+		{"a long line of nothing", strings.Repeat("x", 300_000), -32600, "null", ReasonTooLarge, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var seen rejections
+			got := serveAll(t, newServer(nil), Options{MaxMessage: limit, OnReject: seen.hook}, tt.line+"\n"+pingLine+"\n")
+			if len(got) != 2 {
+				t.Fatalf("want the refusal and the answer to ping, got %q", lines(got))
+			}
+			if string(byID(t, got, `"ping"`).Result) != "{}" {
+				t.Errorf("the session did not go on: %q", lines(got))
+			}
+			refusal := byID(t, got, tt.id)
+			if refusal.Error == nil || refusal.Error.Code != tt.code {
+				t.Fatalf("want error %d, got %s", tt.code, refusal.line)
+			}
+			for _, dump := range []string{"json:", "jsontext", "unmarshal", "goroutine"} {
+				if strings.Contains(refusal.Error.Message, dump) {
+					t.Errorf("the text shows internals: %s", refusal.Error.Message)
+				}
+			}
+			all := seen.list()
+			if len(all) != 1 || all[0].Reason != tt.reason || all[0].Tool != tt.tool {
+				t.Fatalf("want one report %q of tool %q, got %+v", tt.reason, tt.tool, all)
+			}
+			if all[0].Message != refusal.Error.Message || all[0].Size != int64(len(tt.line)) {
+				t.Errorf("the report differs from message or size %d: %+v", len(tt.line), all[0])
+			}
+		})
+	}
+}
+
+// padTo is an object that brings a message of the frame's length plus the object to size bytes.
+func padTo(size int, frame string) string {
+	return `{"x":"` + strings.Repeat("x", size-len(frame)-len(`{"x":""}`)) + `"}`
+}
+
+func TestLinesThatAreNoMessagesGetNoAnswer(t *testing.T) {
+	for name, line := range map[string]string{
+		"an empty line":                          "",
+		"a line of spaces":                       " \t ",
+		"a carriage return":                      "\r",
+		"a response to nothing":                  `{"jsonrpc":"2.0","id":7,"result":{}}`,
+		"an error response to nothing":           `{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}`,
+		"an error response without an id":        `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`,
+		"a notification nobody handles":          `{"jsonrpc":"2.0","method":"notifications/unknown"}`,
+		"a cancellation of an unknown id":        cancelLine("99"),
+		"a cancellation of nothing":              `{"jsonrpc":"2.0","method":"notifications/cancelled"}`,
+		"a cancellation of an id that is none":   cancelLine("{}"),
+		"a cancellation of a finished handshake": cancelLine("0"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen rejections
+			got := serveAll(t, newServer(nil), Options{OnReject: seen.hook}, initializeLine+"\n"+line+"\n"+pingLine+"\n")
+			if len(got) != 2 || string(got[1].ID) != `"ping"` {
+				t.Errorf("want the answers to initialize and ping only, got %q", lines(got))
+			}
+			if all := seen.list(); len(all) != 0 {
+				t.Errorf("nothing was refused, yet reported: %+v", all)
+			}
+		})
+	}
+}
+
+func TestUnusualButValidMessagesAreServed(t *testing.T) {
+	for name, tt := range map[string]struct{ line, id string }{
+		"CR LF":                       {pingLine + "\r", `"ping"`},
+		"white space around":          {"  " + pingLine + " ", `"ping"`},
+		"an escaped member name":      {`{"jsonrpc":"2.0","id":1,"m\u0065thod":"ping"}`, "1"},
+		"null params":                 {`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`, "1"},
+		"members nobody knows, twice": {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}`, "1"},
+		"an id of 19 digits":          {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, "9007199254740993"},
+		"a negative id":               {`{"jsonrpc":"2.0","id":-1,"method":"ping"}`, "-1"},
+		"an empty string as id":       {`{"jsonrpc":"2.0","id":"","method":"ping"}`, `""`},
+		"an id with markup":           {`{"jsonrpc":"2.0","id":"<&>","method":"ping"}`, `"<&>"`},
+		"64 levels": {
+			callTool("1", "echo", `{"x":`+strings.Repeat("[", 61)+strings.Repeat("]", 61)+`}`), "1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := serveAll(t, newServer(nil), Options{}, tt.line+"\n")
+			if answer := byID(t, got, tt.id); answer.Error != nil {
+				t.Errorf("want a result, got %s", answer.line)
+			}
+		})
+	}
+}
+
+func TestAMessageOfExactlyTheLimitIsServed(t *testing.T) {
+	const limit = 1 << 20
+	for _, ending := range []string{"\n", "\r\n", ""} {
+		t.Run(fmt.Sprintf("ending %q", ending), func(t *testing.T) {
+			frame := callTool("1", "raw", "")
+			line := callTool("1", "raw", padTo(limit, frame))
+			if len(line) != limit {
+				t.Fatalf("the test built %d bytes", len(line))
+			}
+			got := serveAll(t, newServer(nil), Options{MaxMessage: limit}, line+ending)
+			if answer := byID(t, got, "1"); answer.Error != nil || len(answer.line) < limit {
+				t.Errorf("want the message back, got %.200s", answer.line)
+			}
+		})
+	}
+}

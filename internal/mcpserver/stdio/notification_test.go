@@ -1,0 +1,170 @@
+package stdio
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+func TestProgressComesBeforeTheAnswerOfItsCall(t *testing.T) {
+	var input strings.Builder
+	input.WriteString(initializeLine + "\n")
+	const calls, notes = 200, 20
+	for i := range calls {
+		input.WriteString(callTool(fmt.Sprint(i+1), "notes", fmt.Sprintf(`{"count":%d,"tag":"%d"}`, notes, i+1)) + "\n")
+	}
+	progress := map[string]int{}
+	answers := 0
+	for _, m := range serveAll(t, newServer(nil), Options{QueueLimit: calls}, input.String()) {
+		switch {
+		case m.Method == "notifications/progress":
+			tag := m.Params["progressToken"].(string)
+			if at := int(m.Params["progress"].(float64)); at != progress[tag] {
+				t.Fatalf("call %s: progress %d came as number %d", tag, at, progress[tag])
+			}
+			progress[tag]++
+		case string(m.ID) != "0":
+			answers++
+			if progress[string(m.ID)] != notes {
+				t.Fatalf("call %s was answered after %d of %d notifications", m.ID, progress[string(m.ID)], notes)
+			}
+		}
+	}
+	if answers != calls {
+		t.Errorf("want %d answers, got %d", calls, answers)
+	}
+}
+
+func TestAFloodOfNotificationsNeitherBlocksNorOvertakes(t *testing.T) {
+	got := serveAll(t, newServer(nil), Options{},
+		initializeLine+"\n"+callTool("1", "notes", `{"count":100000}`)+"\n"+callTool("2", "echo", `{}`))
+	byID(t, got, "2")
+	answered := false
+	for _, m := range got {
+		if answered && m.Method != "" {
+			t.Fatal("a notification came after the answer")
+		}
+		answered = answered || string(m.ID) == "1"
+	}
+	if !answered {
+		t.Error("the call was not answered")
+	}
+}
+
+// The notification that a stray goroutine of a handler sends after the answer is dropped.
+func TestWhatAHandlerSendsAfterItsReturnIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(nil)
+		late := make(chan struct{})
+		srv.AddTool(mcp.NewTool("stray"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			go func() {
+				<-late
+				_ = srv.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progress": 1})
+			}()
+			return mcp.NewToolResultText("done"), nil
+		})
+		c := start(t, t.Context(), srv, Options{})
+		c.send(initializeLine)
+		c.next()
+		c.send(callTool("1", "stray", `{}`))
+		c.next()
+		close(late)
+		synctest.Wait()
+		if rest := c.endInput(); len(rest) != 0 {
+			t.Errorf("want nothing after the answer, got %q", lines(rest))
+		}
+	})
+}
+
+func TestNotificationsToAllClientsAreWritten(t *testing.T) {
+	srv := newServer(nil)
+	c := start(t, t.Context(), srv, Options{})
+	c.send(initializeLine)
+	c.next()
+	srv.SendNotificationToAllClients("notifications/message", map[string]any{"data": "x"})
+	if m := c.next(); m.Method != "notifications/message" {
+		t.Errorf("want the notification, got %s", m.line)
+	}
+	c.endInput()
+}
+
+func TestAnOpenSubscriptionNeitherTakesAWorkerNorDelaysTheEnd(t *testing.T) {
+	const listen = `{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{` +
+		`"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
+	srv.AddTool(mcp.NewTool("echo"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("hi"), nil
+	})
+	c := start(t, t.Context(), srv, Options{Workers: 1})
+	for i := range maxStreams {
+		c.send(fmt.Sprintf(listen, i))
+		if ack := c.next(); ack.Method != "notifications/subscriptions/acknowledged" {
+			t.Fatalf("want the acknowledgement, got %s", ack.line)
+		}
+	}
+	c.send(fmt.Sprintf(listen, 99))
+	if m := c.next(); m.Error == nil || m.Error.Data["reason"] != "busy" {
+		t.Errorf("want a refusal of one stream too many, got %s", m.line)
+	}
+	c.send(callTool("50", "echo", `{}`))
+	if m := c.next(); string(m.ID) != "50" || m.Error != nil {
+		t.Errorf("want the result of the call, got %s", m.line)
+	}
+	if rest := c.endInput(); len(rest) != maxStreams {
+		t.Errorf("want every stream answered at the end, got %q", lines(rest))
+	}
+}
+
+// mcp-go can also address the session by its id; such a notification keeps its place before the answer too.
+func TestANotificationByTheSessionsIdComesBeforeTheAnswer(t *testing.T) {
+	srv := newServer(nil)
+	srv.AddTool(mcp.NewTool("by-id"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		err := srv.SendNotificationToSpecificClient(sessionID, "notifications/message", map[string]any{"data": "x"})
+		return mcp.NewToolResultText("done"), err
+	})
+	for range 200 {
+		got := serveAll(t, srv, Options{}, initializeLine+"\n"+callTool("1", "by-id", `{}`))
+		if len(got) != 3 || got[1].Method == "" || string(got[2].ID) != "1" {
+			t.Fatalf("want handshake, notification, answer; got %q", lines(got))
+		}
+	}
+}
+
+func TestACancelledCallSendsNoMoreNotifications(t *testing.T) {
+	srv := newServer(nil)
+	started := make(chan struct{})
+	srv.AddTool(mcp.NewTool("late"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		close(started)
+		<-ctx.Done()
+		err := srv.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progress": 1})
+		return mcp.NewToolResultText("done"), err
+	})
+	c := start(t, t.Context(), srv, Options{})
+	c.send(initializeLine)
+	c.next()
+	c.send(callTool("1", "late", `{}`))
+	<-started
+	c.send(cancelLine("1"))
+	if rest := c.endInput(); len(rest) != 0 {
+		t.Errorf("want silence, got %q", lines(rest))
+	}
+}
+
+func TestANotificationThatCannotBeEncodedIsLeftOut(t *testing.T) {
+	srv := newServer(nil)
+	bad := map[string]any{"progress": func() {}}
+	srv.AddTool(mcp.NewTool("bad"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		srv.SendNotificationToAllClients("notifications/progress", bad)
+		return mcp.NewToolResultText("done"), srv.SendNotificationToClient(ctx, "notifications/progress", bad)
+	})
+	got := serveAll(t, srv, Options{}, initializeLine+"\n"+callTool("1", "bad", `{}`))
+	if len(got) != 2 || byID(t, got, "1").Error != nil {
+		t.Errorf("want the answers only, got %q", lines(got))
+	}
+}

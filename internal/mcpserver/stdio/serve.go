@@ -1,0 +1,164 @@
+// Package stdio serves MCP over newline-delimited JSON-RPC, as a client speaks it that spawns the server.
+//
+// It replaces mcp-go's own stdio server around the same MCPServer.HandleMessage, because a door to repositories must
+// not lose an answer or an attempt: calls in flight are finished at the end of input, messages are bounded, progress
+// comes before the answer it belongs to, cancelled calls are not answered, and every refused message is reported.
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// Serve answers the messages of in on out until in ends, ctx ends or out breaks, and returns nil in each of these
+// cases after the calls in flight were given their time:
+//
+//   - At the end of input, queued and running calls go on for DrainTimeout and are answered.
+//   - When ctx ends (the caller ties it to SIGINT and SIGTERM), also during a drain, queued calls are refused and
+//     running ones go on for ShutdownTimeout. Their contexts do not end with ctx.
+//   - When out breaks, contexts end at once with ErrClientGone, queued calls are dropped, and handlers that go on
+//     regardless, because a write to a repository is under way, have DrainTimeout. The caller must keep SIGPIPE from
+//     ending the process (signal.Ignore or signal.Notify) if out is the standard output.
+//
+// When the time is over, contexts end with ErrShutdown, handlers have another second to return, and calls that still
+// run are answered with an error and left behind.
+//
+// An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
+// already serves a stdio session. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
+// out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
+// is not processed. A Write that blocks for good is left behind in the same way.
+//
+// tools/call runs on workers, everything else in order in the loop, so that a ping is answered while calls run.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
+	l := newLoop(ctx, out, srv, opts)
+	defer l.cut(ErrShutdown)
+	if err := srv.RegisterSession(l.base, l.session); err != nil {
+		return fmt.Errorf("start a stdio session: %w", err)
+	}
+	defer srv.UnregisterSession(context.WithoutCancel(l.base), l.session.SessionID())
+
+	go l.out.run()
+	stop := context.AfterFunc(ctx, func() { l.end.within(l.opts.ShutdownTimeout) })
+	defer stop()
+	readErr := l.read(ctx, in)
+	l.drain(ctx)
+	return errors.Join(readErr, l.finishWriting())
+}
+
+// loop is one run of Serve.
+type loop struct {
+	srv     *server.MCPServer
+	opts    Options
+	log     *slog.Logger
+	session *session
+	out     *writer
+	calls   *scheduler
+	end     *ending
+	base    context.Context // the parent of every call's context; outlives the context of Serve
+	cut     context.CancelCauseFunc
+}
+
+func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Options) *loop {
+	opts = opts.withDefaults()
+	l := &loop{srv: srv, opts: opts, log: opts.Logger, session: newSession()}
+	l.base, l.cut = context.WithCancelCause(srv.WithContext(context.WithoutCancel(ctx), l.session))
+	l.end = newEnding(func() { l.cut(ErrShutdown) })
+	l.out = newWriter(out, l.session.notes, l.end.gone, l.log)
+	l.calls = newScheduler(opts, l.execute)
+	return l
+}
+
+// read handles line after line. The error is that of in.
+func (l *loop) read(ctx context.Context, in io.Reader) error {
+	lines := readLines(in, l.opts.MaxMessage)
+	defer lines.stop()
+	for ctx.Err() == nil {
+		select {
+		case line := <-lines.ready:
+			if errors.Is(line.err, io.EOF) {
+				return nil
+			}
+			if line.err != nil {
+				return fmt.Errorf("read MCP messages: %w", line.err)
+			}
+			l.handle(line.frame)
+		case <-ctx.Done():
+		case <-l.out.failed:
+			return nil
+		}
+	}
+	return nil
+}
+
+func (l *loop) handle(f frame) {
+	if !f.tooLong && len(bytes.Trim(f.raw, " \t\r")) == 0 {
+		return
+	}
+	env, refused := inspect(f, l.opts.MaxMessage, l.calls.inFlight)
+	switch {
+	case refused != nil:
+		l.refuse(env, f.size, *refused)
+	case env.response:
+		l.log.Debug("a response to no request of ours was ignored")
+	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
+		if c := l.calls.cancelByClient(env.params.cancels); c != nil {
+			l.reportCancelled(c)
+		}
+	case env.method == string(mcp.MethodToolsCall), env.method == string(mcp.MethodSubscriptionsListen):
+		l.submit(f, env)
+	default:
+		l.ask(l.base, f.raw, env, func(r reply) {
+			if env.idGiven {
+				l.send(env.id, r)
+			}
+		})
+	}
+}
+
+// drain waits for the calls in flight within the limits that Serve documents.
+func (l *loop) drain(ctx context.Context) {
+	idle := l.calls.close()
+	l.end.within(l.opts.DrainTimeout)
+	stopping, failed := ctx.Done(), l.out.failed
+	for {
+		select {
+		case <-idle:
+			return
+		case <-l.end.gone:
+			return
+		case <-stopping:
+			stopping = nil
+		case <-failed:
+			failed = nil
+			l.calls.cancelAll(ErrClientGone)
+		}
+		for _, c := range l.calls.dropQueued() {
+			l.drop(c)
+		}
+	}
+}
+
+// finishWriting ends the writer after its last line and returns its error, unless that only says that nobody reads.
+func (l *loop) finishWriting() error {
+	close(l.out.quit)
+	defer l.end.stop()
+	select {
+	case <-l.out.done:
+	case <-l.end.gone:
+		return nil
+	}
+	err := l.out.err
+	if err == nil || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("write MCP messages: %w", err)
+}

@@ -1,0 +1,238 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheLegacyEraIsServed(t *testing.T) {
+	for offered, want := range map[string]string{
+		"2025-11-25": "2025-11-25", "2025-06-18": "2025-06-18", "2025-03-26": "2025-03-26", "2024-11-05": "2024-11-05",
+		"1999-01-01": "2025-11-25",
+	} {
+		t.Run(offered, func(t *testing.T) {
+			got := serveAll(t, newServer(nil), Options{}, strings.Join([]string{
+				strings.Replace(initializeLine, "2025-11-25", offered, 1),
+				initializedLine,
+				`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+				callTool("2", "echo", `{"text":"hi"}`),
+				pingLine,
+				`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`,
+			}, "\n"))
+			var hello struct{ ProtocolVersion string }
+			if err := json.Unmarshal(byID(t, got, "0").Result, &hello); err != nil || hello.ProtocolVersion != want {
+				t.Errorf("want version %s, got %s", want, byID(t, got, "0").line)
+			}
+			if list := byID(t, got, "1"); !strings.Contains(list.line, `"name":"echo"`) {
+				t.Errorf("tools/list: %s", list.line)
+			}
+			if echo := byID(t, got, "2"); !strings.Contains(echo.line, `"text":"hi"`) {
+				t.Errorf("tools/call: %s", echo.line)
+			}
+			if ping := byID(t, got, `"ping"`); string(ping.Result) != "{}" {
+				t.Errorf("ping: %s", ping.line)
+			}
+			if unknown := byID(t, got, "3"); unknown.Error == nil || unknown.Error.Code != -32601 {
+				t.Errorf("a method that is not there: %s", unknown.line)
+			}
+		})
+	}
+}
+
+func TestTheModernEraIsServedWithoutAHandshake(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}`
+	got := serveAll(t, newServer(nil), Options{}, strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{` +
+			`"name":"notes","arguments":{"count":3,"tag":"p"},` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"ping","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{},` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":6,"method":"tools/list","params":{` +
+			strings.Replace(meta, "2026-07-28", "2027-01-01", 1) + `}}`,
+	}, "\n"))
+	if discover := byID(t, got, "1"); !strings.Contains(discover.line, `"2026-07-28"`) ||
+		!strings.Contains(discover.line, `"supportedVersions"`) {
+		t.Errorf("server/discover: %s", discover.line)
+	}
+	if list := byID(t, got, "2"); !strings.Contains(list.line, `"resultType":"complete"`) {
+		t.Errorf("tools/list: %s", list.line)
+	}
+	if call := byID(t, got, "3"); call.Error != nil {
+		t.Errorf("tools/call: %s", call.line)
+	}
+	if ping := byID(t, got, "4"); ping.Error == nil || ping.Error.Code != -32601 {
+		t.Errorf("ping was removed in this era: %s", ping.line)
+	}
+	if listen := byID(t, got, "5"); listen.Error != nil {
+		t.Errorf("subscriptions/listen with nothing to listen to ends at once: %s", listen.line)
+	}
+	if future := byID(t, got, "6"); future.Error == nil || future.Error.Data["supported"] == nil {
+		t.Errorf("an unknown version is refused with the known ones: %s", future.line)
+	}
+	progress := 0
+	for _, m := range got {
+		if m.Method == "notifications/progress" {
+			progress++
+		}
+	}
+	if progress != 3 {
+		t.Errorf("want 3 progress notifications, got %d in %q", progress, lines(got))
+	}
+}
+
+func TestInlineRequestsAreAnsweredInOrder(t *testing.T) {
+	var input strings.Builder
+	var want []string
+	for i := range 50 {
+		method := []string{"ping", "tools/list", "nonsense"}[i%3]
+		fmt.Fprintf(&input, `{"jsonrpc":"2.0","id":%d,"method":%q}`+"\n", i, method)
+		want = append(want, fmt.Sprint(i))
+	}
+	var got []string
+	for _, m := range serveAll(t, newServer(nil), Options{}, input.String()) {
+		got = append(got, string(m.ID))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInputThatEndsAtOnceGetsAllItsAnswers(t *testing.T) {
+	input := []string{initializeLine, initializedLine}
+	for i := range 40 {
+		input = append(input, callTool(fmt.Sprint(i+1), "echo", fmt.Sprintf(`{"text":"call %d"}`, i+1)))
+	}
+	got := serveAll(t, newServer(nil), Options{}, strings.Join(input, "\n")) // no newline at the end
+	for i := range 40 {
+		if answer := byID(t, got, fmt.Sprint(i+1)); !strings.Contains(answer.line, fmt.Sprintf("call %d", i+1)) {
+			t.Errorf("answer %d: %s", i+1, answer.line)
+		}
+	}
+}
+
+func TestEmptyInputEndsCleanly(t *testing.T) {
+	if got := serveAll(t, newServer(nil), Options{}, ""); len(got) != 0 {
+		t.Errorf("want no output, got %q", lines(got))
+	}
+}
+
+func TestOutputIsNotEscapedForHTML(t *testing.T) {
+	got := serveAll(t, newServer(nil), Options{}, callTool("1", "html", `{}`))
+	answer := byID(t, got, "1")
+	if !strings.Contains(answer.line, `a < b && c > d`) {
+		t.Errorf("want <, & and > as they are, got %s", answer.line)
+	}
+	if !strings.Contains(answer.line, `\u2028`) {
+		t.Errorf("a line separator must stay escaped, got %s", answer.line)
+	}
+}
+
+func TestAHandlerSeesTheRawMessage(t *testing.T) {
+	line := `{"jsonrpc":"2.0", "id":1,"method":"tools/call",` +
+		`"params":{"name":"raw","arguments":{"a":1,"a":1.50,"A":"\u0061"}}}`
+	got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
+	var result struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal(byID(t, got, "1").Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	if want := "true  " + line; len(result.Content) != 1 || result.Content[0].Text != want {
+		t.Errorf("want %q, got %+v", want, result.Content)
+	}
+	if _, ok := RawMessage(t.Context()); ok {
+		t.Error("there is no message outside a message")
+	}
+}
+
+func TestFailuresInsideShowNothingToTheClient(t *testing.T) {
+	for _, tool := range []string{"panic", "fail", "nothing"} {
+		t.Run(tool, func(t *testing.T) {
+			var seen rejections
+			input := callTool("1", tool, `{}`) + "\n" + callTool("2", "echo", `{}`)
+			got := serveAll(t, newServer(nil), Options{OnReject: seen.hook}, input)
+			answer := byID(t, got, "1")
+			if answer.Error == nil || answer.Error.Code != -32603 || strings.Contains(answer.line, "hunter2") {
+				t.Errorf("want a generic internal error, got %s", answer.line)
+			}
+			if after := byID(t, got, "2"); after.Error != nil {
+				t.Errorf("the next call failed: %s", after.line)
+			}
+			if tool == "nothing" {
+				return // the handler returned normally; only its result could not be written
+			}
+			if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonInternal || all[0].Tool != tool {
+				t.Errorf("want one report, got %+v", all)
+			}
+		})
+	}
+}
+
+func TestAPanickingHookDoesNotEndTheSession(t *testing.T) {
+	opts := Options{OnReject: func(context.Context, Rejection) { panic("hook") }}
+	got := serveAll(t, newServer(nil), opts, "nonsense\n"+pingLine)
+	if len(got) != 2 {
+		t.Errorf("want the refusal and the answer to ping, got %q", lines(got))
+	}
+}
+
+func TestUnreadableInputIsAnError(t *testing.T) {
+	broken := errors.New("disk on fire")
+	in := io.MultiReader(strings.NewReader(pingLine+"\n"+`{"unfinished`), errorReader{broken})
+	var out bytes.Buffer
+	if err := Serve(t.Context(), in, &out, newServer(nil), Options{}); !errors.Is(err, broken) {
+		t.Errorf("want the error of the input, got %v", err)
+	}
+	if got := strings.Count(out.String(), "\n"); got != 1 {
+		t.Errorf("want the answer to ping only, got %q", out.String())
+	}
+}
+
+func TestBrokenOutput(t *testing.T) {
+	full := errors.New("no space")
+	for name, tt := range map[string]struct{ broken, want error }{
+		"a reader that has gone is a normal end": {syscall.EPIPE, nil},
+		"a closed pipe is a normal end":          {io.ErrClosedPipe, nil},
+		"anything else is an error":              {full, full},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, inWrite := io.Pipe()
+			defer inWrite.Close()
+			go func() { _, _ = io.WriteString(inWrite, pingLine+"\n") }() // and no end of input
+			if err := Serve(t.Context(), in, errorWriter{tt.broken}, newServer(nil), Options{}); !errors.Is(err, tt.want) {
+				t.Errorf("want %v, got %v", tt.want, err)
+			}
+		})
+	}
+}
+
+func TestTwoSessionsOnOneServerAreRefused(t *testing.T) {
+	srv := newServer(nil)
+	first := start(t, t.Context(), srv, Options{})
+	first.send(pingLine)
+	first.next()
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, srv, Options{}); err == nil {
+		t.Error("want an error for the second session")
+	}
+	first.endInput()
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, srv, Options{}); err != nil {
+		t.Errorf("after the first session has ended: %v", err)
+	}
+}
+
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
+
+type errorWriter struct{ err error }
+
+func (w errorWriter) Write([]byte) (int, error) { return 0, w.err }

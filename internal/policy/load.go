@@ -1,0 +1,285 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// maxPolicyBytes bounds a policy file.
+const maxPolicyBytes = 1 << 20
+
+// file is the YAML form of a policy. Pointers tell an absent key from an empty value.
+type file struct {
+	Version      int           `yaml:"version"`
+	Scope        *scopeSection `yaml:"scope"`
+	Tiers        *tierSection  `yaml:"tiers"`
+	Repositories []string      `yaml:"repositories"`
+	BaseBranches []string      `yaml:"base_branches"`
+	Limits       *limitSection `yaml:"limits"`
+	Caps         *capSection   `yaml:"caps"`
+	Cooldown     *int          `yaml:"cooldown_hours"`
+	Labels       []string      `yaml:"labels"`
+	Body         *bodySection  `yaml:"body"`
+}
+
+type scopeSection struct {
+	Allow           *[]string `yaml:"allow"`             // replaces the default allow list
+	Deny            []string  `yaml:"deny"`              // is added to the default deny list
+	DropDefaultDeny []string  `yaml:"drop_default_deny"` // entries of the default deny list that no longer hold
+}
+
+type tierSection struct {
+	Tier2 *tierRules `yaml:"2"`
+	Tier3 *tierRules `yaml:"3"`
+}
+
+type tierRules struct {
+	MaxFiles *int `yaml:"max_files"` // 0: the tier may not propose
+}
+
+type limitSection struct {
+	MaxFileBytes  *int `yaml:"max_file_bytes"`
+	MaxTotalBytes *int `yaml:"max_total_bytes"`
+}
+
+type capSection struct {
+	OpenPRs          *int `yaml:"open_prs"`
+	CreationsPerHour *int `yaml:"creations_per_hour"`
+}
+
+type bodySection struct {
+	RequiredSections []string `yaml:"required_sections"`
+}
+
+// Load reads a policy file; with an empty name it returns the default. Every error names the file and, where YAML knows
+// it, the line: an unknown or repeated key, a wrong type, a value that would loosen what cannot be loosened.
+func Load(name string) (Policy, error) {
+	if name == "" {
+		return Default(), nil
+	}
+	text, err := readBounded(name)
+	if err != nil {
+		return Policy{}, err
+	}
+	return Parse(name, text)
+}
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name) // #nosec G304: the operator names the file
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, fmt.Errorf("the policy file %s cannot be read: %w", name, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPolicyBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("the policy file %s cannot be read: %w", name, err)
+	}
+	if len(text) > maxPolicyBytes {
+		return nil, fmt.Errorf("the policy file %s is larger than %d bytes", name, maxPolicyBytes)
+	}
+	return text, nil
+}
+
+// Parse reads a policy from text; name is the file that errors speak of.
+func Parse(name string, text []byte) (Policy, error) {
+	var f file
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %s", name, yamlError(err))
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return Policy{}, fmt.Errorf("the policy file %s holds more than one YAML document; keep one", name)
+	}
+	p, err := f.policy(name)
+	if err != nil {
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
+	}
+	return p, nil
+}
+
+// yamlError puts everything that YAML found on one line. The library speaks of Go types; operators write YAML.
+func yamlError(err error) string {
+	var several *yaml.TypeError
+	if !errors.As(err, &several) {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	for i, text := range several.Errors {
+		if key, _, unknown := strings.Cut(text, " not found in type"); unknown {
+			text = strings.Replace(key, "field ", "unknown key ", 1)
+		}
+		if problem, _, typed := strings.Cut(text, " into "); typed {
+			text = strings.Replace(problem, "cannot unmarshal", "wrong type", 1)
+		}
+		several.Errors[i] = strings.ReplaceAll(text, "!!", "")
+	}
+	return strings.Join(several.Errors, "; ")
+}
+
+func (f file) policy(name string) (Policy, error) {
+	p := Default()
+	p.Source = name
+	if f.Version != 1 {
+		return p, fmt.Errorf("version must be 1, not %d", f.Version)
+	}
+	steps := []func(*Policy) error{f.scope, f.tiers, f.repositories, f.baseBranches, f.limits, f.caps, f.cooldown, f.labels, f.body}
+	for _, step := range steps {
+		if err := step(&p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (f file) scope(p *Policy) error {
+	section := f.Scope
+	if section == nil {
+		section = &scopeSection{}
+	}
+	allow := gitprovider.DefaultAllow()
+	if section.Allow != nil {
+		allow = *section.Allow
+	}
+	deny := gitprovider.DefaultDeny()
+	for _, drop := range section.DropDefaultDeny {
+		at := slices.Index(deny, drop)
+		if at < 0 {
+			return fmt.Errorf("scope.drop_default_deny: %q is not in the default deny list", drop)
+		}
+		deny = slices.Delete(deny, at, at+1)
+	}
+	scope, err := gitprovider.NewScope(allow, append(deny, section.Deny...), filepath.Base(p.Source))
+	p.Scope = scope
+	return err
+}
+
+func (f file) tiers(p *Policy) error {
+	if f.Tiers == nil {
+		return nil
+	}
+	for _, t := range []struct {
+		name  string
+		rules *tierRules
+		limit *int
+	}{{"2", f.Tiers.Tier2, &p.Tiers.Investigate}, {"3", f.Tiers.Tier3, &p.Tiers.Remediate}} {
+		if t.rules == nil {
+			continue
+		}
+		if err := bounded("tiers."+t.name+".max_files", t.limit, t.rules.MaxFiles, *t.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounded sets a limit to a value between 0 and the bound that no policy can pass; nil leaves it.
+func bounded(key string, limit, value *int, bound int) error {
+	if value == nil {
+		return nil
+	}
+	if *value < 0 || *value > bound {
+		return fmt.Errorf("%s: %d is outside 0 to %d", key, *value, bound)
+	}
+	*limit = *value
+	return nil
+}
+
+func (f file) repositories(p *Policy) error {
+	if f.Repositories != nil && len(f.Repositories) == 0 {
+		return fmt.Errorf("repositories: the list is empty, which would refuse every repository; leave the key out or name one")
+	}
+	for _, s := range f.Repositories {
+		pattern, err := ParseRepoPattern(s)
+		if err != nil {
+			return fmt.Errorf("repositories: %w", err)
+		}
+		p.Repositories = append(p.Repositories, pattern)
+	}
+	return nil
+}
+
+func (f file) baseBranches(p *Policy) error {
+	for _, pattern := range f.BaseBranches {
+		if pattern == "" || !doublestar.ValidatePattern(pattern) {
+			return fmt.Errorf("base_branches: %q is not a valid pattern", pattern)
+		}
+		if strings.HasPrefix(pattern, gitprovider.BranchPrefix) {
+			return fmt.Errorf("base_branches: %q would let proposals be stacked on the branches of other proposals", pattern)
+		}
+	}
+	p.BaseBranches = f.BaseBranches
+	return nil
+}
+
+func (f file) limits(p *Policy) error {
+	if f.Limits == nil {
+		return nil
+	}
+	return errors.Join(
+		bounded("limits.max_file_bytes", &p.MaxFileBytes, f.Limits.MaxFileBytes, MaxTotalBytes),
+		bounded("limits.max_total_bytes", &p.MaxTotalBytes, f.Limits.MaxTotalBytes, MaxTotalBytes),
+	)
+}
+
+func (f file) caps(p *Policy) error {
+	if f.Caps == nil {
+		return nil
+	}
+	return errors.Join(
+		bounded("caps.open_prs", &p.Caps.OpenPRs, f.Caps.OpenPRs, MaxCap),
+		bounded("caps.creations_per_hour", &p.Caps.CreationsPerHour, f.Caps.CreationsPerHour, MaxCap),
+	)
+}
+
+func (f file) cooldown(p *Policy) error {
+	hours := int(p.Cooldown / time.Hour)
+	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
+	p.Cooldown = time.Duration(hours) * time.Hour
+	return err
+}
+
+func (f file) labels(p *Policy) error {
+	if f.Labels == nil {
+		return nil
+	}
+	p.Labels = []string{gitprovider.LabelOurs}
+	for _, l := range f.Labels {
+		if l = strings.TrimSpace(l); l == "" || len(l) > 50 || strings.ContainsAny(l, ",\n\r\t") {
+			return fmt.Errorf("labels: %q must be 1 to 50 bytes without commas", l)
+		}
+		if !slices.Contains(p.Labels, l) {
+			p.Labels = append(p.Labels, l)
+		}
+	}
+	return nil
+}
+
+func (f file) body(p *Policy) error {
+	if f.Body == nil {
+		return nil
+	}
+	for _, s := range f.Body.RequiredSections {
+		if strings.TrimSpace(s) == "" {
+			return fmt.Errorf("body.required_sections: a heading is empty")
+		}
+		p.RequiredSections = append(p.RequiredSections, strings.TrimSpace(s))
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Package policy holds the operator's rules: the embedded default, and an optional YAML file that changes it.
+//
+// A policy may widen the scope within the form that gitprovider.ParsePath accepts, and may tighten everything. It
+// cannot allow git's own files, traversal or the policy file itself, nor raise a tier above its built-in limits.
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Defaults and bounds of the limits. Sizes are in bytes.
+const (
+	DefaultMaxFileBytes  = 256 << 10
+	DefaultMaxTotalBytes = 1 << 20
+	MaxTotalBytes        = 3 << 20 // what fits into one MCP message of 4 MiB together with its quoting
+)
+
+// Policy is the effective set of rules. It is immutable after loading.
+type Policy struct {
+	Scope            gitprovider.Scope
+	Tiers            gitprovider.TierLimits
+	Repositories     []RepoPattern // of the file; empty: every repository that a provider serves
+	EnvRepositories  []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
+	BaseBranches     []string      // patterns; empty: the default branch, or the one that the manifest names
+	MaxFileBytes     int
+	MaxTotalBytes    int
+	Caps             Caps
+	Cooldown         time.Duration // how long a rejected change blocks its paths; 0: not at all
+	Labels           []string      // always begins with gitprovider.LabelOurs
+	RequiredSections []string      // headings that a pull request's body must have
+	Source           string        // file that it came from, or "embedded default"
+}
+
+// Caps bound how many pull requests the agents may have open and create, per repository.
+type Caps struct{ OpenPRs, CreationsPerHour int }
+
+// Defaults of caps and cooldown (design §3, gates 8 and 9), and the largest values that a policy may set.
+const (
+	DefaultOpenPRs          = 10
+	DefaultCreationsPerHour = 20
+	DefaultCooldown         = 24 * time.Hour
+	MaxCap                  = 1000
+	MaxCooldown             = 90 * 24 * time.Hour
+)
+
+// Default is the embedded policy.
+func Default() Policy {
+	return Policy{
+		Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
+		MaxFileBytes: DefaultMaxFileBytes, MaxTotalBytes: DefaultMaxTotalBytes,
+		Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
+		Cooldown: DefaultCooldown,
+		Labels:   []string{gitprovider.LabelOurs, "automated"},
+		Source:   "embedded default",
+	}
+}
+
+// RepoPattern is one entry of the repository allowlist: owner/name with globs in either part, optionally pinned to a
+// provider as in gitea:joe/home-cluster.
+type RepoPattern struct{ Provider, Owner, Name string }
+
+// ParseRepoPattern reads an allowlist entry.
+func ParseRepoPattern(s string) (RepoPattern, error) {
+	provider, rest, pinned := strings.Cut(s, ":")
+	if !pinned {
+		provider, rest = "", s
+	}
+	owner, name, ok := strings.Cut(rest, "/")
+	if !ok || owner == "" || name == "" || strings.Contains(name, "/") || pinned && provider == "" ||
+		!doublestar.ValidatePattern(owner) || !doublestar.ValidatePattern(name) {
+		return RepoPattern{}, fmt.Errorf("%q is not of the form owner/name or provider:owner/name", s)
+	}
+	return RepoPattern{strings.ToLower(provider), owner, name}, nil
+}
+
+// Matches reports whether the entry covers the repository. Letter case does not count, as on the forges.
+func (r RepoPattern) Matches(provider, owner, name string) bool {
+	if r.Provider != "" && r.Provider != provider {
+		return false
+	}
+	return matchFold(r.Owner, owner) && matchFold(r.Name, name)
+}
+
+// String is the entry as it is written in configuration.
+func (r RepoPattern) String() string {
+	if r.Provider == "" {
+		return r.Owner + "/" + r.Name
+	}
+	return r.Provider + ":" + r.Owner + "/" + r.Name
+}
+
+// Pin returns the entry as a pin, if it names a provider and one repository.
+func (r RepoPattern) Pin() (gitprovider.Pin, bool) {
+	if r.Provider == "" || strings.ContainsAny(r.Owner+r.Name, "*?[{") {
+		return gitprovider.Pin{}, false
+	}
+	return gitprovider.Pin{Provider: r.Provider, Owner: r.Owner, Name: r.Name}, true
+}
+
+func matchFold(pattern, s string) bool {
+	ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(s))
+	return ok
+}
+
+// AllowsRepo reports whether proposals to the repository are allowed, and by which entry.
+func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) {
+	rule = "no allowlist"
+	for _, list := range [][]RepoPattern{p.Repositories, p.EnvRepositories} {
+		if len(list) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(list, func(r RepoPattern) bool { return r.Matches(provider, owner, name) })
+		if at < 0 {
+			return "", false
+		}
+		rule = list[at].String()
+	}
+	return rule, true
+}
+
+// AllRepositories lists the entries of both allowlists.
+func (p Policy) AllRepositories() []RepoPattern {
+	return slices.Concat(p.Repositories, p.EnvRepositories)
+}
+
+// AllowsBase reports whether a pull request may target base. Without a list only the repository's default branch and
+// the branch that its mounted manifest declares are allowed; with a list, base must match it, the default branch too.
+func (p Policy) AllowsBase(base, defaultBranch, manifestBase string) bool {
+	if len(p.BaseBranches) == 0 {
+		return base == defaultBranch || manifestBase != "" && base == manifestBase
+	}
+	return slices.ContainsFunc(p.BaseBranches, func(pattern string) bool {
+		ok, _ := doublestar.Match(pattern, base)
+		return ok
+	})
+}
+
+// View is a policy as people and programs read it.
+type View struct {
+	Source           string   `json:"source"`
+	Hash             string   `json:"hash"`
+	Allow            []string `json:"allow"`
+	Deny             []string `json:"deny"`
+	Tier2MaxFiles    int      `json:"tier2_max_files"`
+	Tier3MaxFiles    int      `json:"tier3_max_files"`
+	Repositories     []string `json:"repositories"`
+	BaseBranches     []string `json:"base_branches"`
+	MaxFileBytes     int      `json:"max_file_bytes"`
+	MaxTotalBytes    int      `json:"max_total_bytes"`
+	OpenPRs          int      `json:"open_prs"`
+	CreationsPerHour int      `json:"creations_per_hour"`
+	CooldownHours    float64  `json:"cooldown_hours"`
+	Labels           []string `json:"labels"`
+	RequiredSections []string `json:"required_body_sections"`
+}
+
+// View renders the policy. Lists are never null.
+func (p Policy) View() View {
+	v := View{
+		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(),
+		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
+		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
+		Repositories:  []string{}, BaseBranches: append([]string{}, p.BaseBranches...),
+		MaxFileBytes: p.MaxFileBytes, MaxTotalBytes: p.MaxTotalBytes,
+		OpenPRs: p.Caps.OpenPRs, CreationsPerHour: p.Caps.CreationsPerHour, CooldownHours: p.Cooldown.Hours(),
+		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
+	}
+	for _, r := range p.AllRepositories() {
+		v.Repositories = append(v.Repositories, r.String())
+	}
+	return v
+}
+
+// Hash identifies the effective rules, wherever they came from: 12 hex digits.
+func (p Policy) Hash() string {
+	rules := []any{
+		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches,
+		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.Cooldown, p.Labels, p.RequiredSections,
+	}
+	b, err := json.Marshal(rules)
+	if err != nil { // strings and integers always marshal
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

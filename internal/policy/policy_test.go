@@ -1,0 +1,194 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+)
+
+const full = `version: 1
+scope:
+  allow: ["checks/*.md", "services/**"]
+  deny: ["services/secret/**"]
+  drop_default_deny: ["*.yaml"]
+tiers:
+  2: {max_files: 2}
+  3: {max_files: 10}
+repositories: ["local:demo/home-cluster", "joe/*"]
+base_branches: [main, "release/*"]
+limits: {max_file_bytes: 1000, max_total_bytes: 2000}
+caps: {open_prs: 3, creations_per_hour: 5}
+cooldown_hours: 2
+labels: [agents]
+body: {required_sections: [Why]}
+`
+
+func TestAFullPolicyIsRead(t *testing.T) {
+	p, err := policy.Parse("rules.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Scope.Check("services/web.yaml").Allowed || p.Scope.Check("services/secret/x.md").Allowed || p.Scope.Check("playbooks/x.md").Allowed {
+		t.Error("the scope is not the file's")
+	}
+	if p.Scope.Check("services/rules.yaml").Allowed {
+		t.Error("the policy file itself may be proposed")
+	}
+	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.MaxFileBytes != 1000 || p.MaxTotalBytes != 2000 {
+		t.Errorf("limits: %+v", p)
+	}
+	if p.Caps != (policy.Caps{OpenPRs: 3, CreationsPerHour: 5}) || p.Cooldown != 2*time.Hour {
+		t.Errorf("caps: %+v, cooldown %s", p.Caps, p.Cooldown)
+	}
+	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.RequiredSections, " ") != "Why" {
+		t.Errorf("labels %v, sections %v", p.Labels, p.RequiredSections)
+	}
+}
+
+func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
+	cases := map[string]struct{ text, says string }{
+		"an unknown key":                {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
+		"an unknown nested key":         {"version: 1\nscope:\n  alow: []\n", "line 3: unknown key alow"},
+		"several problems at once":      {"version: 1\na: 1\nb: 2\n", "line 2: unknown key a; line 3: unknown key b"},
+		"a number as an unknown tier":   {"version: 1\ntiers:\n  4: {max_files: 1}\n", "line 3: unknown key 4"},
+		"tier 1 cannot be let in":       {"version: 1\ntiers:\n  1: {max_files: 1}\n", "line 3: unknown key 1"},
+		"a repeated key":                {"version: 1\nlabels: [a]\nlabels: [b]\n", "line 3"},
+		"a wrong type":                  {"version: 1\nscope:\n  allow: 3\n", "line 3: wrong type"},
+		"not YAML":                      {"version: 1\n\tx: [\n", "line 2"},
+		"no version":                    {"", "version must be 1"},
+		"a future version":              {"version: 2\n", "version must be 1, not 2"},
+		"two documents":                 {"version: 1\n---\nversion: 1\n", "more than one"},
+		"tier 2 loosened":               {"version: 1\ntiers:\n  2: {max_files: 4}\n", "tiers.2.max_files: 4 is outside 0 to 3"},
+		"a negative limit":              {"version: 1\nlimits: {max_file_bytes: -1}\n", "limits.max_file_bytes"},
+		"a limit beyond the message":    {"version: 1\nlimits: {max_total_bytes: 99999999}\n", "limits.max_total_bytes"},
+		"a pattern with a parent":       {"version: 1\nscope: {allow: [\"../x\"]}\n", "../x"},
+		"a malformed pattern":           {"version: 1\nscope: {deny: [\"[\"]}\n", "malformed"},
+		"a default deny that is none":   {"version: 1\nscope: {drop_default_deny: [\"*.txt\"]}\n", "*.txt"},
+		"an empty allowlist":            {"version: 1\nrepositories: []\n", "empty"},
+		"a malformed repository":        {"version: 1\nrepositories: [joe]\n", "owner/name"},
+		"stacking on our own branches":  {"version: 1\nbase_branches: [\"claude-ops/**\"]\n", "stacked"},
+		"a label with a comma":          {"version: 1\nlabels: [\"a,b\"]\n", "labels"},
+		"an empty required section":     {"version: 1\nbody: {required_sections: [\" \"]}\n", "required_sections"},
+		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := policy.Parse("rules.yaml", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "rules.yaml") {
+				t.Errorf("error %v, want one that names rules.yaml and says %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if p, err := policy.Load(""); err != nil || p.Source != "embedded default" {
+		t.Errorf("no file gave %v, %v", p.Source, err)
+	}
+	dir := t.TempDir()
+	if _, err := policy.Load(filepath.Join(dir, "missing.yaml")); err == nil || !strings.Contains(err.Error(), "missing.yaml") {
+		t.Errorf("a missing file gave %v", err)
+	}
+	if _, err := policy.Load(dir); err == nil {
+		t.Error("a folder was read as a policy")
+	}
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, []byte(strings.Repeat("#\n", 600_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.Load(big); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("a huge file gave %v", err)
+	}
+}
+
+func TestTheEmbeddedDefaultIsTheDesignsRules(t *testing.T) {
+	v := policy.Default().View()
+	if strings.Join(v.Allow, " ") != strings.Join(gitprovider.DefaultAllow(), " ") || v.Tier2MaxFiles != 3 || v.Tier3MaxFiles != 100 ||
+		v.MaxFileBytes != 256<<10 || v.MaxTotalBytes != 1<<20 || v.OpenPRs != 10 || v.CreationsPerHour != 20 || v.CooldownHours != 24 {
+		t.Errorf("the default is %+v", v)
+	}
+}
+
+func TestAllowsRepo(t *testing.T) {
+	parse := func(entries ...string) (out []policy.RepoPattern) {
+		for _, e := range entries {
+			p, err := policy.ParseRepoPattern(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	cases := []struct {
+		name      string
+		file, env []string
+		provider  string
+		repo      string
+		want      bool
+	}{
+		{"no list", nil, nil, "local", "infra", true},
+		{"on the list", []string{"joe/infra"}, nil, "local", "infra", true},
+		{"letter case aside", []string{"JOE/Infra"}, nil, "local", "infra", true},
+		{"not on the list", []string{"joe/other"}, nil, "local", "infra", false},
+		{"a glob", []string{"joe/in*"}, nil, "local", "infra", true},
+		{"a glob does not span owners", []string{"*" + "/other"}, nil, "local", "infra", false},
+		{"pinned to the provider", []string{"gitea:joe/infra"}, nil, "gitea", "infra", true},
+		{"pinned to another provider", []string{"gitea:joe/infra"}, nil, "github", "infra", false},
+		{"the environment cannot widen the file", []string{"joe/other"}, []string{"joe/*"}, "local", "infra", false},
+		{"the file cannot widen the environment", []string{"joe/*"}, []string{"joe/other"}, "local", "infra", false},
+		{"on both lists", []string{"joe/*"}, []string{"local:joe/infra"}, "local", "infra", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := policy.Default()
+			p.Repositories, p.EnvRepositories = parse(c.file...), parse(c.env...)
+			if _, ok := p.AllowsRepo(c.provider, "joe", c.repo); ok != c.want {
+				t.Errorf("allowed %t, want %t", ok, c.want)
+			}
+		})
+	}
+	for _, bad := range []string{"", "joe", "/x", "x/", "a/b/c", ":a/b", "a/[", "gitea:"} {
+		if p, err := policy.ParseRepoPattern(bad); err == nil {
+			t.Errorf("%q was read as %+v", bad, p)
+		}
+	}
+}
+
+func TestAllowsBase(t *testing.T) {
+	p := policy.Default()
+	for base, want := range map[string]bool{"main": true, "trunk": true, "release/1": false, "": false} {
+		if got := p.AllowsBase(base, "main", "trunk"); got != want {
+			t.Errorf("without a list, %q: %t, want %t", base, got, want)
+		}
+	}
+	p.BaseBranches = []string{"release/*"}
+	for base, want := range map[string]bool{"main": false, "release/1": true, "release/1/x": false, "xrelease/1": false} {
+		if got := p.AllowsBase(base, "main", ""); got != want {
+			t.Errorf("with a list, %q: %t, want %t", base, got, want)
+		}
+	}
+}
+
+func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
+	a, err := policy.Parse("a.yaml", []byte("version: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := policy.Parse("a.yaml", []byte("# comment\nversion: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
+		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())
+	}
+}

@@ -1,0 +1,53 @@
+package prflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// repoViolation is the part of gate 6 that needs no call: the operator's allowlist.
+func (s *Service) repoViolation(res gitprovider.Resolution) *fault.Violation {
+	if _, ok := s.Policy.AllowsRepo(res.Provider.Name(), res.Repo.Owner, res.Repo.Name); ok {
+		return nil
+	}
+	var allowed []string
+	for _, r := range s.Policy.AllRepositories() {
+		allowed = append(allowed, r.String())
+	}
+	return &fault.Violation{
+		Code: fault.RepoNotAllowed, Rule: "repositories",
+		Message: fmt.Sprintf("the repository %s at %s is not on the operator's list (%s)",
+			res.Repo, res.Provider.Name(), strings.Join(allowed, ", ")),
+		Suggestion: "use a repository on the list, or ask the operator to add this one",
+	}
+}
+
+// checkBase is the part of gate 6 that needs the snapshot: which branch may be targeted, and whether anything may be.
+func (s *Service) checkBase(snap *gitprovider.Snapshot, manifestBase string) []fault.Violation {
+	var out []fault.Violation
+	if snap.Archived {
+		out = append(out, fault.Violation{
+			Code: fault.RepoNotAllowed, Rule: "archived",
+			Message:    fmt.Sprintf("the repository %s is archived and takes no changes", snap.Repo),
+			Suggestion: "ask a person which repository took its place",
+		})
+	}
+	if strings.HasPrefix(snap.Base, gitprovider.BranchPrefix) {
+		return append(out, baseDenied(snap.Base, "is a branch of another proposal", snap.DefaultBranch))
+	}
+	if !s.Policy.AllowsBase(snap.Base, snap.DefaultBranch, manifestBase) {
+		out = append(out, baseDenied(snap.Base, "may not be targeted under the operator's policy", snap.DefaultBranch))
+	}
+	return out
+}
+
+func baseDenied(base, why, defaultBranch string) fault.Violation {
+	return fault.Violation{
+		Code: fault.RepoNotAllowed, Path: "base_branch", Rule: "base_branches",
+		Message:    fmt.Sprintf("the base branch %s %s", quote(base), why),
+		Suggestion: "leave base_branch out for the default branch " + defaultBranch,
+	}
+}

@@ -1,0 +1,178 @@
+package prflow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Withheld stands in records for a title or a path that looked like it held a secret.
+const Withheld = "[withheld: looks like a secret]"
+
+// fail records a refused or failed attempt, unless that was done already, and dresses the error for the caller. If the
+// attempt cannot be recorded, that is what the caller learns.
+func (c *creation) fail(ctx context.Context, err error) error {
+	e := c.redacted(fault.From(err))
+	c.log(e)
+	if !c.recorded {
+		if recordErr := c.record(ctx, c.attempt(outcomeOf(e), e), nil); recordErr != nil {
+			c.Log.Error("attempt not recorded", "request_id", c.requestID, "error", logText(c.Service, recordErr))
+			e = c.redacted(fault.From(recordErr))
+		}
+	}
+	return &requestError{e, c.requestID}
+}
+
+func (c *creation) log(e *fault.Error) {
+	if outcomeOf(e) == OutcomeRefused {
+		c.Log.Info("proposal refused", "request_id", c.requestID, "code", e.Code, "message", e.Message)
+		return
+	}
+	c.Log.Error("proposal failed", "request_id", c.requestID, "code", e.Code, "error", logText(c.Service, e))
+}
+
+// record appends an attempt even if its caller has gone meanwhile.
+func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return c.Ledger.Record(ctx, a, dryRun)
+}
+
+// outcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
+func outcomeOf(e *fault.Error) Outcome {
+	switch e.Code {
+	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled:
+		return OutcomeFailed
+	}
+	return OutcomeRefused
+}
+
+// attempt is the audit's line for this creation as it stands now.
+func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
+	now := c.Now()
+	a := Attempt{
+		Time: now, RequestID: c.requestID, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Action: "create_pr",
+		Owner: c.req.RepoOwner, Repo: c.req.RepoName, Base: c.req.BaseBranch, Branch: c.branch, Title: c.req.Title,
+		Digest: c.digest, Verdicts: c.allVerdicts(), Outcome: outcome, Duration: now.Sub(c.started),
+	}
+	if c.resolution.Provider != nil {
+		a.Provider = c.resolution.Provider.Name()
+	}
+	if c.snapshot != nil {
+		a.Owner, a.Repo, a.Base = c.snapshot.Repo.Owner, c.snapshot.Repo.Name, c.snapshot.Base
+	}
+	for _, f := range c.req.Files {
+		a.Paths = append(a.Paths, c.Secrets.Redact(f.Path))
+	}
+	if e != nil {
+		a.Code, a.Message = e.Code, c.Secrets.Redact(e.Message)
+		if e.Existing != nil {
+			a.PRNumber, a.PRURL = e.Existing.Number, e.Existing.URL
+		}
+	}
+	a.Title = c.Secrets.Redact(a.Title)
+	if c.req.withheld {
+		c.withhold(&a)
+	}
+	return a
+}
+
+// withhold keeps a title and paths in which a secret was found, or could not be looked for, out of the record.
+func (c *creation) withhold(a *Attempt) {
+	a.Title, a.Branch = Withheld, ""
+	for i := range a.Paths {
+		a.Paths[i] = Withheld
+	}
+	a.Message = string(a.Code) + ": " + Withheld
+	verdicts := make([]Verdict, len(a.Verdicts))
+	for i, v := range a.Verdicts {
+		verdicts[i] = v
+		verdicts[i].Violations = nil
+		for _, violation := range v.Violations {
+			verdicts[i].Violations = append(verdicts[i].Violations,
+				fault.Violation{Code: violation.Code, Rule: violation.Rule, Message: Withheld})
+		}
+	}
+	a.Verdicts = verdicts
+}
+
+// allVerdicts lists every gate once, those that could not be asked as skipped.
+func (c *creation) allVerdicts() []Verdict {
+	var out []Verdict
+	for _, gate := range Gates() {
+		if !c.ruled(gate) {
+			out = append(out, Verdict{Gate: gate, Ruling: Skipped})
+			continue
+		}
+		for _, v := range c.verdicts {
+			if v.Gate == gate {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+// redacted is the error without the values of our own tokens, whatever text they may have come in by.
+func (c *creation) redacted(e *fault.Error) *fault.Error {
+	out := *e
+	out.Message = c.Secrets.Redact(e.Message)
+	out.Violations = nil
+	for _, v := range e.Violations {
+		v.Message, v.Path = c.Secrets.Redact(v.Message), c.Secrets.Redact(v.Path)
+		out.Violations = append(out.Violations, v)
+	}
+	return &out
+}
+
+// logText is an error with its causes, for the log: redacted.
+func logText(s *Service, err error) string {
+	text := err.Error()
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
+		text += ": " + cause.Error()
+	}
+	return s.Secrets.Redact(text)
+}
+
+// proposal is the ledger's record of this creation.
+func (c *creation) proposal(state ProposalState) Proposal {
+	p := Proposal{
+		ID: c.requestID, CreatedAt: c.started, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier,
+		Provider: c.resolution.Provider.Name(), Owner: c.snapshot.Repo.Owner, Repo: c.snapshot.Repo.Name,
+		Base: c.snapshot.Base, BaseCommit: c.snapshot.BaseCommit, ChangeType: gitprovider.ChangeType(c.req.ChangeType),
+		Title: c.req.Title, Body: c.req.Body, Digest: c.digest, Progress: Progress{State: state, Branch: c.branch},
+	}
+	for _, change := range c.changes.Changes() {
+		p.Files = append(p.Files, gitprovider.FileChange{
+			Path: change.Path.String(), Action: change.Action, Content: change.Content,
+		})
+	}
+	return p
+}
+
+// Bounds, in runes, of text that other people wrote, as it is handed to a model.
+const (
+	maxTitle  = 200
+	maxReview = 2000
+	maxName   = 100
+)
+
+// clean removes what a reader cannot see from text that other people wrote, and caps it.
+func clean(text string, runes int) string {
+	out, _ := content.Clean(text, runes)
+	return out
+}
+
+// Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
+func (s *Service) Reject(ctx context.Context, caller Caller, code fault.Code, message string) {
+	c := &creation{Service: s, caller: caller, started: s.Now(), requestID: s.NewID()}
+	e := fault.New(code, "%s", message)
+	c.rule(GateArguments, []fault.Violation{{Code: code, Message: message}}, "")
+	c.log(e)
+	if err := c.record(ctx, c.attempt(OutcomeRefused, e), nil); err != nil {
+		c.Log.Error("rejected message not recorded", "request_id", c.requestID, "error", logText(s, err))
+	}
+}

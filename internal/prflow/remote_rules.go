@@ -1,0 +1,144 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// remoteRules runs gates 7 to 9 in their order; the first one that denies ends the request, since what it says is about
+// other pull requests, not about this one. It returns the open pull request that already holds this very change.
+func (c *creation) remoteRules(ctx context.Context) (reused *gitprovider.PullRequest, err error) {
+	reused, err = c.duplicateGate(ctx)
+	if err != nil || reused != nil {
+		return reused, err
+	}
+	if err := c.cooldownGate(); err != nil {
+		return nil, err
+	}
+	return nil, c.capsGate(ctx)
+}
+
+// deny notes that a gate refuses with the error.
+func (c *creation) deny(gate Gate, e *fault.Error) error {
+	c.rule(gate, []fault.Violation{{Code: e.Code, Message: e.Message}}, "")
+	return e
+}
+
+// duplicateGate is gate 7. The very same change is no error: its pull request is returned.
+func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest, error) {
+	opened, err := c.Ledger.Opened(ctx, c.digest)
+	if err != nil {
+		return nil, err
+	}
+	for _, proposal := range opened {
+		if pr := c.openPR(proposal.PRNumber); pr != nil {
+			c.rule(GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", pr.Number))
+			return pr, nil
+		}
+	}
+	for _, pr := range c.snapshot.Open {
+		if pr.Base != c.snapshot.Base {
+			continue
+		}
+		if overlap := c.overlap(pr.Paths); len(overlap) > 0 {
+			return nil, c.deny(GateDuplicate, duplicateOf(pr.Number, pr.URL, pr.Title, overlap))
+		}
+	}
+	c.rule(GateDuplicate, nil, fmt.Sprintf("%d open pull requests of ours, none on these paths", len(c.snapshot.Open)))
+	return nil, nil
+}
+
+func (c *creation) openPR(number int) *gitprovider.PullRequest {
+	at := slices.IndexFunc(c.snapshot.Open, func(pr gitprovider.PullRequest) bool { return pr.Number == number })
+	if at < 0 {
+		return nil
+	}
+	return &c.snapshot.Open[at]
+}
+
+func (c *creation) overlap(paths []string) []string {
+	var out []string
+	for _, p := range c.changes.Paths() {
+		if slices.Contains(paths, p.String()) {
+			out = append(out, p.String())
+		}
+	}
+	return out
+}
+
+func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
+	e := fault.New(fault.DuplicatePR, "the open pull request #%d (%s) already changes %s; wait for its review, or propose other files",
+		number, url, listed(overlap))
+	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: overlap}
+	return e
+}
+
+// cooldownGate is gate 8: a change that a person rejected does not come straight back.
+func (c *creation) cooldownGate() error {
+	var latest *gitprovider.PullRequest
+	for i, pr := range c.snapshot.Closed {
+		if c.cooldownLeft(pr) > 0 && len(c.overlap(pr.Paths)) > 0 && (latest == nil || pr.ClosedAt.After(latest.ClosedAt)) {
+			latest = &c.snapshot.Closed[i]
+		}
+	}
+	if latest == nil {
+		c.rule(GateCooldown, nil, "")
+		return nil
+	}
+	left, overlap := c.cooldownLeft(*latest), c.overlap(latest.Paths)
+	e := fault.New(fault.CooldownActive, "#%d (%s), which changed %s, was closed without merging; these files may be proposed again in %s",
+		latest.Number, latest.URL, listed(overlap), left.Round(time.Second))
+	e.RetryAfter = left
+	e.Existing = &fault.ExistingPR{
+		Number: latest.Number, URL: latest.URL, Title: clean(latest.Title, maxTitle), Paths: overlap,
+	}
+	return c.deny(GateCooldown, e)
+}
+
+func (c *creation) cooldownLeft(pr gitprovider.PullRequest) time.Duration {
+	return pr.ClosedAt.Add(c.Policy.Cooldown).Sub(c.started)
+}
+
+// capsGate is gate 9: how much an agent may ask of its reviewers.
+func (c *creation) capsGate(ctx context.Context) error {
+	caps := c.Policy.Caps
+	if open := len(c.snapshot.Open); open >= caps.OpenPRs {
+		return c.deny(GateCaps, fault.New(fault.LimitReached,
+			"%s has %d open pull requests of ours; the policy allows %d. Wait until some are reviewed", c.snapshot.Repo, open, caps.OpenPRs))
+	}
+	created, err := c.History.CreatedSince(ctx, c.resolution.Provider.Name(), c.snapshot.Repo.Owner, c.snapshot.Repo.Name,
+		c.started.Add(-time.Hour))
+	if err != nil {
+		return err
+	}
+	if created >= caps.CreationsPerHour {
+		e := fault.New(fault.LimitReached, "%d pull requests were opened in %s within the last hour; the policy allows %d",
+			created, c.snapshot.Repo, caps.CreationsPerHour)
+		e.RetryAfter = time.Hour
+		return c.deny(GateCaps, e)
+	}
+	c.rule(GateCaps, nil, fmt.Sprintf("%d of %d open, %d of %d in the last hour",
+		len(c.snapshot.Open), caps.OpenPRs, created, caps.CreationsPerHour))
+	return nil
+}
+
+// listed joins paths for a message, three at most.
+func listed(paths []string) string {
+	const most = 3
+	out := ""
+	for i, p := range paths[:min(len(paths), most)] {
+		if i > 0 {
+			out += ", "
+		}
+		out += p
+	}
+	if more := len(paths) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package prflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/strictjson"
+)
+
+// Bounds of a request's arguments.
+const (
+	MaxTitleRunes = 72
+	MaxBodyBytes  = 60_000 // GitHub stores 65,536 characters; the rest is room for our footer
+)
+
+// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose.
+type CreateRequest struct {
+	RepoOwner  string        `json:"repo_owner" required:"true"`
+	RepoName   string        `json:"repo_name" required:"true"`
+	CloneURL   string        `json:"clone_url,omitempty"`
+	BaseBranch string        `json:"base_branch,omitempty"`
+	ChangeType string        `json:"change_type,omitempty"`
+	Title      string        `json:"title" required:"true"`
+	Body       string        `json:"body" required:"true"`
+	Files      []FileRequest `json:"files" required:"true"`
+
+	withheld bool // title or paths hold what looks like a secret, so no record may repeat them
+}
+
+// FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
+type FileRequest struct {
+	Path    string  `json:"path" required:"true"`
+	Action  string  `json:"action" required:"true"`
+	Content *string `json:"content,omitempty"`
+}
+
+// ListRequest asks for the open pull requests of a repository.
+type ListRequest struct {
+	RepoOwner string `json:"repo_owner" required:"true"`
+	RepoName  string `json:"repo_name" required:"true"`
+	CloneURL  string `json:"clone_url,omitempty"`
+}
+
+// StatusRequest asks for one pull request.
+type StatusRequest struct {
+	RepoOwner string `json:"repo_owner" required:"true"`
+	RepoName  string `json:"repo_name" required:"true"`
+	PRNumber  int    `json:"pr_number" required:"true"`
+	CloneURL  string `json:"clone_url,omitempty"`
+}
+
+// decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once.
+func decode(raw []byte, dst any) []fault.Violation {
+	return strictjson.Decode(raw, dst, strictjson.Options{})
+}
+
+// refuseArguments wraps violations of a read request.
+func refuseArguments(violations []fault.Violation) error {
+	if len(violations) == 0 {
+		return nil
+	}
+	return refusal(violations)
+}
+
+// parseRepo checks the repository's arguments.
+func parseRepo(owner, name, cloneURL string) (gitprovider.RepoRef, []fault.Violation) {
+	ref, problems := gitprovider.NewRepoRef(owner, name, cloneURL)
+	var out []fault.Violation
+	for _, argument := range []string{"repo_owner", "repo_name", "clone_url"} {
+		if err := problems[argument]; err != nil {
+			out = append(out, invalid(argument, fmt.Sprintf("`%s` %s", argument, err), ""))
+		}
+	}
+	return ref, out
+}
+
+func invalid(argument, message, suggestion string) fault.Violation {
+	return fault.Violation{Code: fault.InvalidArgument, Path: argument, Message: message, Suggestion: suggestion}
+}
+
+// normalize sets defaults and drops spaces around the title.
+func (r *CreateRequest) normalize() {
+	r.Title = strings.TrimSpace(r.Title)
+	if r.ChangeType == "" {
+		r.ChangeType = string(gitprovider.TypeFix)
+	}
+}
+
+// check is the part of gate 1 that the decoder cannot see: lengths, known values, what belongs together.
+func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
+	var out []fault.Violation
+	out = append(out, checkTitle(r.Title)...)
+	out = append(out, checkBody(r.Body, requiredSections)...)
+	if !gitprovider.ChangeType(r.ChangeType).Valid() {
+		out = append(out, invalid("change_type", "`change_type` is not one of check, playbook, skill, manifest, fix",
+			"leave it out for fix"))
+	}
+	if r.BaseBranch != "" {
+		if err := gitprovider.CheckBranchName(r.BaseBranch); err != nil {
+			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
+		}
+	}
+	switch {
+	case len(r.Files) == 0:
+		out = append(out, invalid("files", "`files` is empty", "name at least one file"))
+	case len(r.Files) > gitprovider.MaxFilesPerPR:
+		out = append(out, invalid("files", fmt.Sprintf("`files` has %d entries; one pull request takes at most %d",
+			len(r.Files), gitprovider.MaxFilesPerPR), "split the change by topic"))
+	}
+	for i, f := range r.Files {
+		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)
+	}
+	return out
+}
+
+func checkTitle(title string) []fault.Violation {
+	n := utf8.RuneCountInString(title)
+	switch {
+	case n == 0:
+		return []fault.Violation{invalid("title", "`title` is empty", "say in a few words what changes")}
+	case n > MaxTitleRunes:
+		return []fault.Violation{invalid("title", fmt.Sprintf("`title` has %d characters; at most %d are accepted", n, MaxTitleRunes),
+			"shorten it; details belong into the body")}
+	case strings.ContainsAny(title, "\n\r\t"):
+		return []fault.Violation{invalid("title", "`title` has a line break or a tab", "give one line")}
+	}
+	if _, err := gitprovider.Slug(title); err != nil {
+		return []fault.Violation{invalid("title", "`title` has no letter a-z and no digit, so no branch can be named after it",
+			"describe the change with at least one plain word")}
+	}
+	return nil
+}
+
+func checkBody(body string, required []string) []fault.Violation {
+	switch {
+	case strings.TrimSpace(body) == "":
+		return []fault.Violation{invalid("body", "`body` is empty", "say what was observed, why the change helps, what it does, its impact")}
+	case len(body) > MaxBodyBytes:
+		return []fault.Violation{invalid("body", fmt.Sprintf("`body` has %d bytes; at most %d are accepted", len(body), MaxBodyBytes),
+			"shorten it")}
+	}
+	var out []fault.Violation
+	headings := headingsOf(body)
+	for _, section := range required {
+		if !slices.Contains(headings, strings.ToLower(section)) {
+			out = append(out, fault.Violation{
+				Code: fault.InvalidArgument, Path: "body", Rule: "required-section",
+				Message:    fmt.Sprintf("`body` lacks the section %q, which the operator's policy requires", section),
+				Suggestion: "add the heading \"## " + section + "\" with its text",
+			})
+		}
+	}
+	return out
+}
+
+// headingsOf lists a markdown text's ATX headings, folded to lower case.
+func headingsOf(body string) []string {
+	var out []string
+	for _, line := range strings.Split(body, "\n") {
+		line = strings.TrimSpace(line)
+		if title := strings.TrimLeft(line, "#"); len(title) < len(line) {
+			out = append(out, strings.ToLower(strings.TrimSpace(strings.TrimRight(title, "# \t"))))
+		}
+	}
+	return out
+}
+
+func (f FileRequest) check(at string) []fault.Violation {
+	action := gitprovider.Action(f.Action)
+	switch {
+	case f.Path == "":
+		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
+	case !action.Valid():
+		return []fault.Violation{invalid(at+".action", "`"+at+".action` is not one of create, update, delete", "")}
+	case action == gitprovider.ActionDelete && f.Content != nil:
+		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete", "leave content out, or use update")}
+	case action != gitprovider.ActionDelete && f.Content == nil:
+		return []fault.Violation{invalid(at+".content", "`"+at+".content` is missing", "give the file's whole new content")}
+	}
+	return nil
+}
+
+// fileChanges are the request's files in the domain's form.
+func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
+	out := make([]gitprovider.FileChange, len(r.Files))
+	for i, f := range r.Files {
+		out[i] = gitprovider.FileChange{Path: f.Path, Action: gitprovider.Action(f.Action)}
+		if f.Content != nil {
+			out[i].Content = *f.Content
+		}
+	}
+	return out
+}

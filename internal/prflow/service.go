@@ -1,0 +1,87 @@
+// Package prflow is the one use case: propose a change as a pull request, list and read pull requests. Every door (MCP,
+// REST, dashboard, command line) calls it, and it holds the only code path that can change a repository.
+package prflow
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+)
+
+// Options are what a Service is made of. Authority (tier, dry run, read-only, policy) is configuration: no request type
+// has a field for it.
+type Options struct {
+	Registry *gitprovider.Registry
+	Ledger   Ledger
+	History  History
+	Secrets  Secrets
+
+	Policy Policy
+	Tier   gitprovider.Tier
+	DryRun bool
+	// ReadOnly refuses every proposal when not empty; it says why, for the caller.
+	ReadOnly string
+
+	Log   *slog.Logger
+	Now   func() time.Time
+	NewID func() string // request ids: unique, sortable by time
+	// Sleep waits for d or until ctx is done. Tests replace it.
+	Sleep func(ctx context.Context, d time.Duration)
+}
+
+// Policy is the operator's rules; see package policy.
+type Policy = policy.Policy
+
+// Secrets finds credentials in texts. internal/content implements it.
+type Secrets interface {
+	// Secrets returns what looks like a credential in text. name is a label for the text.
+	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
+	// Redact replaces the values of our own tokens.
+	Redact(text string) string
+}
+
+// History answers questions about the past that the ledger's own records settle.
+type History interface {
+	// CreatedSince counts the pull requests that were opened in the repository at or after since.
+	CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error)
+}
+
+// Service is the use case. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a Service. All options but ReadOnly are required.
+func New(o Options) *Service { return &Service{o} }
+
+// Caller says who calls, and through which door.
+type Caller struct {
+	Door Door
+	Name string // as the client names itself: untrusted
+	// Progress, if not nil, is told of each phase of a creation as it begins.
+	Progress func(phase string)
+}
+
+// Bounds of time. They are generous: every provider has tighter limits of its own.
+const (
+	// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
+	contentTimeout = 60 * time.Second
+
+	writeTimeout  = 2 * time.Minute  // from the reservation to the last remote write
+	recordTimeout = 15 * time.Second // for the record of an attempt whose caller has gone
+)
+
+// resolve finds the provider of a repository that a reader asks for, and keeps to the operator's allowlist.
+func (s *Service) resolve(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
+	res, err := s.Registry.Resolve(repo)
+	if err != nil {
+		return res, err
+	}
+	if v := s.repoViolation(res); v != nil {
+		return res, &fault.Error{Code: v.Code, Message: v.Message, Violations: []fault.Violation{*v}}
+	}
+	return res, nil
+}

@@ -1,0 +1,191 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// write is gate 11: reserve, branch and commit, pull request, labels, record. From the reservation on it no longer
+// heeds the caller's cancellation: half of it done is worse than all or nothing of it.
+func (c *creation) write(ctx context.Context) (CreateResult, error) {
+	c.progress("reserving the files")
+	reused, err := c.reserve(ctx)
+	switch {
+	case err != nil:
+		return CreateResult{}, err
+	case reused != nil:
+		return c.reuse(ctx, *reused)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+
+	c.progress("writing the branch")
+	if err := c.commitBranch(ctx); err != nil {
+		return CreateResult{}, c.abandon(ctx, err)
+	}
+	c.progress("opening the pull request")
+	pr, err := c.openPullRequest(ctx)
+	if err != nil {
+		return CreateResult{}, c.abandon(ctx, err)
+	}
+	c.label(ctx, pr)
+	return c.finish(ctx, pr), nil
+}
+
+// commitBranch makes branch and commit, and sets c.commit when it is certain that both exist.
+func (c *creation) commitBranch(ctx context.Context) error {
+	made, err := c.resolution.Provider.Commit(ctx, gitprovider.CommitRequest{
+		Snapshot: c.snapshot, Branch: c.branch, Changes: c.changes, Message: c.commitMessage(), Time: c.started,
+	})
+	if err == nil {
+		c.commit = made.ID
+	} else if err = c.lookForBranch(ctx, err); err != nil {
+		return err
+	}
+	return c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Commit: c.commit})
+}
+
+// lookForBranch settles a failed Commit by looking. A definite answer stands; after an ambiguous one the branch may
+// exist, and if it holds exactly our change, it is taken as made.
+func (c *creation) lookForBranch(ctx context.Context, failure error) error {
+	if !ambiguous(failure) {
+		return failure
+	}
+	tip, err := c.resolution.Provider.BranchTip(ctx, c.snapshot.Repo, c.branch)
+	switch {
+	case err != nil:
+		return unsettled(failure)
+	case tip == "":
+		return failure
+	}
+	holds, err := branchHolds(ctx, c.resolution.Provider, c.snapshot.Repo, c.branch, c.changes.Changes())
+	switch {
+	case err != nil:
+		return unsettled(failure)
+	case !holds:
+		return failure
+	}
+	c.commit = tip
+	return nil
+}
+
+func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest, error) {
+	provider := c.resolution.Provider
+	pr, failure := provider.OpenPullRequest(ctx, gitprovider.PullRequestSpec{
+		Repo: c.snapshot.Repo, Base: c.snapshot.Base, Head: c.branch,
+		Title: c.req.Title, Body: c.req.Body, Labels: c.Policy.Labels,
+	})
+	if failure == nil {
+		return pr, nil
+	}
+	if ambiguous(failure) {
+		found, err := provider.FindByHead(ctx, c.snapshot.Repo, c.branch)
+		switch {
+		case err != nil:
+			return pr, unsettled(failure)
+		case found != nil && found.State == gitprovider.StateOpen:
+			return *found, nil
+		}
+	}
+	return pr, failure
+}
+
+// label adds the labels that the creation did not set. Without them the pull request is still ours by its branch, so a
+// failure is a warning.
+func (c *creation) label(ctx context.Context, pr gitprovider.PullRequest) {
+	var missing []string
+	for _, l := range c.Policy.Labels {
+		if !slices.Contains(pr.Labels, l) {
+			missing = append(missing, l)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	if err := c.resolution.Provider.Label(ctx, c.snapshot.Repo, pr.Number, missing); err != nil {
+		c.Log.Warn("labels not set", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
+		c.warnings = append(c.warnings, fmt.Sprintf("the labels %v could not be set: %s", missing, fault.From(err).Message))
+	}
+}
+
+func (c *creation) commitMessage() string {
+	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n", c.req.Title, c.Tier, c.requestID)
+}
+
+// finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
+// reservation that remains lets the next request on these files settle it.
+func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
+	attempt := c.attempt(OutcomeOpened, nil)
+	attempt.PRNumber, attempt.PRURL = pr.Number, pr.URL
+	to := Progress{State: StateOpened, Branch: c.branch, Commit: c.commit, PRNumber: pr.Number, PRURL: pr.URL}
+	if err := c.Ledger.Finish(ctx, c.requestID, to, attempt); err != nil {
+		c.Log.Error("pull request not recorded", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
+		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+fault.From(err).Message)
+	}
+	return c.result(pr)
+}
+
+func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
+	r := CreateResult{
+		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: c.commit, Files: c.paths(), Warnings: c.warnings,
+	}
+	if r.Commit == "" {
+		r.Commit = pr.HeadCommit
+	}
+	return r
+}
+
+func (c *creation) paths() []string {
+	out := make([]string, 0, c.changes.Len())
+	for _, p := range c.changes.Paths() {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// reuse answers with the pull request that already holds the very same change.
+func (c *creation) reuse(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
+	attempt := c.attempt(OutcomeReused, nil)
+	attempt.PRNumber, attempt.PRURL, attempt.Branch = pr.Number, pr.URL, pr.Branch
+	if err := c.record(ctx, attempt, nil); err != nil {
+		return CreateResult{}, err
+	}
+	r := c.result(pr)
+	r.Reused, r.DryRun = true, c.DryRun
+	return r, nil
+}
+
+// branchHolds reports whether the branch has exactly what the changes ask for at their paths.
+func branchHolds(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, branch string, changes []gitprovider.Change,
+) (bool, error) {
+	query := gitprovider.SnapshotQuery{Repo: repo, Base: branch}
+	for _, change := range changes {
+		query.Paths = append(query.Paths, change.Path)
+	}
+	snapshot, err := p.Snapshot(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		entry, exists := snapshot.Tree[change.Path.String()]
+		wanted := change.Action != gitprovider.ActionDelete
+		if exists != wanted || wanted && entry.ID != gitprovider.BlobID([]byte(change.Content), entry.ID) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ambiguous reports whether the provider may have acted although the call failed.
+func ambiguous(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.UpstreamError, fault.Timeout, fault.Internal:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// appendAudit adds the attempt to the end of the audit. A missing time is now.
+func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) error {
+	if a.Time.IsZero() {
+		a.Time = s.opts.Now()
+	}
+	seq, prev, err := auditHead(ctx, tx)
+	if err != nil {
+		return err
+	}
+	row := newAuditRow(seq+1, prev, a)
+	names := make([]string, len(row.columns))
+	args := make([]any, len(row.columns))
+	for i, c := range row.columns {
+		names[i], args[i] = c.name, c.value
+	}
+	insert := "INSERT INTO audit (" + strings.Join(names, ", ") + ", hash) VALUES (" + placeholders(1, len(args)+1) + ")"
+	_, err = tx.ExecContext(ctx, insert, append(args, row.Hash)...)
+	return err
+}
+
+func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`).Scan(&seq, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, GenesisHash, nil
+	}
+	return seq, hash, err
+}
+
+// Head returns number and hash of the last row of the audit: 0 and GenesisHash when it is empty. Kept somewhere else,
+// the hash proves to VerifyAudit that nothing was cut off.
+func (s *Store) Head(ctx context.Context) (seq int64, hash string, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		seq, hash, err = auditHead(ctx, tx)
+		return err
+	})
+	return seq, hash, err
+}
+
+// Sizes of a page of the audit.
+const (
+	DefaultAuditLimit = 50
+	MaxAuditLimit     = 1000
+)
+
+// AuditQuery selects rows of the audit. The zero value is the newest page; every field that is set narrows it.
+type AuditQuery struct {
+	After     int64 // rows with a higher number only
+	Before    int64 // rows with a lower number only; 0: no bound
+	Ascending bool  // oldest first instead of newest first
+	Limit     int   // default DefaultAuditLimit, at most MaxAuditLimit
+
+	Repo      string // owner/name
+	Outcome   prflow.Outcome
+	Code      fault.Code
+	Caller    string
+	RequestID string
+	Since     time.Time // at this time or later
+	Until     time.Time // before this time
+}
+
+// Audit returns one page. The next one starts Before the last number of this one, or After it if Ascending.
+func (s *Store) Audit(ctx context.Context, q AuditQuery) (rows []AuditRow, err error) {
+	clauses, args := q.clauses()
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		rows, err = s.selectAudit(ctx, tx, clauses, args...)
+		return err
+	})
+	return rows, err
+}
+
+// AuditEntry returns the row with the number, or else the newest with the request id, that ref is; not_found if there is
+// none.
+func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
+	if ref == "" {
+		return AuditRow{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")
+	}
+	q := AuditQuery{RequestID: ref, Limit: 1}
+	seq, err := strconv.ParseInt(ref, 10, 64)
+	isNumber := err == nil && seq > 0
+	if isNumber {
+		q = AuditQuery{After: seq - 1, Ascending: true, Limit: 1}
+	}
+	rows, err := s.Audit(ctx, q)
+	if err != nil {
+		return AuditRow{}, err
+	}
+	if len(rows) == 0 || isNumber && rows[0].Seq != seq {
+		return AuditRow{}, fault.New(fault.NotFound, "the audit has no row with the number or request id %q", ref)
+	}
+	return rows[0], nil
+}
+
+func (q AuditQuery) clauses() (clauses string, args []any) {
+	var conditions []string
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf("%s $%d", condition, len(args)))
+	}
+	where("seq >", q.After)
+	if q.Before != 0 {
+		where("seq <", q.Before)
+	}
+	if q.Repo != "" {
+		owner, name, _ := strings.Cut(q.Repo, "/")
+		where("owner =", text(owner))
+		where("repo =", text(name))
+	}
+	equals := func(condition, value string) {
+		if value != "" {
+			where(condition, text(bound(value, maxWord)))
+		}
+	}
+	equals("outcome =", string(q.Outcome))
+	equals("code =", string(q.Code))
+	equals("caller =", q.Caller)
+	equals("request_id =", q.RequestID)
+	if !q.Since.IsZero() {
+		where("time_us >=", micros(q.Since))
+	}
+	if !q.Until.IsZero() {
+		where("time_us <", micros(q.Until))
+	}
+	order := "DESC"
+	if q.Ascending {
+		order = "ASC"
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = DefaultAuditLimit
+	}
+	args = append(args, min(limit, MaxAuditLimit))
+	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", strings.Join(conditions, " AND "), order, len(args)), args
+}
+
+func (s *Store) selectAudit(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []AuditRow, err error) {
+	names := auditColumnNames()
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		row := AuditRow{columns: make([]auditColumn, len(names))}
+		dest := make([]any, 0, len(names)+1)
+		for i, name := range names {
+			row.columns[i].name = name
+			dest = append(dest, &row.columns[i].value)
+		}
+		if err := rows.Scan(append(dest, &row.Hash)...); err != nil {
+			return nil, err
+		}
+		if err := row.decode(); err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "row %d of the audit in %s is damaged; "+
+				"run `claudeops audit verify` and restore a backup", row.Seq, s.path)
+		}
+		out = append(out, row)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func TestAnAttemptIsKeptAsItWas(t *testing.T) {
+	for name, change := range map[string]func(*prflow.Attempt){
+		"ordinary": func(*prflow.Attempt) {},
+		"empty":    func(a *prflow.Attempt) { *a = prflow.Attempt{Time: a.Time} },
+		"odd bytes": func(a *prflow.Attempt) {
+			a.Caller, a.Title, a.Paths = "\x00\xff", "\\x00 \u202e", []string{"a\xffb", ""}
+		},
+		"odd numbers": func(a *prflow.Attempt) { a.Tier, a.PRNumber, a.Duration = -1, 1<<40, -time.Second },
+		"odd verdict": func(a *prflow.Attempt) { a.Verdicts[1].Violations[0].Message = "\xf0\x9f \\ </script> \u2028" },
+		"long ago":    func(a *prflow.Attempt) { a.Time = time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, want := openNew(t), attempt("1")
+			change(&want)
+			record(t, s, want)
+			row, err := s.AuditEntry(context.Background(), "1")
+			wantEqual(t, err, nil)
+			wantEqual(t, row.Attempt, want)
+			wantEqual(t, verify(t, s, "").OK(), true)
+			wantEqual(t, hashOf(row.Canonical()), row.Hash)
+		})
+	}
+}
+
+func TestAnAttemptWithoutATimeIsNow(t *testing.T) {
+	s, a := openNew(t), attempt("1")
+	a.Time = time.Time{}
+	record(t, s, a)
+	row, err := s.AuditEntry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Time, noon())
+}
+
+func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
+	s, a := openNew(t), attempt("1")
+	a.Caller = strings.Repeat("c", 1<<20)
+	a.Title = strings.Repeat("ü", 1<<20)
+	a.Message = strings.Repeat("\xff", 1<<20)
+	a.Paths, a.Verdicts = nil, nil
+	for i := range 5000 {
+		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
+		a.Verdicts = append(a.Verdicts, prflow.Verdict{Detail: strings.Repeat("d", 5000)})
+		a.Verdicts[0].Violations = append(a.Verdicts[0].Violations, fault.Violation{Message: strings.Repeat("m", 5000)})
+	}
+	record(t, s, a)
+	row, err := s.AuditEntry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, verify(t, s, "").OK(), true)
+	if n := len(row.Canonical()); n > 600_000 {
+		t.Errorf("the row has %d bytes", n)
+	}
+	wantEqual(t, len(row.Paths), maxPaths+1)
+	wantEqual(t, len(row.Verdicts), maxVerdicts+1)
+	wantEqual(t, len(row.Verdicts[0].Violations), maxViolations+1)
+	for name, text := range map[string]string{
+		"caller": row.Caller, "title": row.Title, "message": row.Message, "path": row.Paths[0], "paths": row.Paths[maxPaths],
+		"verdict": row.Verdicts[0].Detail, "verdicts": row.Verdicts[maxVerdicts].Detail,
+		"violation": row.Verdicts[0].Violations[0].Message, "violations": row.Verdicts[0].Violations[maxViolations].Message,
+	} {
+		if !strings.Contains(text, "…[cut: ") || len(text) > maxMessage+100 {
+			t.Errorf("%s: %d bytes, ending in %q", name, len(text), text[max(0, len(text)-90):])
+		}
+	}
+	if !strings.HasPrefix(row.Title, strings.Repeat("ü", maxTitle/2)+"…[cut: 2097152 bytes, sha256 ") {
+		t.Errorf("title cut in the middle of a character: %q", row.Title[maxTitle-4:])
+	}
+}
+
+func TestRecordedRowsFollowEachOther(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	seq, head, err := s.Head(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{seq, head}, []any{int64(0), GenesisHash})
+	for i := range 3 {
+		record(t, s, attempt(fmt.Sprint(i)))
+		row, err := s.AuditEntry(ctx, fmt.Sprint(i+1))
+		wantEqual(t, err, nil)
+		wantEqual(t, []any{row.Seq, row.PrevHash, row.RequestID}, []any{int64(i + 1), head, fmt.Sprint(i)})
+		seq, head, err = s.Head(ctx)
+		wantEqual(t, err, nil)
+		wantEqual(t, []any{seq, head}, []any{row.Seq, row.Hash})
+	}
+}
+
+func TestAuditPages(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i := range 20 {
+		a := attempt(fmt.Sprintf("r%d", i+1))
+		a.Time = noon().Add(time.Duration(i+1) * time.Minute)
+		switch {
+		case i%5 == 0:
+			a.Outcome, a.Code, a.Caller = prflow.OutcomeOpened, "", "back\\slash"
+		case i%5 == 1:
+			a.Repo, a.Code = "other", fault.TierDenied
+		}
+		record(t, s, a)
+	}
+	for name, test := range map[string]struct {
+		query AuditQuery
+		want  string
+	}{
+		"the newest first":            {AuditQuery{Limit: 3}, "[20 19 18]"},
+		"the next page":               {AuditQuery{Limit: 3, Before: 18}, "[17 16 15]"},
+		"the oldest first":            {AuditQuery{Limit: 3, Ascending: true}, "[1 2 3]"},
+		"the next page, oldest first": {AuditQuery{Limit: 3, Ascending: true, After: 3}, "[4 5 6]"},
+		"between two":                 {AuditQuery{After: 4, Before: 7}, "[6 5]"},
+		"by repository":               {AuditQuery{Repo: "demo/other"}, "[17 12 7 2]"},
+		"by a repository's name only": {AuditQuery{Repo: "other"}, "[]"},
+		"by outcome":                  {AuditQuery{Outcome: prflow.OutcomeOpened}, "[16 11 6 1]"},
+		"by code":                     {AuditQuery{Code: fault.TierDenied, Before: 17}, "[12 7 2]"},
+		"by caller":                   {AuditQuery{Caller: "back\\slash"}, "[16 11 6 1]"},
+		"by request id":               {AuditQuery{RequestID: "r9"}, "[9]"},
+		"by time":                     {AuditQuery{Since: noon().Add(5 * time.Minute), Until: noon().Add(7 * time.Minute)}, "[6 5]"},
+		"all filters":                 {AuditQuery{Repo: "demo/other", Outcome: prflow.OutcomeRefused, Code: fault.TierDenied, Since: noon().Add(10 * time.Minute)}, "[17 12]"},
+		"nothing":                     {AuditQuery{After: 20}, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := s.Audit(ctx, test.query)
+			wantEqual(t, err, nil)
+			got := []int64{}
+			for _, row := range rows {
+				got = append(got, row.Seq)
+			}
+			wantEqual(t, fmt.Sprint(got), test.want)
+		})
+	}
+}
+
+func TestAuditLimits(t *testing.T) {
+	for limit, want := range map[int]int{0: DefaultAuditLimit, -1: DefaultAuditLimit, 7: 7, MaxAuditLimit + 1: MaxAuditLimit} {
+		_, args := AuditQuery{Limit: limit}.clauses()
+		wantEqual(t, args[len(args)-1], any(want))
+	}
+	s := openNew(t)
+	appendMany(t, s, DefaultAuditLimit+1)
+	rows, err := s.Audit(context.Background(), AuditQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(rows), DefaultAuditLimit)
+}
+
+func TestAuditEntryThatIsNotThere(t *testing.T) {
+	s := openNew(t)
+	record(t, s, attempt("r1"), attempt("r1"))
+	for _, ref := range []string{"", "0", "-1", "3", "9223372036854775807", "nothing"} {
+		_, err := s.AuditEntry(context.Background(), ref)
+		wantCode(t, err, fault.NotFound)
+	}
+	row, err := s.AuditEntry(context.Background(), "r1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Seq, int64(2)) // the newest
+}

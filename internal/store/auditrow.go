@@ -1,0 +1,210 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// The encoding of this file is documented in doc.go.
+
+const auditHeader = "claudeops-audit-v1\n"
+
+// GenesisHash is the hash that the first row of the audit carries as that of the row before, and the head of an empty
+// audit.
+const GenesisHash = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// Bounds of what a row keeps, in bytes and entries. Requests are checked before they get here; these hold for the ones
+// that were refused.
+const (
+	maxWord       = 200  // caller, request id, digest and words of ours
+	maxName       = 512  // owner, repository, branches
+	maxTitle      = 1024 // a title that was accepted has at most 72 characters
+	maxURL        = 2048
+	maxMessage    = 4096
+	maxSentence   = 1024 // in verdicts
+	maxPath       = 1100
+	maxPaths      = 200
+	maxVerdicts   = 20
+	maxViolations = 100 // of one verdict
+)
+
+// AuditRow is one row of the audit.
+type AuditRow struct {
+	Seq      int64  // from 1, without gaps
+	PrevHash string // Hash of the row before
+	Hash     string
+	prflow.Attempt
+	columns []auditColumn
+}
+
+// Canonical is the text whose SHA-256 is the row's hash; see the package documentation.
+func (r AuditRow) Canonical() []byte {
+	b := []byte(auditHeader)
+	for _, c := range r.columns {
+		b = appendColumn(b, c.name, c.text())
+	}
+	return b
+}
+
+// auditColumn is a column that the hash covers, in the form in which it is stored.
+type auditColumn struct {
+	name  string
+	value any // int64 or string
+}
+
+func (c auditColumn) text() string {
+	if n, ok := c.value.(int64); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	return c.value.(string)
+}
+
+func appendColumn[T string | []byte](b []byte, name string, value T) []byte {
+	b = append(b, name...)
+	b = append(b, '=')
+	b = strconv.AppendInt(b, int64(len(value)), 10)
+	b = append(b, ':')
+	b = append(b, value...)
+	return append(b, '\n')
+}
+
+func hashOf(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// newAuditRow makes the row that follows the row seq-1 with the hash prev.
+func newAuditRow(seq int64, prev string, a prflow.Attempt) AuditRow {
+	str := func(s string, limit int) string { return escape(bound(s, limit)) }
+	row := AuditRow{Seq: seq, PrevHash: prev, Attempt: a, columns: []auditColumn{
+		{"seq", seq},
+		{"prev_hash", prev},
+		{"time_us", micros(a.Time)},
+		{"request_id", str(a.RequestID, maxWord)},
+		{"door", str(string(a.Door), maxWord)},
+		{"caller", str(a.Caller, maxWord)},
+		{"tier", int64(a.Tier)},
+		{"action", str(a.Action, maxWord)},
+		{"provider", str(a.Provider, maxWord)},
+		{"owner", str(a.Owner, maxName)},
+		{"repo", str(a.Repo, maxName)},
+		{"base", str(a.Base, maxName)},
+		{"branch", str(a.Branch, maxName)},
+		{"title", str(a.Title, maxTitle)},
+		{"paths", encodePaths(a.Paths)},
+		{"digest", str(a.Digest, maxWord)},
+		{"verdicts", encodeVerdicts(a.Verdicts)},
+		{"outcome", str(string(a.Outcome), maxWord)},
+		{"code", str(string(a.Code), maxWord)},
+		{"message", str(a.Message, maxMessage)},
+		{"pr_number", int64(a.PRNumber)},
+		{"pr_url", str(a.PRURL, maxURL)},
+		{"duration_us", a.Duration.Microseconds()},
+	}}
+	row.Hash = hashOf(row.Canonical())
+	return row
+}
+
+// auditColumnNames are the columns that the hash covers, in their order.
+func auditColumnNames() []string {
+	columns := newAuditRow(0, "", prflow.Attempt{}).columns
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// decode fills the fields of the row from its columns.
+func (r *AuditRow) decode() error {
+	by := make(map[string]auditColumn, len(r.columns))
+	for _, c := range r.columns {
+		by[c.name] = c
+	}
+	str := func(name string) string { s, _ := by[name].value.(string); return unescape(s) }
+	num := func(name string) int64 { n, _ := by[name].value.(int64); return n }
+	r.Seq, r.PrevHash = num("seq"), str("prev_hash")
+	var paths textList
+	if err := paths.Scan(by["paths"].value); err != nil {
+		return fmt.Errorf("paths: %w", err)
+	}
+	verdicts, err := decodeVerdicts(by["verdicts"].value)
+	if err != nil {
+		return fmt.Errorf("verdicts: %w", err)
+	}
+	r.Attempt = prflow.Attempt{
+		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Door: prflow.Door(str("door")),
+		Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
+		Owner: str("owner"), Repo: str("repo"), Base: str("base"), Branch: str("branch"), Title: str("title"),
+		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: prflow.Outcome(str("outcome")),
+		Code: fault.Code(str("code")), Message: str("message"), PRNumber: int(num("pr_number")), PRURL: str("pr_url"),
+		Duration: time.Duration(num("duration_us")) * time.Microsecond,
+	}
+	return nil
+}
+
+func encodePaths(paths []string) string {
+	kept := slices.Clone(boundList(paths, maxPaths,
+		func(p string) []string { return []string{p} }, func(note string) string { return note }))
+	for i, p := range kept {
+		if i < maxPaths { // the mark is no path
+			kept[i] = bound(p, maxPath)
+		}
+	}
+	return textList(kept).encode()
+}
+
+func encodeVerdicts(verdicts []prflow.Verdict) string {
+	kept := boundList(verdicts, maxVerdicts,
+		func(v prflow.Verdict) []string { return []string{encodeVerdicts([]prflow.Verdict{v})} },
+		func(note string) prflow.Verdict { return prflow.Verdict{Detail: note} })
+	out := make([]prflow.Verdict, len(kept))
+	for i, v := range kept {
+		v.Violations = boundList(v.Violations, maxViolations,
+			func(v fault.Violation) []string {
+				return []string{string(v.Code), v.Path, v.Rule, v.Message, v.Suggestion}
+			},
+			func(note string) fault.Violation { return fault.Violation{Message: note} })
+		out[i] = mapVerdict(v, func(s string, limit int) string { return escape(bound(s, limit)) })
+	}
+	return encodeJSON(out)
+}
+
+func decodeVerdicts(column any) ([]prflow.Verdict, error) {
+	s, err := columnString(column)
+	if err != nil {
+		return nil, err
+	}
+	var verdicts []prflow.Verdict
+	if err := json.Unmarshal([]byte(s), &verdicts); err != nil || len(verdicts) == 0 {
+		return nil, err
+	}
+	for i, v := range verdicts {
+		verdicts[i] = mapVerdict(v, func(s string, _ int) string { return unescape(s) })
+	}
+	return verdicts, nil
+}
+
+// mapVerdict returns a copy with each string replaced by what f makes of it and its bound.
+func mapVerdict(v prflow.Verdict, f func(s string, limit int) string) prflow.Verdict {
+	out := prflow.Verdict{
+		Gate: prflow.Gate(f(string(v.Gate), maxWord)), Ruling: prflow.Ruling(f(string(v.Ruling), maxWord)),
+		Detail: f(v.Detail, maxSentence),
+	}
+	for _, v := range v.Violations {
+		out.Violations = append(out.Violations, fault.Violation{
+			Code: fault.Code(f(string(v.Code), maxWord)), Path: f(v.Path, maxPath), Rule: f(v.Rule, maxName),
+			Message: f(v.Message, maxSentence), Suggestion: f(v.Suggestion, maxSentence),
+		})
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Names of the files in the state folder. SQLite adds -wal and -shm to the first, with its permissions.
+const (
+	databaseName = "claudeops.db"
+	lockName     = "claudeops.lock"
+	draftSuffix  = ".new" // of a database that is being made
+)
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// makeDir makes the state folder, whatever the umask. A folder that exists keeps its permissions.
+func (p place) makeDir(withParents bool) error {
+	if withParents {
+		if err := os.MkdirAll(filepath.Dir(p.dir), dirMode); err != nil {
+			return p.failFile(err)
+		}
+	}
+	switch err := os.Mkdir(p.dir, dirMode); {
+	case err == nil:
+		if err := os.Chmod(p.dir, dirMode); err != nil {
+			return p.failFile(err)
+		}
+		return nil
+	case !errors.Is(err, fs.ErrExist):
+		return p.failFile(err)
+	}
+	info, err := os.Stat(p.dir)
+	if err != nil {
+		return p.failFile(err)
+	}
+	if !info.IsDir() {
+		return p.failFile(unix.ENOTDIR)
+	}
+	return nil
+}
+
+// look returns what is known of the database file, nil if there is none. Anything there that is not a plain file of some
+// size is refused: a database is complete before it gets its name, so an empty one has lost its content.
+func (p place) look() (fs.FileInfo, error) {
+	info, err := os.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, p.failFile(err)
+	case !info.Mode().IsRegular():
+		return nil, fault.New(fault.Internal, "%s is not a file; move it away, or name another state folder", p.path)
+	case info.Size() == 0:
+		return nil, fault.New(fault.Internal, "the database %s is empty although it never should be; "+
+			"restore a backup over it, or move it away to start anew", p.path)
+	}
+	return info, nil
+}
+
+// createFile makes an empty file that only we can read, whatever the umask. It never opens one that exists: closing it
+// again would drop the locks that SQLite holds on it in this process (POSIX record locks).
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(fileMode), f.Close())
+}
+
+const (
+	lockPoll  = 10 * time.Millisecond
+	lockTries = 6000 // a minute
+)
+
+// lock takes the lock that one process at a time holds to make or migrate the database. The kernel releases it when the
+// process ends, however it ends.
+func (p place) lock(ctx context.Context) (unlock func(), err error) {
+	name := filepath.Join(p.dir, lockName)
+	if err := createFile(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, p.failFile(err)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, p.failFile(err)
+	}
+	for range lockTries {
+		switch err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return func() { _ = f.Close() }, nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			_ = f.Close()
+			return nil, p.failFile(err)
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fault.From(ctx.Err())
+		case <-time.After(lockPoll):
+		}
+	}
+	_ = f.Close()
+	return nil, fault.Wrap(err, fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
+		"stop it, or try again when it is done", p.dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func newLazy(t testing.TB, dir string) *Lazy {
+	t.Helper()
+	l := NewLazy(dir, Options{Now: noon})
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestLazyTouchesTheDiskAtTheFirstCallOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := newLazy(t, dir)
+	wantEqual(t, l.Path(), filepath.Join(dir, databaseName))
+	if _, err := os.Stat(dir); err == nil {
+		t.Fatal("the folder was made before the first call")
+	}
+	wantEqual(t, l.Record(context.Background(), attempt("1"), nil), nil)
+	if _, err := os.Stat(l.Path()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLazyClosedUnusedMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	wantEqual(t, NewLazy(dir, Options{}).Close(), nil)
+	if _, err := os.Stat(dir); err == nil {
+		t.Fatal("the folder was made")
+	}
+}
+
+func TestLazyTriesAgainAfterAFailure(t *testing.T) {
+	file := write(t, t.TempDir(), "state", "in the way")
+	l := newLazy(t, file)
+	for range 2 {
+		wantCode(t, l.Ping(context.Background()), fault.Internal)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, l.Ping(context.Background()), nil)
+}
+
+func TestLazyOpensOnceForManyCallers(t *testing.T) {
+	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	stores := make([]*Store, 16)
+	var wg sync.WaitGroup
+	for i := range stores {
+		wg.Go(func() {
+			s, err := l.Store(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			stores[i] = s
+		})
+	}
+	wg.Wait()
+	for _, s := range stores {
+		if s != stores[0] {
+			t.Fatal("opened more than once")
+		}
+	}
+}
+
+func TestLazyCloseIsFinalAndMayBeRepeated(t *testing.T) {
+	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	wantEqual(t, l.Ping(context.Background()), nil)
+	for range 2 {
+		wantEqual(t, l.Close(), nil)
+	}
+	wantCode(t, l.Ping(context.Background()), fault.Internal)
+}
+
+func TestLazyWaitsForItsTurnNoLongerThanTheContext(t *testing.T) {
+	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	l.turn <- struct{}{} // someone is opening
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	wantCode(t, l.Ping(ctx), fault.Timeout)
+	<-l.turn
+}
+
+func TestLazyHasEveryMethodOfStore(t *testing.T) {
+	store, lazy := reflect.TypeFor[*Store](), reflect.TypeFor[*Lazy]()
+	for i := range store.NumMethod() {
+		name := store.Method(i).Name
+		if _, ok := lazy.MethodByName(name); !ok {
+			t.Errorf("Lazy has no %s", name)
+		}
+	}
+}
+
+func TestLazyForwardsToTheSameStore(t *testing.T) {
+	ctx, l := context.Background(), newLazy(t, filepath.Join(t.TempDir(), "state"))
+	pr, err := l.InsertPR(ctx, demoRepo, pull("a"))
+	wantEqual(t, err, nil)
+	wantEqual(t, l.UpdatePR(ctx, demoRepo, pr.Number, closePR), nil)
+	wantEqual(t, l.AddReview(ctx, demoRepo, pr.Number, gitprovider.Review{Author: "joe"}), nil)
+	pr, reviews, err := l.PR(ctx, demoRepo, pr.Number)
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{pr.State, len(reviews)}, []any{gitprovider.StateClosed, 1})
+	prs, err := l.PRs(ctx, demoRepo, gitprovider.StateClosed)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(prs), 1)
+
+	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), noon())
+	wantEqual(t, err, nil)
+	wantEqual(t, taken == nil, true)
+	wantEqual(t, l.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), nil)
+	wantEqual(t, l.Finish(ctx, "1", opened(1), attempt("1")), nil)
+	wantEqual(t, l.Record(ctx, attempt("2"), nil), nil)
+	found, err := l.Opened(ctx, "d-1")
+	wantEqual(t, err, nil)
+	one, err := l.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, found, []prflow.Proposal{one})
+
+	rows, err := l.Audit(ctx, AuditQuery{Limit: 1})
+	wantEqual(t, err, nil)
+	row, err := l.AuditEntry(ctx, "2")
+	wantEqual(t, err, nil)
+	wantEqual(t, rows, []AuditRow{row})
+	seq, head, err := l.Head(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{seq, head}, []any{row.Seq, row.Hash})
+	report, err := l.VerifyAudit(ctx, head)
+	wantEqual(t, err, nil)
+	wantEqual(t, report, AuditReport{Rows: 2, Head: head, HeadSeq: 2, ExpectedSeq: 2})
+	wantEqual(t, l.Check(ctx), nil)
+}

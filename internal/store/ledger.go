@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+var _ prflow.Ledger = (*Store)(nil)
+
+// maxOpened bounds what Opened returns; see prflow.Ledger.
+const maxOpened = 20
+
+// Opened implements prflow.Ledger.
+func (s *Store) Opened(ctx context.Context, digest string) (out []prflow.Proposal, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectProposals(ctx, tx,
+			"WHERE digest = $1 AND state = 'opened' ORDER BY opened_us DESC, id DESC LIMIT $2", text(digest), maxOpened)
+		return err
+	})
+	return out, err
+}
+
+// Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
+func (s *Store) Reserve(ctx context.Context, p prflow.Proposal, since time.Time) (taken *prflow.Proposal, err error) {
+	p.State = prflow.StateReserved
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		holder, err := findHolder(ctx, tx, p, since)
+		if err != nil {
+			return err
+		}
+		if holder != "" {
+			other, err := proposalByID(ctx, tx, holder)
+			taken = &other
+			return err
+		}
+		if err := insertProposal(ctx, tx, p, s.opts.Now()); err != nil {
+			return err
+		}
+		return insertReservations(ctx, tx, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// findHolder returns the id of the proposal that keeps p from taking its paths, or "".
+func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, since time.Time) (id string, err error) {
+	if len(p.Files) == 0 {
+		return "", nil
+	}
+	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
+	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), micros(since)}
+	for _, f := range p.Files {
+		reserved = append(reserved, text(f.Path))
+		opened = append(opened, text(f.Path))
+	}
+	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
+		WHERE provider = $1 AND repo = $2 AND proposal_id <> $3 AND path IN (`+placeholders(4, len(reserved))+`)
+		ORDER BY path LIMIT 1`, reserved...).Scan((*text)(&id))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposals p
+		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_us > $4 AND EXISTS (
+			SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id AND f.path IN (`+placeholders(5, len(opened))+`))
+		ORDER BY p.opened_us DESC, p.id DESC LIMIT 1`, opened...).Scan((*text)(&id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return id, err
+}
+
+func insertReservations(ctx context.Context, tx *sql.Tx, p prflow.Proposal) error {
+	for _, f := range p.Files {
+		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
+		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), text(f.Path), text(p.ID))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Advance implements prflow.Ledger. to.State is StateReserved, StateCommitted or StateUnsettled. A proposal that is in
+// none of them any more is fault.Conflict: another process has settled it.
+func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) error {
+	if err := checkStep(to.State, prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled); err != nil {
+		return err
+	}
+	return s.write(ctx, func(tx *sql.Tx) error { return progress(ctx, tx, id, to, nil) })
+}
+
+// Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
+// fault.Conflict, as with Advance; the attempt is then not recorded, so that the caller records what it made of it.
+func (s *Store) Finish(ctx context.Context, id string, to prflow.Progress, a prflow.Attempt) error {
+	if err := checkStep(to.State, prflow.StateOpened, prflow.StateFailed); err != nil {
+		return err
+	}
+	return s.write(ctx, func(tx *sql.Tx) error {
+		var opened any // NULL
+		if to.State == prflow.StateOpened {
+			opened = microsUp(s.opts.Now())
+		}
+		if err := progress(ctx, tx, id, to, opened); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
+			return err
+		}
+		return s.appendAudit(ctx, tx, a)
+	})
+}
+
+// Record implements prflow.Ledger. The state recorded of dryRun is StateDryRun, whatever it says.
+func (s *Store) Record(ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		if dryRun != nil {
+			p := *dryRun
+			p.State = prflow.StateDryRun
+			if err := insertProposal(ctx, tx, p, s.opts.Now()); err != nil {
+				return err
+			}
+		}
+		return s.appendAudit(ctx, tx, a)
+	})
+}
+
+func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) error {
+	if slices.Contains(accepted, state) {
+		return nil
+	}
+	return fault.New(fault.Internal, "a proposal cannot go to the state %q here; one of %q can", state, accepted)
+}
+
+// progress updates a live proposal. Empty fields leave what is recorded.
+func progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress, openedMicros any) error {
+	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1, opened_us = $2,
+			branch = COALESCE(NULLIF($3, ''), branch), commit_id = COALESCE(NULLIF($4, ''), commit_id),
+			pr_number = COALESCE(NULLIF($5, 0), pr_number), pr_url = COALESCE(NULLIF($6, ''), pr_url)
+		WHERE id = $7 AND state IN ('reserved', 'committed', 'unsettled')`,
+		text(to.State), openedMicros, text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id))
+	if err != nil {
+		return err
+	}
+	changed, err := result.RowsAffected()
+	if err == nil && changed == 0 {
+		return fault.New(fault.Conflict, "the reservation of proposal %q is gone: another process has settled it; "+
+			"look at the open pull requests, and repeat the request if the change is still wanted", id)
+	}
+	return err
+}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func opened(number int) prflow.Progress {
+	return prflow.Progress{State: prflow.StateOpened, Branch: "claude-ops/check/watch-the-disk", Commit: "c0ffee",
+		PRNumber: number, PRURL: fmt.Sprintf("https://git.example.org/demo/home-cluster/pulls/%d", number)}
+}
+
+func finish(t testing.TB, s *Store, id string, to prflow.Progress) {
+	t.Helper()
+	if err := s.Finish(context.Background(), id, to, attempt(id)); err != nil {
+		t.Fatalf("Finish: %v (%v)", err, errCause(err))
+	}
+}
+
+func TestAProposalIsKeptAsItWas(t *testing.T) {
+	s := openNew(t)
+	want := proposal("1", "checks/b.md", "checks/a.md")
+	want.Caller = "evil\x00\xff\\client"
+	want.Files[1] = gitprovider.FileChange{Path: "checks/b.md", Action: gitprovider.ActionDelete}
+	if taken := reserve(t, s, want, noon()); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	got, err := s.Proposal(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, want)
+
+	_, err = s.Proposal(context.Background(), "2")
+	wantCode(t, err, fault.NotFound)
+}
+
+func TestReserve(t *testing.T) {
+	before, after := noon().Add(-time.Minute), noon().Add(time.Minute)
+	first := proposal("1", "checks/a.md", "checks/b.md")
+	tests := map[string]struct {
+		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
+		change func(*prflow.Proposal)       // what is special about the second
+		paths  []string
+		since  time.Time
+		taken  bool
+	}{
+		"another path of the same repository is free": {paths: []string{"checks/c.md"}, since: before},
+		"a reserved path is taken":                    {paths: []string{"checks/b.md", "checks/c.md"}, since: after, taken: true},
+		"the same path of another repository is free": {paths: []string{"checks/a.md"}, since: before,
+			change: func(p *prflow.Proposal) { p.Repo = "other" }},
+		"the same path of another owner is free": {paths: []string{"checks/a.md"}, since: before,
+			change: func(p *prflow.Proposal) { p.Owner = "other" }},
+		"the same path at another provider is free": {paths: []string{"checks/a.md"}, since: before,
+			change: func(p *prflow.Proposal) { p.Provider = "gitea" }},
+		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, since: after, taken: true,
+			change: func(p *prflow.Proposal) { p.Base = "release" }},
+		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, since: after, taken: true,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateCommitted}), nil)
+			}},
+		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, since: after, taken: true,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
+			}},
+		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, since: before,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
+				finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
+			}},
+		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, since: before,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", prflow.Progress{State: prflow.StateFailed}) }},
+		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, since: before, taken: true,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, since: noon(),
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened on other paths after the caller looked does not matter": {paths: []string{"checks/c.md"},
+			since: before, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, since: before,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
+			change: func(p *prflow.Proposal) { p.Repo = "other" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			if taken := reserve(t, s, first, before); taken != nil {
+				t.Fatalf("the first was taken by %+v", taken)
+			}
+			if test.settle != nil {
+				test.settle(t, s)
+			}
+			second := proposal("2", test.paths...)
+			if test.change != nil {
+				test.change(&second)
+			}
+			taken := reserve(t, s, second, test.since)
+			if (taken != nil) != test.taken {
+				t.Fatalf("taken: %+v", taken)
+			}
+			recorded := count(t, s, "SELECT COUNT(*) FROM proposals WHERE id = '2'")
+			held := count(t, s, "SELECT COUNT(*) FROM reservations WHERE proposal_id = '2'")
+			if !test.taken {
+				wantEqual(t, []int{recorded, held}, []int{1, len(test.paths)})
+				return
+			}
+			wantEqual(t, []int{recorded, held}, []int{0, 0})
+			want, err := s.Proposal(context.Background(), "1")
+			wantEqual(t, err, nil)
+			wantEqual(t, *taken, want)
+		})
+	}
+}
+
+func TestOpenedAtThatMomentIsAfterAnEarlierPartOfIt(t *testing.T) {
+	c := &clock{noon().Add(700)} // nanoseconds
+	s := open(t, t.TempDir(), Options{Now: c.Now})
+	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	finish(t, s, "1", opened(1))
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), noon().Add(300)); taken == nil || taken.ID != "1" {
+		t.Fatalf("taken: %+v", taken)
+	}
+}
+
+func TestReserveOfARecordedRequestIDFails(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), noon())
+	wantCode(t, err, fault.Internal)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
+}
+
+func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	steps := []prflow.Progress{
+		{State: prflow.StateReserved, Branch: "claude-ops/check/x"},
+		{State: prflow.StateCommitted, Commit: "c0ffee"},
+	}
+	for _, step := range steps {
+		wantEqual(t, s.Advance(ctx, "1", step), nil)
+	}
+	finish(t, s, "1", prflow.Progress{State: prflow.StateOpened, PRNumber: 3, PRURL: "u"})
+	got, err := s.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got.Progress, prflow.Progress{
+		State: prflow.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
+	})
+}
+
+func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md", "checks/b.md"), noon())
+	reserve(t, s, proposal("2", "checks/c.md"), noon())
+	finish(t, s, "1", opened(1))
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
+	row, err := s.AuditEntry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Attempt, attempt("1"))
+}
+
+func TestSettledProposalsAreLeftAlone(t *testing.T) {
+	ctx := context.Background()
+	for name, prepare := range map[string]func(t *testing.T, s *Store){
+		"opened": func(t *testing.T, s *Store) {
+			reserve(t, s, proposal("1", "checks/a.md"), noon())
+			finish(t, s, "1", opened(1))
+		},
+		"failed": func(t *testing.T, s *Store) {
+			reserve(t, s, proposal("1", "checks/a.md"), noon())
+			finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
+		},
+		"a dry run": func(t *testing.T, s *Store) {
+			p := proposal("1", "checks/a.md")
+			wantEqual(t, s.Record(ctx, attempt("1"), &p), nil)
+		},
+		"unknown": func(*testing.T, *Store) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			prepare(t, s)
+			rows := verify(t, s, "").Rows
+			was, _ := s.Proposal(ctx, "1")
+			wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted, Branch: "b"}), fault.Conflict)
+			wantCode(t, s.Finish(ctx, "1", opened(9), attempt("1")), fault.Conflict)
+			is, _ := s.Proposal(ctx, "1")
+			wantEqual(t, is, was)
+			wantEqual(t, verify(t, s, "").Rows, rows)
+		})
+	}
+}
+
+func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	for _, state := range []prflow.ProposalState{"", prflow.StateOpened, prflow.StateFailed, prflow.StateDryRun} {
+		wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: state}), fault.Internal)
+	}
+	for _, state := range []prflow.ProposalState{
+		"", prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled, prflow.StateDryRun,
+	} {
+		wantCode(t, s.Finish(ctx, "1", prflow.Progress{State: state}, attempt("1")), fault.Internal)
+	}
+}
+
+func TestOpenedReturnsTheNewestFirst(t *testing.T) {
+	c := &clock{noon()}
+	s := open(t, t.TempDir(), Options{Now: c.Now})
+	for i := range maxOpened + 3 {
+		id := fmt.Sprint(i)
+		p := proposal(id, "checks/a.md")
+		p.Digest = "same"
+		reserve(t, s, p, c.now)
+		c.now = c.now.Add(time.Second)
+		finish(t, s, id, opened(i+1))
+	}
+	reserve(t, s, proposal("reserved", "checks/b.md"), c.now)
+	got, err := s.Opened(context.Background(), "same")
+	wantEqual(t, err, nil)
+	if len(got) != maxOpened || got[0].PRNumber != maxOpened+3 || got[maxOpened-1].PRNumber != 4 || len(got[0].Files) != 1 {
+		t.Fatalf("got %d, first %+v", len(got), got[0])
+	}
+	got, err = s.Opened(context.Background(), "d-reserved")
+	wantEqual(t, err, nil)
+	wantEqual(t, len(got), 0)
+}
+
+func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	p := proposal("1", "checks/a.md")
+	wantEqual(t, s.Record(ctx, attempt("1"), &p), nil)
+	p.State = prflow.StateDryRun
+	got, err := s.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, p)
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), noon().Add(-time.Hour)); taken != nil {
+		t.Fatalf("a dry run took the path: %+v", taken)
+	}
+
+	wantCode(t, s.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
+	wantEqual(t, verify(t, s, "").Rows, int64(1))
+}
+
+func TestCreatedSinceCountsTheOpenedOnesOfTheRepository(t *testing.T) {
+	c := &clock{noon()}
+	s := open(t, t.TempDir(), Options{Now: c.Now})
+	for i := range 5 {
+		id := fmt.Sprint(i)
+		p := proposal(id, "checks/"+id+".md")
+		if i == 4 {
+			p.Repo = "other"
+		}
+		reserve(t, s, p, c.now)
+		to := opened(i + 1)
+		if i == 3 {
+			to = prflow.Progress{State: prflow.StateFailed}
+		}
+		finish(t, s, id, to)
+		c.now = c.now.Add(time.Minute)
+	}
+	reserve(t, s, proposal("reserved", "checks/x.md"), c.now)
+	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
+		got, err := s.CreatedSince(context.Background(), "local", "demo", "home-cluster", noon().Add(since))
+		wantEqual(t, err, nil)
+		if got != want {
+			t.Errorf("since noon and %s: got %d, want %d", since, got, want)
+		}
+	}
+}

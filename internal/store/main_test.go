@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	_ "modernc.org/sqlite"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// TestMain runs a child's part when a test started this binary again; see children_test.go.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == childFlag {
+		if err := runChild(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// clock is a time that tests move.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
+func open(t testing.TB, dir string, opts Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), dir, opts)
+	if err != nil {
+		t.Fatalf("Open: %v (%v)", err, fault.From(err).Cause)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func openNew(t testing.TB) *Store {
+	t.Helper()
+	return open(t, filepath.Join(t.TempDir(), "state"), Options{Now: noon})
+}
+
+// raw is a connection that has nothing to do with ours, as another program would make one.
+func raw(t testing.TB, s *Store) *sql.DB {
+	t.Helper()
+	return rawFile(t, s.Path())
+}
+
+func mustExec(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func count(t testing.TB, s *Store, query string, args ...any) (n int) {
+	t.Helper()
+	if err := s.reader.QueryRow(query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func proposal(id string, paths ...string) prflow.Proposal {
+	slices.Sort(paths)
+	p := prflow.Proposal{
+		ID: id, CreatedAt: noon(), Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", BaseCommit: "b45e", ChangeType: gitprovider.TypeCheck,
+		Title: "Watch the disk", Body: "It was full: C:\\ and /\n", Digest: "d-" + id,
+		Progress: prflow.Progress{State: prflow.StateReserved},
+	}
+	for _, path := range paths {
+		p.Files = append(p.Files, gitprovider.FileChange{Path: path, Action: gitprovider.ActionCreate, Content: "# " + path + "\n"})
+	}
+	return p
+}
+
+func attempt(id string) prflow.Attempt {
+	return prflow.Attempt{
+		Time: noon(), RequestID: id, Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Action: "create_pr", Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", Title: "Watch the disk",
+		Paths: []string{"checks/disk.md", "Dockerfile"}, Digest: "d-" + id,
+		Verdicts: []prflow.Verdict{
+			{Gate: prflow.GateTier, Ruling: prflow.Pass, Detail: "tier 2, 2 files"},
+			{Gate: prflow.GateScope, Ruling: prflow.Deny, Violations: []fault.Violation{{
+				Code: fault.ScopeDenied, Path: "Dockerfile", Rule: "Dockerfile", Message: "the path <Dockerfile> is protected",
+				Suggestion: "leave it",
+			}}},
+		},
+		Outcome: prflow.OutcomeRefused, Code: fault.ScopeDenied, Message: "1 path is outside the scope",
+		Duration: 1234 * time.Microsecond,
+	}
+}
+
+func record(t testing.TB, s *Store, attempts ...prflow.Attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		if err := s.Record(context.Background(), a, nil); err != nil {
+			t.Fatalf("Record: %v (%v)", err, fault.From(err).Cause)
+		}
+	}
+}
+
+func reserve(t testing.TB, s *Store, p prflow.Proposal, since time.Time) *prflow.Proposal {
+	t.Helper()
+	taken, err := s.Reserve(context.Background(), p, since)
+	if err != nil {
+		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
+	}
+	return taken
+}
+
+func verify(t testing.TB, s *Store, expectHead string) AuditReport {
+	t.Helper()
+	report, err := s.VerifyAudit(context.Background(), expectHead)
+	if err != nil {
+		t.Fatalf("VerifyAudit: %v (%v)", err, fault.From(err).Cause)
+	}
+	return report
+}
+
+func wantCode(t testing.TB, err error, code fault.Code) {
+	t.Helper()
+	if fault.CodeOf(err) != code {
+		t.Fatalf("got error %v (cause %v), want the code %q", err, errCause(err), code)
+	}
+}
+
+func errCause(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.From(err).Cause
+}
+
+func wantEqual(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(AuditRow{}, auditColumn{}), cmpopts.EquateErrors()); diff != "" {
+		t.Fatalf("difference (-want +got):\n%s", diff)
+	}
+}
+
+// appendMany appends rows in one transaction, which costs one sync instead of n.
+func appendMany(t testing.TB, s *Store, n int) {
+	t.Helper()
+	err := s.write(context.Background(), func(tx *sql.Tx) error {
+		for i := range n {
+			if err := s.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

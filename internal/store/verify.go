@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// AuditReport is what VerifyAudit found.
+type AuditReport struct {
+	Rows    int64  // rows that are sound, up to the first bad one
+	Head    string // hash of the last of them; GenesisHash if there is none
+	HeadSeq int64  // its number
+
+	FirstBad int64  // number of the first row that is missing, altered or out of place; 0 if there is none
+	Problem  string // what is wrong, in a sentence; "" if nothing is
+
+	ExpectedSeq int64 // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+}
+
+// OK reports whether the chain is whole and contains the expected head.
+func (r AuditReport) OK() bool { return r.Problem == "" }
+
+// VerifyAudit recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
+// Head once gave, it also reports whether that row is still there: rows after it are fine, but without it rows were cut
+// off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
+// report. A malformed expectHead is invalid_argument.
+func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (AuditReport, error) {
+	expectHead = strings.ToLower(strings.TrimSpace(expectHead))
+	_, err := hex.DecodeString(expectHead)
+	if expectHead != "" && (err != nil || len(expectHead) != len(GenesisHash)) {
+		return AuditReport{}, fault.New(fault.InvalidArgument,
+			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
+	}
+	v := verifier{expect: expectHead, found: expectHead == "" || expectHead == GenesisHash,
+		report: AuditReport{Head: GenesisHash}}
+	if err := s.read(ctx, func(tx *sql.Tx) error { return v.run(ctx, tx) }); err != nil {
+		return AuditReport{}, err
+	}
+	if v.report.Problem == "" && !v.found {
+		v.report.Problem = "the chain is whole but does not contain the expected head: " +
+			"rows were cut off its end, or it was written anew"
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	expect string
+	found  bool
+	report AuditReport
+}
+
+// run reads the rows as the bytes that the database gives, so that nothing in them can stop it.
+func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
+	names := auditColumnNames()
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit ORDER BY seq")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	values := make([]sql.RawBytes, len(names)+1)
+	dest := make([]any, len(values))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	var canonical []byte
+	for v.report.Problem == "" && rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		canonical = append(canonical[:0], auditHeader...)
+		for i, name := range names {
+			canonical = appendColumn(canonical, name, []byte(values[i]))
+		}
+		v.row(string(values[0]), string(values[1]), string(values[len(names)]), canonical)
+	}
+	return rows.Err()
+}
+
+// row checks one row against the one before.
+func (v *verifier) row(seq, prev, hash string, canonical []byte) {
+	want := v.report.HeadSeq + 1
+	bad := func(format string, args ...any) {
+		v.report.FirstBad, v.report.Problem = want, fmt.Sprintf(format, args...)
+	}
+	switch {
+	case seq != fmt.Sprint(want):
+		bad("row %d is missing: row %q follows row %d", want, seq, want-1)
+	case prev != v.report.Head:
+		bad("row %d does not follow row %d: it carries another hash than that row has", want, want-1)
+	case hash != hashOf(canonical):
+		bad("row %d was altered: its hash is not that of its content", want)
+	default:
+		v.report.Rows, v.report.HeadSeq, v.report.Head = v.report.Rows+1, want, hash
+		if hash == v.expect {
+			v.found, v.report.ExpectedSeq = true, want
+		}
+	}
+}
