@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/demo"
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -28,9 +29,13 @@ func (a *app) demoCommand() *cobra.Command {
 				}
 			}
 			path, _ := a.lookup("PATH")
-			return demo.Run(cmd.Context(), demo.Options{
+			err = demo.Run(cmd.Context(), demo.Options{
 				Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path,
 			})
+			if err != nil {
+				return fault.Wrap(err, fault.Internal, "the demo did not go as it must: %s", err)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "empty or missing folder for the demo (default: a new one in the temporary folder)")

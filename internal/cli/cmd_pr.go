@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -56,10 +57,6 @@ func (a *app) prCreateCommand() *cobra.Command {
 	f.StringArrayVar(&o.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
 	f.StringArrayVar(&o.remove, "delete", nil, "file to delete; may be repeated")
 	f.StringVar(&o.from, "from", "", "file with the whole request as JSON; - reads stdin")
-	for _, other := range []string{"repo", "title", "body", "body-file", "create", "update", "delete", "base", "type", "clone-url"} {
-		cmd.MarkFlagsMutuallyExclusive("from", other)
-	}
-	cmd.MarkFlagsMutuallyExclusive("body", "body-file")
 	return cmd
 }
 
@@ -86,8 +83,13 @@ func (a *app) caller(p *parts) prflow.Caller {
 }
 
 func (a *app) createRequest(o prCreateOptions) ([]byte, error) {
-	if o.from != "" {
+	switch {
+	case o.from != "" && !reflect.DeepEqual(o, prCreateOptions{from: o.from}):
+		return nil, usageError{errors.New("--from holds the whole request: leave the other flags out")}
+	case o.from != "":
 		return a.readInput(o.from)
+	case o.body != "" && o.bodyFile != "":
+		return nil, usageError{errors.New("give the body with --body or with --body-file, not both")}
 	}
 	owner, name, err := splitRepo(o.repo)
 	if err != nil {

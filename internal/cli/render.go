@@ -66,7 +66,7 @@ func errorText(w fault.Wire, e *fault.Error) string {
 	if w.RetryAfterSeconds > 0 {
 		fmt.Fprintf(&b, "  retry after %d s\n", w.RetryAfterSeconds)
 	}
-	if w.RequestID != "" {
+	if w.RequestID != "" && w.Code != fault.Internal { // after a fault of ours there may be no record
 		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", w.RequestID, w.RequestID)
 	} else if w.Code == fault.Internal && e.Cause != nil {
 		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)

@@ -49,6 +49,9 @@ func Load(lookup func(string) (string, bool)) Config {
 	if c.ReposDir == "" {
 		c.ReposDir = DefaultReposDir
 	}
+	if root, err := filepath.Abs(c.LocalRoot); c.LocalRoot != "" && err == nil {
+		c.LocalRoot = root
+	}
 	c.Tier = e.tier("CLAUDEOPS_TIER")
 	c.DryRun = e.boolean("CLAUDEOPS_DRY_RUN")
 	c.ReadOnly = e.boolean("CLAUDEOPS_READ_ONLY")
@@ -127,7 +130,11 @@ func shown(s string) string {
 // stateDir is CLAUDEOPS_STATE_DIR, else the folder of the XDG Base Directory Specification.
 func (e *env) stateDir() (dir, problem string) {
 	if dir = e.get("CLAUDEOPS_STATE_DIR"); dir != "" {
-		return absolute(dir)
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Sprintf("CLAUDEOPS_STATE_DIR cannot be made an absolute path: %s", err)
+		}
+		return abs, ""
 	}
 	if base := e.get("XDG_STATE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "claudeops"), ""
@@ -136,14 +143,6 @@ func (e *env) stateDir() (dir, problem string) {
 		return filepath.Join(home, ".local", "state", "claudeops"), ""
 	}
 	return "", "neither CLAUDEOPS_STATE_DIR nor HOME is set, so there is no place for the records; set CLAUDEOPS_STATE_DIR"
-}
-
-func absolute(dir string) (abs, problem string) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Sprintf("CLAUDEOPS_STATE_DIR cannot be made an absolute path: %s", err)
-	}
-	return abs, ""
 }
 
 func parseRepos(raw string) (patterns []policy.RepoPattern, problem string) {

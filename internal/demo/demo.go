@@ -37,6 +37,11 @@ type run struct {
 
 // Run plays the whole demo. The error says which step did not happen as it must.
 func Run(ctx context.Context, o Options) error {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return err
+	}
+	o.Dir = dir
 	r := &run{Options: o, root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state")}
 	if err := r.prepare(ctx); err != nil {
 		return err

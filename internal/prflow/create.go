@@ -38,7 +38,7 @@ type creation struct {
 	changes     gitprovider.ChangeSet // empty unless tier and scope agree
 	resolution  gitprovider.Resolution
 	snapshot    *gitprovider.Snapshot
-	snapshotAt  time.Time
+	seen        Position // where the record stood before the snapshot was taken
 	branch      string
 	commit      string
 	filesDigest string
@@ -246,7 +246,11 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	for _, t := range targets {
 		query.Paths = append(query.Paths, t.path)
 	}
-	c.snapshotAt = c.Now()
+	seen, err := c.History.Position(ctx)
+	if err != nil {
+		return err
+	}
+	c.seen = seen
 	snapshot, err := c.resolution.Provider.Snapshot(ctx, query)
 	if err != nil {
 		if len(c.violations()) > 0 && ctx.Err() == nil {

@@ -11,27 +11,42 @@ import (
 // Ledger is the memory that all doors share. internal/store implements it. Methods return *fault.Error with the code
 // internal when the store cannot be opened, read or written; the message says what the operator has to do.
 type Ledger interface {
-	// Opened returns the proposals that reached a pull request for the change with this digest, newest first, at most
-	// 20. Whether the pull request is still open only the provider knows.
-	Opened(ctx context.Context, digest string) ([]Proposal, error)
-
 	// Reserve records the proposal, state StateReserved, before its first remote write, and takes the paths of its
-	// repository, all of them or none. If a live reservation of another proposal holds one of the paths, or a proposal
-	// on one of them was opened after since (so that the caller's view of the provider missed it), nothing is recorded
-	// and that proposal is returned: the caller lost a race, or found what a killed process left.
-	Reserve(ctx context.Context, p Proposal, since time.Time) (taken *Proposal, err error)
+	// repository, all of them or none; letter case does not tell paths apart. If a live reservation of another proposal
+	// holds one of the paths, or a proposal on one of them was recorded as opened after the position seen (so that the
+	// caller's view of the provider may have missed it), nothing is recorded and that proposal is returned: the caller
+	// lost a race, or found what a killed process left.
+	Reserve(ctx context.Context, p Proposal, seen Position) (taken *Proposal, err error)
 
-	// Advance records a step of a reserved proposal. It fails if the proposal is not reserved any more.
+	// Advance records a step of a reserved proposal. conflict if it is not reserved any more: another process settled it.
 	Advance(ctx context.Context, id string, to Progress) error
 
 	// Finish ends a reserved proposal in to.State, releases its paths and appends the attempt to the audit, all or
-	// nothing.
+	// nothing. conflict as with Advance; the attempt is then not recorded.
 	Finish(ctx context.Context, id string, to Progress, a Attempt) error
 
 	// Record appends an attempt that never held a reservation to the audit: a refusal, a reused pull request, a dry run.
 	// dryRun, if not nil, is recorded as a proposal in the same transaction, so that a person can look at it.
 	Record(ctx context.Context, a Attempt, dryRun *Proposal) error
 }
+
+// History answers questions about the past. internal/store implements it, with the errors of Ledger.
+type History interface {
+	// Position is where the record stands now.
+	Position(ctx context.Context) (Position, error)
+
+	// ByDigest returns the proposals of the change with this digest that reached a pull request or may have, newest
+	// first, at most 20: opened ones and those that still hold a reservation. Whether a pull request is still open only
+	// the provider knows.
+	ByDigest(ctx context.Context, digest string) ([]Proposal, error)
+
+	// CreatedSince counts the pull requests that were opened in the repository at or after since.
+	CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error)
+}
+
+// Position is a point in the order of the record: whatever is recorded later has a greater one, on all machines that
+// share the store.
+type Position int64
 
 // ProposalState is how far a proposal got.
 type ProposalState string

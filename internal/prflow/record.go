@@ -131,8 +131,8 @@ func (c *creation) redacted(e *fault.Error) *fault.Error {
 // logText is an error with its causes, for the log: redacted.
 func logText(s *Service, err error) string {
 	text := err.Error()
-	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
-		text += ": " + cause.Error()
+	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
+		text += ": " + e.Cause.Error()
 	}
 	return s.Secrets.Redact(text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -31,20 +32,15 @@ func (c *creation) deny(gate Gate, e *fault.Error) error {
 
 // duplicateGate is gate 7. The very same change is no error: its pull request is returned.
 func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest, error) {
-	opened, err := c.Ledger.Opened(ctx, c.digest)
+	same, err := c.sameChange(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, proposal := range opened {
-		if pr := c.openPR(proposal.PRNumber); pr != nil {
-			c.rule(GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", pr.Number))
-			return pr, nil
-		}
+	if same != nil {
+		c.rule(GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", same.Number))
+		return same, nil
 	}
 	for _, pr := range c.snapshot.Open {
-		if pr.Base != c.snapshot.Base {
-			continue
-		}
 		if overlap := c.overlap(pr.Paths); len(overlap) > 0 {
 			return nil, c.deny(GateDuplicate, duplicateOf(pr.Number, pr.URL, pr.Title, overlap))
 		}
@@ -53,18 +49,44 @@ func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest,
 	return nil, nil
 }
 
-func (c *creation) openPR(number int) *gitprovider.PullRequest {
-	at := slices.IndexFunc(c.snapshot.Open, func(pr gitprovider.PullRequest) bool { return pr.Number == number })
-	if at < 0 {
-		return nil
+// sameChange finds the open pull request that holds this very change: by the ledger's digests, and for those that the
+// ledger does not know (the state folder was lost) by what their branch holds.
+func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, error) {
+	proposals, err := c.History.ByDigest(ctx, c.digest)
+	if err != nil {
+		return nil, err
 	}
-	return &c.snapshot.Open[at]
+	for _, p := range proposals {
+		for i, pr := range c.snapshot.Open {
+			if pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
+				continue
+			}
+			if c.abandoned(p) {
+				err = c.settle(ctx, p)
+			}
+			return &c.snapshot.Open[i], err
+		}
+	}
+	for i, pr := range c.snapshot.Open {
+		if pr.Base != c.snapshot.Base || len(pr.Paths) != c.changes.Len() || len(c.overlap(pr.Paths)) != c.changes.Len() {
+			continue
+		}
+		holds, err := branchHolds(ctx, c.resolution.Provider, c.snapshot.Repo, pr.Branch, c.changes.Changes())
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			return &c.snapshot.Open[i], nil
+		}
+	}
+	return nil, nil
 }
 
+// overlap lists the paths of this change that are among the given ones, letter case aside.
 func (c *creation) overlap(paths []string) []string {
 	var out []string
 	for _, p := range c.changes.Paths() {
-		if slices.Contains(paths, p.String()) {
+		if slices.ContainsFunc(paths, func(other string) bool { return strings.EqualFold(other, p.String()) }) {
 			out = append(out, p.String())
 		}
 	}

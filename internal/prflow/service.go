@@ -45,12 +45,6 @@ type Secrets interface {
 	Redact(text string) string
 }
 
-// History answers questions about the past that the ledger's own records settle.
-type History interface {
-	// CreatedSince counts the pull requests that were opened in the repository at or after since.
-	CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error)
-}
-
 // Service is the use case. It is safe for concurrent use.
 type Service struct{ Options }
 

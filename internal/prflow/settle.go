@@ -24,13 +24,13 @@ const (
 func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error) {
 	deadline := c.Now().Add(waitForWinner)
 	for {
-		taken, err := c.Ledger.Reserve(ctx, c.proposal(StateReserved), c.snapshotAt)
+		taken, err := c.Ledger.Reserve(ctx, c.proposal(StateReserved), c.seen)
 		switch {
 		case err != nil || taken == nil:
 			return nil, err
 		case taken.State == StateOpened:
 			return c.lostTo(*taken)
-		case taken.State == StateUnsettled || c.Now().Sub(taken.CreatedAt) > lease:
+		case c.abandoned(*taken):
 			if err := c.settle(ctx, *taken); err != nil {
 				return nil, err
 			}
@@ -45,6 +45,12 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 			return nil, fault.From(ctx.Err())
 		}
 	}
+}
+
+// abandoned reports whether nobody works on a proposal that holds a reservation any more.
+func (s *Service) abandoned(p Proposal) bool {
+	live := p.State == StateReserved || p.State == StateCommitted
+	return p.State == StateUnsettled || live && s.Now().Sub(p.CreatedAt) > lease
 }
 
 // lostTo answers a caller whose files were taken by a proposal that was opened a moment ago.
@@ -142,7 +148,11 @@ func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, 
 	for _, f := range left.Files {
 		attempt.Paths = append(attempt.Paths, f.Path)
 	}
-	return s.Ledger.Finish(ctx, left.ID, to, attempt)
+	err := s.Ledger.Finish(ctx, left.ID, to, attempt)
+	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
+		return nil
+	}
+	return err
 }
 
 // errUnsettled marks a failure after which nobody knows what the provider holds.

@@ -122,7 +122,11 @@ func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) Creat
 	attempt := c.attempt(OutcomeOpened, nil)
 	attempt.PRNumber, attempt.PRURL = pr.Number, pr.URL
 	to := Progress{State: StateOpened, Branch: c.branch, Commit: c.commit, PRNumber: pr.Number, PRURL: pr.URL}
-	if err := c.Ledger.Finish(ctx, c.requestID, to, attempt); err != nil {
+	err := c.Ledger.Finish(ctx, c.requestID, to, attempt)
+	if fault.CodeOf(err) == fault.Conflict { // settled by another process, which took this one for dead
+		err = c.Ledger.Record(ctx, attempt, nil)
+	}
+	if err != nil {
 		c.Log.Error("pull request not recorded", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
 		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+fault.From(err).Message)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-// appendAudit adds the attempt to the end of the audit. A missing time is now.
-func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) error {
+// appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
+func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) (int64, error) {
 	if a.Time.IsZero() {
 		a.Time = s.opts.Now()
 	}
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	row := newAuditRow(seq+1, prev, a)
 	names := make([]string, len(row.columns))
@@ -30,7 +30,7 @@ func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) e
 	}
 	insert := "INSERT INTO audit (" + strings.Join(names, ", ") + ", hash) VALUES (" + placeholders(1, len(args)+1) + ")"
 	_, err = tx.ExecContext(ctx, insert, append(args, row.Hash)...)
-	return err
+	return row.Seq, err
 }
 
 func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err error) {
@@ -83,8 +83,8 @@ func (s *Store) Audit(ctx context.Context, q AuditQuery) (rows []AuditRow, err e
 	return rows, err
 }
 
-// AuditEntry returns the row with the number, or else the newest with the request id, that ref is; not_found if there is
-// none.
+// AuditEntry returns the row with the number, or else the newest with the request id, that ref is; not_found if there
+// is none.
 func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
 	if ref == "" {
 		return AuditRow{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")

@@ -97,9 +97,10 @@ func TestRecordedRowsFollowEachOther(t *testing.T) {
 
 func TestAuditPages(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
+	minute := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Minute) }
 	for i := range 20 {
 		a := attempt(fmt.Sprintf("r%d", i+1))
-		a.Time = noon().Add(time.Duration(i+1) * time.Minute)
+		a.Time = minute(i + 1)
 		switch {
 		case i%5 == 0:
 			a.Outcome, a.Code, a.Caller = prflow.OutcomeOpened, "", "back\\slash"
@@ -123,9 +124,10 @@ func TestAuditPages(t *testing.T) {
 		"by code":                     {AuditQuery{Code: fault.TierDenied, Before: 17}, "[12 7 2]"},
 		"by caller":                   {AuditQuery{Caller: "back\\slash"}, "[16 11 6 1]"},
 		"by request id":               {AuditQuery{RequestID: "r9"}, "[9]"},
-		"by time":                     {AuditQuery{Since: noon().Add(5 * time.Minute), Until: noon().Add(7 * time.Minute)}, "[6 5]"},
-		"all filters":                 {AuditQuery{Repo: "demo/other", Outcome: prflow.OutcomeRefused, Code: fault.TierDenied, Since: noon().Add(10 * time.Minute)}, "[17 12]"},
-		"nothing":                     {AuditQuery{After: 20}, "[]"},
+		"by time":                     {AuditQuery{Since: minute(5), Until: minute(7)}, "[6 5]"},
+		"all filters": {AuditQuery{
+			Repo: "demo/other", Outcome: prflow.OutcomeRefused, Code: fault.TierDenied, Since: minute(10)}, "[17 12]"},
+		"nothing": {AuditQuery{After: 20}, "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, err := s.Audit(ctx, test.query)
@@ -140,7 +142,9 @@ func TestAuditPages(t *testing.T) {
 }
 
 func TestAuditLimits(t *testing.T) {
-	for limit, want := range map[int]int{0: DefaultAuditLimit, -1: DefaultAuditLimit, 7: 7, MaxAuditLimit + 1: MaxAuditLimit} {
+	for limit, want := range map[int]int{
+		0: DefaultAuditLimit, -1: DefaultAuditLimit, 7: 7, MaxAuditLimit + 1: MaxAuditLimit,
+	} {
 		_, args := AuditQuery{Limit: limit}.clauses()
 		wantEqual(t, args[len(args)-1], any(want))
 	}

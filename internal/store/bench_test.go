@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -47,7 +46,7 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 	s := openNew(b)
 	for i := 0; b.Loop(); i++ {
 		id := fmt.Sprint(i)
-		if taken := reserve(b, s, proposal(id, "checks/a.md", "checks/b.md"), noon().Add(time.Hour)); taken != nil {
+		if taken := reserve(b, s, proposal(id, "checks/a.md", "checks/b.md"), 99); taken != nil {
 			b.Fatalf("taken by %s", taken.ID)
 		}
 		err := s.Finish(context.Background(), id, prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}, attempt(id))

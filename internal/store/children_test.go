@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -16,11 +15,17 @@ import (
 // childFlag, as the first argument, makes this test binary run one of the parts below instead of the tests.
 const childFlag = "-store-child"
 
-// child is a command that runs a part in a process of its own. It works whoever the child runs as, since it does not
-// look the binary up by its path.
+// child is a command that runs a part in a process of its own.
 func child(t testing.TB, part string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{childFlag, part}, args...)...)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/proc/self/exe"); err == nil {
+		binary = "/proc/self/exe" // works for another user too, who may not look into the folder of the binary
+	}
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{childFlag, part}, args...)...)
 	cmd.Stderr = os.Stderr
 	cmd.Env = []string{"GORACE=atexit_sleep_ms=0"} // the race detector lets a process linger for a second at its end
 	return cmd
@@ -65,7 +70,7 @@ func childRace(ctx context.Context, dir, name, rounds string) error {
 	for round := range n {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, fmt.Sprintf("checks/%d.md", round), fmt.Sprintf("checks/%s.md", id))
-		taken, err := s.Reserve(ctx, p, noon())
+		taken, err := s.Reserve(ctx, p, 0)
 		if err != nil {
 			return err
 		}
@@ -92,7 +97,7 @@ func childFinishForever(ctx context.Context, dir string) error {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s-%d", hash[:8], i)
 		p := proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md")
-		if _, err := s.Reserve(ctx, p, time.Now()); err != nil {
+		if _, err := s.Reserve(ctx, p, 0); err != nil {
 			return err
 		}
 		to := prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}

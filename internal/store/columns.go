@@ -118,6 +118,3 @@ func micros(t time.Time) int64 {
 	}
 	return t.UnixMicro()
 }
-
-// microsUp is t in microseconds, rounded up, so that it is after every earlier time that was rounded down.
-func microsUp(t time.Time) int64 { return micros(t.Add(time.Microsecond - time.Nanosecond)) }

@@ -2,7 +2,8 @@
 // (prflow.Ledger), the pull requests of the local provider, and the audit.
 //
 // Several processes may use one folder at the same time. Every change is one immediate transaction, synced to disk
-// before the call returns (WAL, synchronous=FULL).
+// before the call returns (WAL, synchronous=FULL). They must run on one machine: SQLite's WAL needs shared memory, so
+// the folder must not be on a network file system that several machines use.
 //
 // # The audit
 //
@@ -23,6 +24,6 @@
 // time_us since 1970-01-01 UTC. paths and verdicts are JSON arrays. testdata/audit-vector.txt is such a text.
 //
 // Text in the columns has every backslash doubled and every NUL and every byte that is not part of valid UTF-8 written
-// as \xHH; inside JSON arrays this happens before the JSON escapes. Values beyond their bounds are cut and end in a mark
-// with the length and the SHA-256 of the whole.
+// as \xHH; inside JSON arrays this happens before the JSON escapes. Values beyond their bounds are cut and end in a
+// mark with the length and the SHA-256 of the whole.
 package store

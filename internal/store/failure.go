@@ -57,10 +57,10 @@ func (p place) failFile(err error) error {
 		return fault.Wrap(err, fault.Internal, "the disk that holds the state folder %s is full; free some space", p.dir)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fault.Wrap(err, fault.Internal, "the state folder %s, or a folder above it, is a file; "+
-			"move it away, or name another folder", p.dir)
+			"move it away, or name another folder with CLAUDEOPS_STATE_DIR", p.dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap(err, fault.Internal, "the folder that should hold the state folder %s does not exist; "+
-			"create it, or name another folder", p.dir)
+			"create it, or name another folder with CLAUDEOPS_STATE_DIR", p.dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return p.unwritable(err)
 	}

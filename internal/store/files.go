@@ -6,9 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -46,13 +45,13 @@ func (p place) makeDir(withParents bool) error {
 		return p.failFile(err)
 	}
 	if !info.IsDir() {
-		return p.failFile(unix.ENOTDIR)
+		return p.failFile(syscall.ENOTDIR)
 	}
 	return nil
 }
 
-// look returns what is known of the database file, nil if there is none. Anything there that is not a plain file of some
-// size is refused: a database is complete before it gets its name, so an empty one has lost its content.
+// look returns what is known of the database file, nil if there is none. Anything there that is not a plain file of
+// some size is refused: a database is complete before it gets its name, so an empty one has lost its content.
 func (p place) look() (fs.FileInfo, error) {
 	info, err := os.Stat(p.path)
 	switch {
@@ -61,7 +60,7 @@ func (p place) look() (fs.FileInfo, error) {
 	case err != nil:
 		return nil, p.failFile(err)
 	case !info.Mode().IsRegular():
-		return nil, fault.New(fault.Internal, "%s is not a file; move it away, or name another state folder", p.path)
+		return nil, fault.New(fault.Internal, "%s is not a file; move it away, or name another state folder with CLAUDEOPS_STATE_DIR", p.path)
 	case info.Size() == 0:
 		return nil, fault.New(fault.Internal, "the database %s is empty although it never should be; "+
 			"restore a backup over it, or move it away to start anew", p.path)
@@ -84,8 +83,7 @@ const (
 	lockTries = 6000 // a minute
 )
 
-// lock takes the lock that one process at a time holds to make or migrate the database. The kernel releases it when the
-// process ends, however it ends.
+// lock takes the lock that one process at a time holds to make or migrate the database.
 func (p place) lock(ctx context.Context) (unlock func(), err error) {
 	name := filepath.Join(p.dir, lockName)
 	if err := createFile(name); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -95,30 +93,28 @@ func (p place) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, p.failFile(err)
 	}
+	if err := p.waitForLock(ctx, f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func (p place) waitForLock(ctx context.Context, f *os.File) error {
 	for range lockTries {
-		switch err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil:
-			return func() { _ = f.Close() }, nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			_ = f.Close()
-			return nil, p.failFile(err)
+		taken, err := tryLock(f)
+		if err != nil {
+			return p.failFile(err)
+		}
+		if taken {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			_ = f.Close()
-			return nil, fault.From(ctx.Err())
+			return fault.From(ctx.Err())
 		case <-time.After(lockPoll):
 		}
 	}
-	_ = f.Close()
-	return nil, fault.Wrap(err, fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
+	return fault.New(fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
 		"stop it, or try again when it is done", p.dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

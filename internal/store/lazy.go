@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -51,7 +50,8 @@ func (l *Lazy) Store(ctx context.Context) (*Store, error) {
 		return nil, fault.From(ctx.Err())
 	}
 	if l.closed {
-		return nil, fault.Wrap(errors.New("the store is closed"), fault.Internal, "claudeops is shutting down; try again later")
+		return nil, fault.Wrap(errors.New("the store is closed"), fault.Internal,
+			"claudeops is shutting down; try again later")
 	}
 	if l.store != nil {
 		return l.store, nil
@@ -79,14 +79,9 @@ func get[T any](ctx context.Context, l *Lazy, fn func(*Store) (T, error)) (out T
 	return out, err
 }
 
-// Opened implements prflow.Ledger.
-func (l *Lazy) Opened(ctx context.Context, digest string) ([]prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.Proposal, error) { return s.Opened(ctx, digest) })
-}
-
 // Reserve implements prflow.Ledger.
-func (l *Lazy) Reserve(ctx context.Context, p prflow.Proposal, since time.Time) (*prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) (*prflow.Proposal, error) { return s.Reserve(ctx, p, since) })
+func (l *Lazy) Reserve(ctx context.Context, p prflow.Proposal, seen prflow.Position) (*prflow.Proposal, error) {
+	return get(ctx, l, func(s *Store) (*prflow.Proposal, error) { return s.Reserve(ctx, p, seen) })
 }
 
 // Advance implements prflow.Ledger; see Store.Advance.

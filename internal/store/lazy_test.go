@@ -35,7 +35,9 @@ func TestLazyTouchesTheDiskAtTheFirstCallOnly(t *testing.T) {
 
 func TestLazyClosedUnusedMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	wantEqual(t, NewLazy(dir, Options{}).Close(), nil)
+	l := NewLazy(dir, Options{})
+	wantEqual(t, l.Close(), nil)
+	wantCode(t, l.Ping(context.Background()), fault.Internal)
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("the folder was made")
 	}
@@ -115,13 +117,13 @@ func TestLazyForwardsToTheSameStore(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, len(prs), 1)
 
-	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), noon())
+	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, err, nil)
 	wantEqual(t, taken == nil, true)
 	wantEqual(t, l.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), nil)
 	wantEqual(t, l.Finish(ctx, "1", opened(1), attempt("1")), nil)
 	wantEqual(t, l.Record(ctx, attempt("2"), nil), nil)
-	found, err := l.Opened(ctx, "d-1")
+	found, err := l.ByDigest(ctx, "d-1")
 	wantEqual(t, err, nil)
 	one, err := l.Proposal(ctx, "1")
 	wantEqual(t, err, nil)

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -13,24 +13,13 @@ import (
 
 var _ prflow.Ledger = (*Store)(nil)
 
-// maxOpened bounds what Opened returns; see prflow.Ledger.
-const maxOpened = 20
-
-// Opened implements prflow.Ledger.
-func (s *Store) Opened(ctx context.Context, digest string) (out []prflow.Proposal, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		out, err = selectProposals(ctx, tx,
-			"WHERE digest = $1 AND state = 'opened' ORDER BY opened_us DESC, id DESC LIMIT $2", text(digest), maxOpened)
-		return err
-	})
-	return out, err
-}
-
 // Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
-func (s *Store) Reserve(ctx context.Context, p prflow.Proposal, since time.Time) (taken *prflow.Proposal, err error) {
+func (s *Store) Reserve(
+	ctx context.Context, p prflow.Proposal, seen prflow.Position,
+) (taken *prflow.Proposal, err error) {
 	p.State = prflow.StateReserved
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		holder, err := findHolder(ctx, tx, p, since)
+		holder, err := findHolder(ctx, tx, p, seen)
 		if err != nil {
 			return err
 		}
@@ -51,15 +40,15 @@ func (s *Store) Reserve(ctx context.Context, p prflow.Proposal, since time.Time)
 }
 
 // findHolder returns the id of the proposal that keeps p from taking its paths, or "".
-func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, since time.Time) (id string, err error) {
+func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, seen prflow.Position) (id string, err error) {
 	if len(p.Files) == 0 {
 		return "", nil
 	}
 	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
-	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), micros(since)}
+	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), int64(seen)}
 	for _, f := range p.Files {
-		reserved = append(reserved, text(f.Path))
-		opened = append(opened, text(f.Path))
+		reserved = append(reserved, foldedPath(f.Path))
+		opened = append(opened, foldedPath(f.Path))
 	}
 	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
 		WHERE provider = $1 AND repo = $2 AND proposal_id <> $3 AND path IN (`+placeholders(4, len(reserved))+`)
@@ -68,19 +57,22 @@ func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, since time.T
 		return id, err
 	}
 	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposals p
-		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_us > $4 AND EXISTS (
-			SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id AND f.path IN (`+placeholders(5, len(opened))+`))
-		ORDER BY p.opened_us DESC, p.id DESC LIMIT 1`, opened...).Scan((*text)(&id))
+		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND EXISTS (
+			SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(5, len(opened))+`))
+		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*text)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	return id, err
 }
 
+// foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
+func foldedPath(path string) text { return text(strings.ToLower(path)) }
+
 func insertReservations(ctx context.Context, tx *sql.Tx, p prflow.Proposal) error {
 	for _, f := range p.Files {
 		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
-		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), text(f.Path), text(p.ID))
+		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), foldedPath(f.Path), text(p.ID))
 		if err != nil {
 			return err
 		}
@@ -94,7 +86,7 @@ func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) erro
 	if err := checkStep(to.State, prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled); err != nil {
 		return err
 	}
-	return s.write(ctx, func(tx *sql.Tx) error { return progress(ctx, tx, id, to, nil) })
+	return s.write(ctx, func(tx *sql.Tx) error { return progress(ctx, tx, id, to) })
 }
 
 // Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
@@ -104,17 +96,19 @@ func (s *Store) Finish(ctx context.Context, id string, to prflow.Progress, a prf
 		return err
 	}
 	return s.write(ctx, func(tx *sql.Tx) error {
-		var opened any // NULL
-		if to.State == prflow.StateOpened {
-			opened = microsUp(s.opts.Now())
-		}
-		if err := progress(ctx, tx, id, to, opened); err != nil {
+		if err := progress(ctx, tx, id, to); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
 			return err
 		}
-		return s.appendAudit(ctx, tx, a)
+		seq, err := s.appendAudit(ctx, tx, a)
+		if err != nil || to.State != prflow.StateOpened {
+			return err
+		}
+		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
+		_, err = tx.ExecContext(ctx, opened, micros(s.opts.Now()), seq, text(id))
+		return err
 	})
 }
 
@@ -128,7 +122,8 @@ func (s *Store) Record(ctx context.Context, a prflow.Attempt, dryRun *prflow.Pro
 				return err
 			}
 		}
-		return s.appendAudit(ctx, tx, a)
+		_, err := s.appendAudit(ctx, tx, a)
+		return err
 	})
 }
 
@@ -140,12 +135,12 @@ func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) err
 }
 
 // progress updates a live proposal. Empty fields leave what is recorded.
-func progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress, openedMicros any) error {
-	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1, opened_us = $2,
-			branch = COALESCE(NULLIF($3, ''), branch), commit_id = COALESCE(NULLIF($4, ''), commit_id),
-			pr_number = COALESCE(NULLIF($5, 0), pr_number), pr_url = COALESCE(NULLIF($6, ''), pr_url)
-		WHERE id = $7 AND state IN ('reserved', 'committed', 'unsettled')`,
-		text(to.State), openedMicros, text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id))
+func progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
+	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
+			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
+			pr_number = COALESCE(NULLIF($4, 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url)
+		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled')`,
+		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id))
 	if err != nil {
 		return err
 	}

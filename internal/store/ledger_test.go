@@ -28,7 +28,7 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	want := proposal("1", "checks/b.md", "checks/a.md")
 	want.Caller = "evil\x00\xff\\client"
 	want.Files[1] = gitprovider.FileChange{Path: "checks/b.md", Action: gitprovider.ActionDelete}
-	if taken := reserve(t, s, want, noon()); taken != nil {
+	if taken := reserve(t, s, want, 0); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
 	got, err := s.Proposal(context.Background(), "1")
@@ -40,54 +40,54 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 }
 
 func TestReserve(t *testing.T) {
-	before, after := noon().Add(-time.Minute), noon().Add(time.Minute)
 	first := proposal("1", "checks/a.md", "checks/b.md")
 	tests := map[string]struct {
 		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
 		change func(*prflow.Proposal)       // what is special about the second
 		paths  []string
-		since  time.Time
+		seen   prflow.Position
 		taken  bool
 	}{
-		"another path of the same repository is free": {paths: []string{"checks/c.md"}, since: before},
-		"a reserved path is taken":                    {paths: []string{"checks/b.md", "checks/c.md"}, since: after, taken: true},
-		"the same path of another repository is free": {paths: []string{"checks/a.md"}, since: before,
+		"another path of the same repository is free": {paths: []string{"checks/c.md"}, seen: 0},
+		"a reserved path is taken": {paths: []string{"checks/b.md", "checks/c.md"}, seen: 99,
+			taken: true},
+		"the same path of another repository is free": {paths: []string{"checks/a.md"}, seen: 0,
 			change: func(p *prflow.Proposal) { p.Repo = "other" }},
-		"the same path of another owner is free": {paths: []string{"checks/a.md"}, since: before,
+		"the same path of another owner is free": {paths: []string{"checks/a.md"}, seen: 0,
 			change: func(p *prflow.Proposal) { p.Owner = "other" }},
-		"the same path at another provider is free": {paths: []string{"checks/a.md"}, since: before,
+		"the same path at another provider is free": {paths: []string{"checks/a.md"}, seen: 0,
 			change: func(p *prflow.Proposal) { p.Provider = "gitea" }},
-		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, since: after, taken: true,
+		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			change: func(p *prflow.Proposal) { p.Base = "release" }},
-		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, since: after, taken: true,
+		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
 				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateCommitted}), nil)
 			}},
-		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, since: after, taken: true,
+		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
 				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
 			}},
-		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, since: before,
+		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) {
 				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
 				finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
 			}},
-		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, since: before,
+		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", prflow.Progress{State: prflow.StateFailed}) }},
-		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, since: before, taken: true,
+		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, seen: 0, taken: true,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
-		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, since: noon(),
+		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, seen: 1,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
 		"a proposal opened on other paths after the caller looked does not matter": {paths: []string{"checks/c.md"},
-			since: before, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
-		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, since: before,
+			seen: 0, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
 			change: func(p *prflow.Proposal) { p.Repo = "other" }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
-			if taken := reserve(t, s, first, before); taken != nil {
+			if taken := reserve(t, s, first, 0); taken != nil {
 				t.Fatalf("the first was taken by %+v", taken)
 			}
 			if test.settle != nil {
@@ -97,7 +97,7 @@ func TestReserve(t *testing.T) {
 			if test.change != nil {
 				test.change(&second)
 			}
-			taken := reserve(t, s, second, test.since)
+			taken := reserve(t, s, second, test.seen)
 			if (taken != nil) != test.taken {
 				t.Fatalf("taken: %+v", taken)
 			}
@@ -115,27 +115,41 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-func TestOpenedAtThatMomentIsAfterAnEarlierPartOfIt(t *testing.T) {
-	c := &clock{noon().Add(700)} // nanoseconds
-	s := open(t, t.TempDir(), Options{Now: c.Now})
-	reserve(t, s, proposal("1", "checks/a.md"), noon())
+func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/A.md"), 0)
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken == nil || taken.ID != "1" {
+		t.Fatalf("while reserved, taken: %+v", taken)
+	}
 	finish(t, s, "1", opened(1))
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), noon().Add(300)); taken == nil || taken.ID != "1" {
-		t.Fatalf("taken: %+v", taken)
+	if taken := reserve(t, s, proposal("3", "CHECKS/a.md"), 0); taken == nil || taken.ID != "1" {
+		t.Fatalf("after it was opened, taken: %+v", taken)
+	}
+}
+
+func TestPositionGrowsWithEveryRecord(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	before, err := s.Position(ctx)
+	wantEqual(t, err, nil)
+	record(t, s, attempt("1"))
+	after, err := s.Position(ctx)
+	wantEqual(t, err, nil)
+	if after <= before {
+		t.Fatalf("position %d after %d", after, before)
 	}
 }
 
 func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 	s := openNew(t)
-	reserve(t, s, proposal("1", "checks/a.md"), noon())
-	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), noon())
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), 0)
 	wantCode(t, err, fault.Internal)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }
 
 func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	steps := []prflow.Progress{
 		{State: prflow.StateReserved, Branch: "claude-ops/check/x"},
 		{State: prflow.StateCommitted, Commit: "c0ffee"},
@@ -153,8 +167,8 @@ func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 
 func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
 	s := openNew(t)
-	reserve(t, s, proposal("1", "checks/a.md", "checks/b.md"), noon())
-	reserve(t, s, proposal("2", "checks/c.md"), noon())
+	reserve(t, s, proposal("1", "checks/a.md", "checks/b.md"), 0)
+	reserve(t, s, proposal("2", "checks/c.md"), 0)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 	row, err := s.AuditEntry(context.Background(), "1")
@@ -166,11 +180,11 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 	ctx := context.Background()
 	for name, prepare := range map[string]func(t *testing.T, s *Store){
 		"opened": func(t *testing.T, s *Store) {
-			reserve(t, s, proposal("1", "checks/a.md"), noon())
+			reserve(t, s, proposal("1", "checks/a.md"), 0)
 			finish(t, s, "1", opened(1))
 		},
 		"failed": func(t *testing.T, s *Store) {
-			reserve(t, s, proposal("1", "checks/a.md"), noon())
+			reserve(t, s, proposal("1", "checks/a.md"), 0)
 			finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
 		},
 		"a dry run": func(t *testing.T, s *Store) {
@@ -195,7 +209,7 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 
 func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	reserve(t, s, proposal("1", "checks/a.md"), noon())
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	for _, state := range []prflow.ProposalState{"", prflow.StateOpened, prflow.StateFailed, prflow.StateDryRun} {
 		wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: state}), fault.Internal)
 	}
@@ -206,24 +220,31 @@ func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 	}
 }
 
-func TestOpenedReturnsTheNewestFirst(t *testing.T) {
+func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 	c := &clock{noon()}
 	s := open(t, t.TempDir(), Options{Now: c.Now})
-	for i := range maxOpened + 3 {
+	for i := range maxByDigest + 3 {
 		id := fmt.Sprint(i)
 		p := proposal(id, "checks/a.md")
-		p.Digest = "same"
-		reserve(t, s, p, c.now)
+		p.Digest, p.CreatedAt = "same", c.now
+		reserve(t, s, p, 99)
 		c.now = c.now.Add(time.Second)
 		finish(t, s, id, opened(i+1))
 	}
-	reserve(t, s, proposal("reserved", "checks/b.md"), c.now)
-	got, err := s.Opened(context.Background(), "same")
+	reserve(t, s, proposal("reserved", "checks/b.md"), 99)
+	got, err := s.ByDigest(context.Background(), "same")
 	wantEqual(t, err, nil)
-	if len(got) != maxOpened || got[0].PRNumber != maxOpened+3 || got[maxOpened-1].PRNumber != 4 || len(got[0].Files) != 1 {
+	if len(got) != maxByDigest || got[0].PRNumber != maxByDigest+3 || got[maxByDigest-1].PRNumber != 4 ||
+		len(got[0].Files) != 1 {
 		t.Fatalf("got %d, first %+v", len(got), got[0])
 	}
-	got, err = s.Opened(context.Background(), "d-reserved")
+	got, err = s.ByDigest(context.Background(), "d-reserved")
+	wantEqual(t, err, nil)
+	if len(got) != 1 || got[0].State != prflow.StateReserved {
+		t.Fatalf("got %+v", got)
+	}
+	finish(t, s, "reserved", prflow.Progress{State: prflow.StateFailed})
+	got, err = s.ByDigest(context.Background(), "d-reserved")
 	wantEqual(t, err, nil)
 	wantEqual(t, len(got), 0)
 }
@@ -236,7 +257,7 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	got, err := s.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, p)
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), noon().Add(-time.Hour)); taken != nil {
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
 		t.Fatalf("a dry run took the path: %+v", taken)
 	}
 
@@ -253,7 +274,7 @@ func TestCreatedSinceCountsTheOpenedOnesOfTheRepository(t *testing.T) {
 		if i == 4 {
 			p.Repo = "other"
 		}
-		reserve(t, s, p, c.now)
+		reserve(t, s, p, 99)
 		to := opened(i + 1)
 		if i == 3 {
 			to = prflow.Progress{State: prflow.StateFailed}
@@ -261,7 +282,7 @@ func TestCreatedSinceCountsTheOpenedOnesOfTheRepository(t *testing.T) {
 		finish(t, s, id, to)
 		c.now = c.now.Add(time.Minute)
 	}
-	reserve(t, s, proposal("reserved", "checks/x.md"), c.now)
+	reserve(t, s, proposal("reserved", "checks/x.md"), 99)
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
 		got, err := s.CreatedSince(context.Background(), "local", "demo", "home-cluster", noon().Add(since))
 		wantEqual(t, err, nil)

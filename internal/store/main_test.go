@@ -84,12 +84,14 @@ func proposal(id string, paths ...string) prflow.Proposal {
 	slices.Sort(paths)
 	p := prflow.Proposal{
 		ID: id, CreatedAt: noon(), Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
-		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", BaseCommit: "b45e", ChangeType: gitprovider.TypeCheck,
-		Title: "Watch the disk", Body: "It was full: C:\\ and /\n", Digest: "d-" + id,
+		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", BaseCommit: "b45e",
+		ChangeType: gitprovider.TypeCheck, Title: "Watch the disk", Body: "It was full: C:\\ and /\n", Digest: "d-" + id,
 		Progress: prflow.Progress{State: prflow.StateReserved},
 	}
 	for _, path := range paths {
-		p.Files = append(p.Files, gitprovider.FileChange{Path: path, Action: gitprovider.ActionCreate, Content: "# " + path + "\n"})
+		p.Files = append(p.Files, gitprovider.FileChange{
+			Path: path, Action: gitprovider.ActionCreate, Content: "# " + path + "\n",
+		})
 	}
 	return p
 }
@@ -120,9 +122,9 @@ func record(t testing.TB, s *Store, attempts ...prflow.Attempt) {
 	}
 }
 
-func reserve(t testing.TB, s *Store, p prflow.Proposal, since time.Time) *prflow.Proposal {
+func reserve(t testing.TB, s *Store, p prflow.Proposal, seen prflow.Position) *prflow.Proposal {
 	t.Helper()
-	taken, err := s.Reserve(context.Background(), p, since)
+	taken, err := s.Reserve(context.Background(), p, seen)
 	if err != nil {
 		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
 	}
@@ -164,7 +166,7 @@ func appendMany(t testing.TB, s *Store, n int) {
 	t.Helper()
 	err := s.write(context.Background(), func(tx *sql.Tx) error {
 		for i := range n {
-			if err := s.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
+			if _, err := s.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,8 @@ var migrations embed.FS
 
 const migrationsDir = "migrations/sqlite"
 
-// newestVersion is the number of the last migration that this program knows: the digits that its file's name begins with.
+// newestVersion is the number of the last migration that this program knows: the digits that its file's name begins
+// with.
 func newestVersion() (int64, error) {
 	entries, err := migrations.ReadDir(migrationsDir) // sorted by name
 	if err != nil || len(entries) == 0 {
@@ -53,7 +54,10 @@ func (p place) prepare(ctx context.Context, opts Options) error {
 	if err == nil && !state.ready() {
 		err = p.fail(ctx, p.migrate(ctx, db))
 	}
-	return errors.Join(err, p.fail(ctx, db.Close()))
+	if closeErr := db.Close(); err == nil {
+		err = p.fail(ctx, closeErr)
+	}
+	return err
 }
 
 // create makes the database under another name and then gives it its own, so that no one ever sees a half made one.
@@ -112,7 +116,7 @@ func (p place) migrate(ctx context.Context, db *sql.DB) error {
 
 func (p place) newer(version, newest int64) error {
 	return fault.New(fault.Internal, "the database %s was written by a newer claudeops (schema %d, this one knows %d); "+
-		"run that version, or name another state folder", p.path, version, newest)
+		"run that version, or name another state folder with CLAUDEOPS_STATE_DIR", p.path, version, newest)
 }
 
 // openState compares a database with what this program needs.
@@ -136,7 +140,7 @@ func (p place) checkState(ctx context.Context, db *sql.DB) (openState, error) {
 		return openState{}, p.fail(ctx, err)
 	case state.application != applicationID:
 		return openState{}, fault.New(fault.Internal, "the database %s belongs to another program; "+
-			"name another state folder", p.path)
+			"name another state folder with CLAUDEOPS_STATE_DIR", p.path)
 	case state.version > newest:
 		return openState{}, p.newer(state.version, newest)
 	}

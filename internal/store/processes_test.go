@@ -70,8 +70,8 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
-// checkNothingHalfDone holds that every opened proposal has its audit row and none of its paths, that every reserved one
-// has both its paths and no audit row, and that nothing that was reported done is missing.
+// checkNothingHalfDone holds that every opened proposal has its audit row and none of its paths, that every reserved
+// one has both its paths and no audit row, and that nothing that was reported done is missing.
 func checkNothingHalfDone(t *testing.T, dir string, reported int) {
 	t.Helper()
 	s := open(t, dir, Options{})
@@ -84,7 +84,8 @@ func checkNothingHalfDone(t *testing.T, dir string, reported int) {
 	reserved := count(t, s, "SELECT COUNT(*) FROM proposals WHERE state = 'reserved'")
 	wantEqual(t, int64(opened), report.Rows)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposals"), opened+reserved)
-	wantEqual(t, count(t, s, `SELECT COUNT(*) FROM audit a JOIN proposals p ON p.id = a.request_id AND p.state = 'opened'`), opened)
+	wantEqual(t, count(t, s, `SELECT COUNT(*) FROM audit a JOIN proposals p
+		ON p.id = a.request_id AND p.state = 'opened'`), opened)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files"), 2*(opened+reserved))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 2*reserved)
 	wantEqual(t, count(t, s, `SELECT COUNT(*) FROM reservations r JOIN proposals p ON p.id = r.proposal_id

@@ -29,7 +29,8 @@ func (s *Store) InsertPR(
 			return nil
 		}
 		var last int
-		err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo = $1`, text(repo)).Scan(&last)
+		const query = `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo = $1`
+		err = tx.QueryRowContext(ctx, query, text(repo)).Scan(&last)
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,8 @@ func (s *Store) PRs(
 	ctx context.Context, repo string, state gitprovider.State,
 ) (prs []gitprovider.PullRequest, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		prs, err = selectPulls(ctx, tx, "WHERE repo = $1 AND (state = $2 OR $2 = '') ORDER BY number", text(repo), text(state))
+		prs, err = selectPulls(ctx, tx, "WHERE repo = $1 AND (state = $2 OR $2 = '') ORDER BY number",
+			text(repo), text(state))
 		return err
 	})
 	return prs, err

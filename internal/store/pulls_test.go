@@ -16,8 +16,9 @@ const demoRepo = "demo/home-cluster"
 
 func pull(branch string) gitprovider.PullRequest {
 	return gitprovider.PullRequest{
-		Title: "Watch the disk", Body: "C:\\ \x00 <b>", URL: "file:///srv/demo", Branch: branch, HeadCommit: "c0ffee", Base: "main",
-		State: gitprovider.StateOpen, Labels: []string{"claude-ops", "check"}, CreatedAt: noon(), Paths: []string{"checks/a.md"},
+		Title: "Watch the disk", Body: "C:\\ \x00 <b>", URL: "file:///srv/demo", Branch: branch, HeadCommit: "c0ffee",
+		Base: "main", State: gitprovider.StateOpen, Labels: []string{"claude-ops", "check"},
+		CreatedAt: noon(), Paths: []string{"checks/a.md"},
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -17,8 +19,8 @@ import (
 // applicationID marks our database files (PRAGMA application_id): "ClOp" in ASCII.
 const applicationID = 0x436c4f70
 
-// busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short, and
-// Store.patiently repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
+// busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short,
+// and Store.patiently repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
 const (
 	busySlice = 100 * time.Millisecond
 	busyPause = time.Millisecond
@@ -39,6 +41,9 @@ func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
 		q.Set("_txlock", "immediate")
 	} else {
 		q.Set("_query_only", "1")
+	}
+	if path = filepath.ToSlash(path); !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive letter
 	}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
 	connector, err := sqlite.NewConnector(dsn.String())

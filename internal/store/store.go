@@ -52,12 +52,12 @@ type Store struct {
 }
 
 // Open opens the database in the folder dir, and makes folder (mode 0700), database (0600) and tables if they are
-// missing. It refuses, with fault.Internal, a folder that cannot be used, and a database that is damaged, not ours, or of
-// a newer program, and leaves that as it is.
+// missing. It refuses, with fault.Internal, a folder that cannot be used, and a database that is damaged, not ours, or
+// of a newer program, and leaves that as it is.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return nil, fault.Wrap(err, fault.Internal, "no state folder is configured; name one")
+		return nil, fault.Wrap(err, fault.Internal, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
 	s := &Store{place: place{dir: abs, path: filepath.Join(abs, databaseName)}, opts: opts.withDefaults()}
 	ready, err := s.connect(ctx)
@@ -67,7 +67,10 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if s.opts.MustExist && s.file == nil {
 		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet", s.dir)
 	}
-	if err := errors.Join(s.Close(), s.makeDir(s.opts.MakeParents)); err != nil {
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	if err := s.makeDir(s.opts.MakeParents); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx, s.opts); err != nil {
@@ -123,9 +126,6 @@ func (s *Store) Close() error {
 
 // Ping reports whether the database can be read. It is cheap.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.stillThere(); err != nil {
-		return err
-	}
 	return s.read(ctx, func(*sql.Tx) error { return nil })
 }
 
@@ -154,7 +154,8 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// stillThere refuses to go on with a file that was moved, deleted or replaced: what is written there would be lost.
+// stillThere refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
+// is read there is of yesterday.
 func (s *Store) stillThere() error {
 	info, err := os.Stat(s.path)
 	if err != nil || !os.SameFile(info, s.file) {
@@ -191,6 +192,9 @@ func (s *Store) begin(ctx context.Context) (tx *sql.Tx, err error) {
 
 // read runs fn on one consistent view of the database.
 func (s *Store) read(ctx context.Context, fn func(*sql.Tx) error) error {
+	if err := s.stillThere(); err != nil {
+		return err
+	}
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return s.fail(ctx, err)

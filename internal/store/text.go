@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// escape turns any bytes into valid UTF-8 without NUL, which every database stores as it is: backslashes are doubled, NUL
-// and bytes that are not part of valid UTF-8 become \xHH. Different strings stay different; unescape takes it back.
+// escape turns any bytes into valid UTF-8 without NUL, which every database stores as it is: backslashes are doubled,
+// NUL and bytes that are not part of valid UTF-8 become \xHH. Different strings stay different; unescape takes it
+// back.
 func escape(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\\\x00") {
 		return s
@@ -69,8 +70,8 @@ func bound(s string, limit int) string {
 	return fmt.Sprintf("%s…[cut: %d bytes, sha256 %x]", s[:cut], len(s), sha256.Sum256([]byte(s)))
 }
 
-// boundList returns the list if it has at most limit entries. Otherwise it returns the first limit entries, and one more
-// that mark makes of the number and the hash of the others.
+// boundList returns the list if it has at most limit entries. Otherwise it returns the first limit entries, and one
+// more that mark makes of the number and the hash of the others.
 func boundList[T any](list []T, limit int, parts func(T) []string, mark func(string) T) []T {
 	if len(list) <= limit {
 		return list

@@ -19,15 +19,16 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 	const lastHash = "(SELECT hash FROM audit WHERE seq = 3)"
 	insert := " INTO audit (" + all + ") SELECT "
 	for name, statement := range map[string]string{
-		"update":                        "UPDATE audit SET caller = 'x' WHERE seq = 2",
-		"update of nothing but a hash":  "UPDATE OR REPLACE audit SET hash = hash WHERE seq = 2",
-		"update of a number":            "UPDATE OR REPLACE audit SET seq = 2 WHERE seq = 3",
-		"delete":                        "DELETE FROM audit WHERE seq = 3",
-		"delete of all":                 "DELETE FROM audit",
-		"replace":                       "REPLACE" + insert + all + " FROM audit WHERE seq = 3",
-		"insert or replace":             "INSERT OR REPLACE" + insert + all + " FROM audit WHERE seq = 2",
-		"insert or ignore":              "INSERT OR IGNORE" + insert + forged("2", "prev_hash") + " FROM audit WHERE seq = 3",
-		"upsert":                        "INSERT" + insert + all + " FROM audit WHERE seq = 2 ON CONFLICT DO UPDATE SET caller = 'x'",
+		"update":                       "UPDATE audit SET caller = 'x' WHERE seq = 2",
+		"update of nothing but a hash": "UPDATE OR REPLACE audit SET hash = hash WHERE seq = 2",
+		"update of a number":           "UPDATE OR REPLACE audit SET seq = 2 WHERE seq = 3",
+		"delete":                       "DELETE FROM audit WHERE seq = 3",
+		"delete of all":                "DELETE FROM audit",
+		"replace":                      "REPLACE" + insert + all + " FROM audit WHERE seq = 3",
+		"insert or replace":            "INSERT OR REPLACE" + insert + all + " FROM audit WHERE seq = 2",
+		"insert or ignore":             "INSERT OR IGNORE" + insert + forged("2", "prev_hash") + " FROM audit WHERE seq = 3",
+		"upsert": "INSERT" + insert + all +
+			" FROM audit WHERE seq = 2 ON CONFLICT DO UPDATE SET caller = 'x'",
 		"insert with a gap":             "INSERT" + insert + forged("5", lastHash) + " FROM audit WHERE seq = 3",
 		"insert before the first":       "INSERT" + insert + forged("0", lastHash) + " FROM audit WHERE seq = 3",
 		"insert without a number":       "INSERT" + insert + forged("NULL", lastHash) + " FROM audit WHERE seq = 3",
@@ -54,7 +55,8 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 func TestVerifyNamesTheFirstBadRow(t *testing.T) {
 	columns := strings.Join(auditColumnNames()[1:], ", ") // all but seq
 	swap := func(target string) string {
-		return "UPDATE audit SET (" + columns + ", hash) = (SELECT " + columns + ", hash FROM kept WHERE seq = " + target + ")"
+		return "UPDATE audit SET (" + columns + ", hash) = (" +
+			"SELECT " + columns + ", hash FROM kept WHERE seq = " + target + ")"
 	}
 	tests := map[string]struct {
 		statements []string
@@ -124,7 +126,9 @@ func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 }
 
 func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
-	for name, cut := range map[string]string{"the last rows": "DELETE FROM audit WHERE seq > 1", "all rows": "DELETE FROM audit"} {
+	for name, cut := range map[string]string{
+		"the last rows": "DELETE FROM audit WHERE seq > 1", "all rows": "DELETE FROM audit",
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := context.Background(), openNew(t)
 			record(t, s, attempt("1"), attempt("2"), attempt("3"))

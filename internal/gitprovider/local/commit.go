@@ -32,7 +32,17 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err := p.transact(ctx, repo, t, "claude-ops: proposed"); err != nil {
 		return none, p.whyRefused(ctx, repo, req, err)
 	}
+	p.remember(repo, req, id)
 	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
+}
+
+// remember keeps what verify has shown, so that opening the pull request need not compare again.
+func (p *Provider) remember(repo *repository, req gitprovider.CommitRequest, id string) {
+	c := comparison{fork: req.Snapshot.BaseCommit}
+	for _, path := range req.Changes.Paths() { // sorted
+		c.paths = append(c.paths, path.String())
+	}
+	p.comparisons.put(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
 }
 
 func checkCommit(req gitprovider.CommitRequest) error {

@@ -166,7 +166,6 @@ func environment(binary string) []string {
 		"GIT_NO_LAZY_FETCH=1",
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1",
-		"GIT_GRAFT_FILE=/dev/null",
 		"GIT_CEILING_DIRECTORIES=/",
 	}
 }

@@ -62,6 +62,14 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 			"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge --no-ff %s (then: git branch -d %s)",
 			pr.Base, dir, pr.Branch, pr.Branch)
 	}
+	compared, err := r.p.compare(ctx, repo, []pair{{base, head}})
+	if err != nil {
+		return Merged{}, err
+	}
+	if compared[pair{base, head}].unrelated {
+		return Merged{}, fault.New(fault.Conflict, "%s and %s have no commit in common, so they cannot be merged; close the pull request",
+			pr.Branch, pr.Base)
+	}
 	id, err := r.p.mergeCommit(ctx, repo, pr, pair{base, head}, n.Note)
 	if err != nil {
 		return Merged{}, err

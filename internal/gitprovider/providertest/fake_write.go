@@ -21,6 +21,9 @@ func (f *Fake) Commit(ctx context.Context, req gitprovider.CommitRequest) (made 
 		if err != nil {
 			return err
 		}
+		if repo.archived {
+			return fault.New(fault.UpstreamError, "the repository %s is archived and takes no writes", repo.ref)
+		}
 		if err := repo.mayCommit(req); err != nil {
 			return err
 		}

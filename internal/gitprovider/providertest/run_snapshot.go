@@ -22,9 +22,9 @@ func snapshotTests() map[string]func(*testing.T, Harness) {
 		"holds the tips of the branches that exist":             snapshotTips,
 		"shows the open pull requests that may be ours":         snapshotOpen,
 		"shows what was closed without merging since":           snapshotClosed,
-		"changes nothing":                                       snapshotWritesNothing,
-		"of an empty repository is not found":                   snapshotEmpty,
-		"of a missing base branch is not found":                 snapshotNoBase,
+		"changes nothing":                       snapshotWritesNothing,
+		"of an empty repository is not found":   snapshotEmpty,
+		"of a missing base branch is not found": snapshotNoBase,
 	}
 }
 

@@ -4,7 +4,8 @@
 CREATE TABLE proposals (
     id          TEXT PRIMARY KEY NOT NULL,
     created_us  INTEGER NOT NULL,
-    opened_us   INTEGER, -- when the pull request was recorded, rounded up
+    opened_us   INTEGER, -- when the pull request was recorded
+    opened_seq  INTEGER, -- the audit row that recorded it
     door        TEXT NOT NULL,
     caller      TEXT NOT NULL,
     tier        INTEGER NOT NULL,
@@ -26,6 +27,7 @@ CREATE TABLE proposals (
 ) STRICT;
 CREATE INDEX proposals_by_digest ON proposals (digest, state);
 CREATE INDEX proposals_by_opening ON proposals (provider, owner, repo, opened_us);
+CREATE INDEX proposals_by_position ON proposals (provider, owner, repo, opened_seq);
 
 CREATE TABLE proposal_files (
     proposal_id TEXT NOT NULL REFERENCES proposals (id),
@@ -39,7 +41,7 @@ CREATE TABLE proposal_files (
 CREATE TABLE reservations (
     provider    TEXT NOT NULL,
     repo        TEXT NOT NULL, -- owner/name
-    path        TEXT NOT NULL,
+    path        TEXT NOT NULL, -- in lower case
     proposal_id TEXT NOT NULL REFERENCES proposals (id),
     UNIQUE (provider, repo, path)
 ) STRICT;

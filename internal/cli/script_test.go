@@ -1,0 +1,101 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claudeops/claudeops/internal/cli"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"claudeops": func() { os.Exit(cli.Main()) }})
+}
+
+// TestScripts runs every command as its user would, as a process of its own, in testdata/script.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
+		Setup:               setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "repository": repository, "bytes": writeBytes,
+		},
+	})
+}
+
+// setUp gives each script an environment in which only claudeops's own variables are set.
+func setUp(env *testscript.Env) error {
+	env.Setenv("CLAUDEOPS_LOCAL_ROOT", filepath.Join(env.WorkDir, "root"))
+	env.Setenv("CLAUDEOPS_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
+	env.Setenv("CLAUDEOPS_TIER", "2")
+	env.Setenv("USER", "ann")
+	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	return nil
+}
+
+// exits runs a command and checks its exit code: exits CODE COMMAND ARG...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		got = codeIn(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// codeIn finds the code in testscript's own error text, "exit status N".
+func codeIn(err error) int {
+	code, convErr := strconv.Atoi(strings.TrimPrefix(err.Error(), "exit status "))
+	if convErr != nil {
+		return -1
+	}
+	return code
+}
+
+// repository makes a bare repository below the local root with the files of a folder as its first commit:
+// repository OWNER/NAME [FOLDER]
+func repository(ts *testscript.TestScript, _ bool, args []string) {
+	dir := filepath.Join(ts.Getenv("CLAUDEOPS_LOCAL_ROOT"), args[0]+".git")
+	ts.Check(os.MkdirAll(dir, 0o755))
+	git := func(args ...string) { ts.Check(ts.Exec("git", append([]string{"--git-dir", dir}, args...)...)) }
+	git("init", "--quiet", "--bare", "--initial-branch=main")
+	if len(args) < 2 {
+		return
+	}
+	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "add", "--all")
+	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first")
+	ts.Check(os.Remove(filepath.Join(dir, "index")))
+}
+
+// writeBytes writes a file from Go string escapes: bytes FILE "escaped\x00text" [COUNT]
+func writeBytes(ts *testscript.TestScript, _ bool, args []string) {
+	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	ts.Check(err)
+	if len(args) > 2 {
+		count, err := strconv.Atoi(args[2])
+		ts.Check(err)
+		text = strings.Repeat(text, count)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), fmt.Append(nil, text), 0o600))
+}

@@ -1,0 +1,285 @@
+package local_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+)
+
+// kind is one way in which a repository may lie below the root.
+type kind struct {
+	ordinary bool
+	format   string // object format
+}
+
+func (k kind) NewRepo(t testing.TB, files ...providertest.File) providertest.World {
+	return newWorld(t, k, files...)
+}
+
+// ManyPRs is small: there are no pages, and each needs a process of git's.
+func (k kind) ManyPRs() int { return 12 }
+
+func TestLocalFulfilsTheContract(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{
+		"bare repository, SHA-1":       {format: "sha1"},
+		"ordinary repository, SHA-256": {ordinary: true, format: "sha256"},
+	} {
+		t.Run(name, func(t *testing.T) { providertest.Run(t, k) })
+	}
+}
+
+// world is a repository on disk, and git as people use it: with a work tree, hooks and their own configuration.
+type world struct {
+	t       testing.TB
+	kind    kind
+	root    string
+	dir     string // what git -C takes
+	records *memory
+	p       *local.Provider
+	review  *local.Reviewer
+}
+
+func newWorld(t testing.TB, k kind, files ...providertest.File) *world {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, kind: k, root: root, dir: filepath.Join(root, "demo", "home-cluster.git"), records: newMemory()}
+	args := []string{"init", "--quiet", "--template=" + template(t), "--initial-branch=main", "--object-format=" + k.format, "--bare"}
+	if k.ordinary {
+		w.dir = strings.TrimSuffix(w.dir, ".git")
+		args = args[:len(args)-1]
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.git(append(args, w.dir)...)
+	if len(files) > 0 {
+		w.Push(providertest.MainBranch, files...)
+	}
+	w.p = w.provider(local.Options{TempDir: t.TempDir()})
+	w.review = local.NewReviewer(w.p)
+	return w
+}
+
+// template makes the repositories of tests not wait for the disk.
+func template(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config"), []byte("[core]\n\tfsync = none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// provider is another provider over the same repositories and records, as in another process.
+func (w *world) provider(opts local.Options) *local.Provider {
+	w.t.Helper()
+	p, err := local.New(w.root, w.records, opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// git runs git as a person does, in the repository.
+func (w *world) git(args ...string) string {
+	w.t.Helper()
+	return w.gitInput("", args...)
+}
+
+func (w *world) gitInput(stdin string, args ...string) string {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), "git", append([]string{"-C", w.dir}, args...)...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "GIT_") }),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "HOME="+w.root,
+		"GIT_AUTHOR_NAME=Person", "GIT_AUTHOR_EMAIL=person@example.org",
+		"GIT_COMMITTER_NAME=Person", "GIT_COMMITTER_EMAIL=person@example.org")
+	cmd.Stdin = strings.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		w.t.Fatalf("git %v: %v\n%s", args, err, &stderr)
+	}
+	return string(out)
+}
+
+func (w *world) Provider() gitprovider.Provider { return w.p }
+
+func (w *world) Ref() gitprovider.RepoRef {
+	return gitprovider.RepoRef{Owner: "demo", Name: "home-cluster"}
+}
+
+func (w *world) Push(branch string, files ...providertest.File) string {
+	w.t.Helper()
+	var s strings.Builder
+	fmt.Fprintf(&s, "commit refs/heads/%s\nmark :1\ncommitter Person <person@example.org> %d +0000\ndata 6\npushed\n",
+		branch, time.Now().Unix())
+	if branches := w.Branches(); branches[branch] != "" {
+		fmt.Fprintf(&s, "from %s\n", branches[branch])
+	} else if branches[providertest.MainBranch] != "" {
+		fmt.Fprintf(&s, "from %s\n", branches[providertest.MainBranch])
+	}
+	for _, f := range files {
+		switch {
+		case f.Kind == gitprovider.KindSubmodule:
+			id := strings.Repeat("ab", 20)
+			if w.kind.format == "sha256" {
+				id = strings.Repeat("ab", 32)
+			}
+			fmt.Fprintf(&s, "M 160000 %s %s\n", id, f.Path)
+			continue
+		case f.Kind == gitprovider.KindSymlink:
+			fmt.Fprintf(&s, "M 120000 inline %s\n", f.Path)
+		case f.Executable:
+			fmt.Fprintf(&s, "M 100755 inline %s\n", f.Path)
+		default:
+			fmt.Fprintf(&s, "M 100644 inline %s\n", f.Path)
+		}
+		fmt.Fprintf(&s, "data %d\n%s\n", len(f.Content), f.Content)
+	}
+	s.WriteString("get-mark :1\n")
+	return strings.TrimSpace(w.gitInput(s.String(), "fast-import", "--quiet"))
+}
+
+func (w *world) DeleteBranch(branch string) {
+	w.t.Helper()
+	w.git("branch", "--quiet", "-D", branch)
+}
+
+// Merge is a person's merge: through the reviewer where no work tree has the base, else with git in the work tree.
+func (w *world) Merge(number int) {
+	w.t.Helper()
+	pr, _, err := w.records.PR(w.t.Context(), w.Ref().String(), number)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.kind.ordinary {
+		w.git("reset", "--quiet", "--hard")
+		w.git("merge", "--quiet", "--no-ff", "-m", "merged by hand", pr.Branch)
+		return
+	}
+	merged, err := w.review.Merge(w.t.Context(), w.Ref(), number, local.MergeNote{Note: local.Note{Who: "Ann"}, Force: true})
+	if err != nil || len(merged.Warnings) > 0 {
+		w.t.Fatalf("merge: %v %v", err, merged.Warnings)
+	}
+	w.git("branch", pr.Branch, merged.Commit+"^2") // the contract's person keeps the branch
+}
+
+func (w *world) Close(number int) {
+	w.t.Helper()
+	if err := w.review.Close(w.t.Context(), w.Ref(), number, local.Note{Who: "Ann"}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) Review(number int, author string, state gitprovider.ReviewState, body string) {
+	w.t.Helper()
+	note := local.Note{Who: author, Body: body}
+	var err error
+	switch state {
+	case gitprovider.ReviewApproved:
+		err = w.review.Approve(w.t.Context(), w.Ref(), number, note)
+	case gitprovider.ReviewChangesRequested:
+		err = w.review.RequestChanges(w.t.Context(), w.Ref(), number, note)
+	case gitprovider.ReviewCommented:
+		err = w.review.Comment(w.t.Context(), w.Ref(), number, note)
+	default:
+		err = w.records.AddReview(w.t.Context(), w.Ref().String(), number, gitprovider.Review{
+			Author: author, State: state, Body: body, SubmittedAt: time.Now(),
+		})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) OpenPR(head, title string, labels ...string) int {
+	w.t.Helper()
+	pr, err := w.records.InsertPR(w.t.Context(), w.Ref().String(), gitprovider.PullRequest{
+		Title: title, Branch: head, HeadCommit: w.Branches()[head], Base: providertest.MainBranch,
+		State: gitprovider.StateOpen, Labels: labels, CreatedAt: time.Now().UTC(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pr.Number
+}
+
+func (w *world) Branches() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for line := range strings.Lines(w.git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/")) {
+		id, branch, _ := strings.Cut(strings.TrimSpace(line), " ")
+		out[branch] = id
+	}
+	return out
+}
+
+func (w *world) Files(commit string) []providertest.File {
+	w.t.Helper()
+	var out []providertest.File
+	for entry := range strings.SplitSeq(w.git("ls-tree", "-r", "-z", commit), "\x00") {
+		info, path, ok := strings.Cut(entry, "\t")
+		fields := strings.Fields(info)
+		if !ok || len(fields) != 3 {
+			continue
+		}
+		f := providertest.File{Path: path, Kind: gitprovider.KindFile, Executable: fields[0] == "100755"}
+		switch fields[0] {
+		case "120000":
+			f.Kind = gitprovider.KindSymlink
+		case "160000":
+			f.Kind = gitprovider.KindSubmodule
+		}
+		out = append(out, f)
+	}
+	w.readBlobs(commit, out)
+	return out
+}
+
+// readBlobs fills in the contents, by one process.
+func (w *world) readBlobs(commit string, files []providertest.File) {
+	w.t.Helper()
+	var ask strings.Builder
+	for _, f := range files {
+		if f.Kind != gitprovider.KindSubmodule {
+			fmt.Fprintf(&ask, "%s:%s\n", commit, f.Path)
+		}
+	}
+	answer := w.gitInput(ask.String(), "cat-file", "--batch=%(objectsize)")
+	for i := range files {
+		if files[i].Kind == gitprovider.KindSubmodule {
+			continue
+		}
+		header, rest, _ := strings.Cut(answer, "\n")
+		var size int
+		if _, err := fmt.Sscan(header, &size); err != nil || size >= len(rest) {
+			w.t.Fatalf("unexpected answer %q of cat-file", header)
+		}
+		files[i].Content, answer = rest[:size], rest[size+1:]
+	}
+}
+
+func (w *world) Parents(commit string) []string {
+	w.t.Helper()
+	return strings.Fields(w.git("rev-list", "--parents", "-1", commit))[1:]
+}
+
+func (w *world) Message(commit string) string {
+	w.t.Helper()
+	return w.git("log", "-1", "--format=%B", commit)
+}

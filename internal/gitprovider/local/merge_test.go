@@ -1,0 +1,302 @@
+package local_test
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+)
+
+func (w *world) merge(number int, force bool) (local.Merged, error) {
+	w.t.Helper()
+	return w.review.Merge(w.t.Context(), w.Ref(), number, local.MergeNote{Note: local.Note{Who: "Ann Lee", Body: "Good."}, Force: force})
+}
+
+func TestMergeMakesACommitWithTwoParents(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\nONE\ntwo\nthree\n"))
+	base := w.Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\none\ntwo\nTHREE\n"})
+	merged, err := w.merge(pr.Number, false)
+	w.must(err)
+	if got := strings.Join(w.Parents(merged.Commit), " "); got != base+" "+pr.HeadCommit {
+		t.Errorf("parents %s", got)
+	}
+	branches := w.Branches()
+	if branches["main"] != merged.Commit || branches[pr.Branch] != "" || !merged.BranchDeleted || len(merged.Warnings) > 0 {
+		t.Errorf("branches %v, %+v", branches, merged)
+	}
+	if got := w.git("show", "main:checks/disk.md"); got != "# Disk\n\nONE\ntwo\nTHREE\n" {
+		t.Errorf("merged file %q", got)
+	}
+	want := "Ann Lee|Claude Ops|Merge pull request #1 from claude-ops/check/disk\n\nTitle of claude-ops/check/disk\n\nGood.\n\nMerged-by: Ann Lee"
+	if got := strings.TrimSpace(w.git("log", "-1", "--format=%an|%cn|%B", "main")); got != want {
+		t.Errorf("commit %q, want %q", got, want)
+	}
+	status := w.state(pr.Number)
+	if status.State != gitprovider.StateMerged || status.HeadCommit != pr.HeadCommit || status.ClosedAt.IsZero() {
+		t.Errorf("status %+v", status)
+	}
+}
+
+func TestMergeRefusesAConflictAndNamesTheFiles(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("ours\n"))
+	w.Push("main", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
+	before := w.git("for-each-ref")
+	_, err := w.merge(pr.Number, true)
+	w.refused(err, fault.Conflict, "checks/disk.md")
+	if after := w.git("for-each-ref"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestMergeListensToReviewers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reviews string // author:state, in order
+		objects string // "" merges
+	}{
+		"nobody said anything":                      {"", ""},
+		"a comment is no verdict":                   {"bob:commented", ""},
+		"changes were asked for":                    {"bob:changes_requested", "bob"},
+		"a comment after it changes nothing":        {"bob:changes_requested bob:commented", "bob"},
+		"another person's approval changes nothing": {"bob:changes_requested cid:approved", "bob"},
+		"the same person's approval does":           {"bob:changes_requested bob:approved", ""},
+		"the latest verdict counts":                 {"bob:approved bob:changes_requested", "bob"},
+		"a dismissed verdict does not count":        {"bob:changes_requested bob:dismissed", ""},
+		"everybody who objects is named":            {"cid:changes_requested bob:changes_requested", "bob, cid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, bare())
+			pr := w.propose("claude-ops/check/disk", disk("new\n"))
+			for _, review := range strings.Fields(test.reviews) {
+				author, state, _ := strings.Cut(review, ":")
+				w.Review(pr.Number, author, gitprovider.ReviewState(state), "text")
+			}
+			_, err := w.merge(pr.Number, false)
+			if test.objects == "" {
+				w.must(err)
+				return
+			}
+			w.refused(err, fault.Conflict, test.objects+" asked for changes")
+			_, err = w.merge(pr.Number, true)
+			w.must(err)
+		})
+	}
+}
+
+func TestMergeWantsTheHeadThatWasOpenedOrApproved(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
+	w.Push(pr.Branch, providertest.File{Path: "checks/sneaked-in.md", Content: "x\n"})
+	_, err := w.merge(pr.Number, false)
+	w.refused(err, fault.Conflict, "opened or last approved")
+	w.must(w.review.Comment(t.Context(), w.Ref(), pr.Number, local.Note{Who: "Ann", Body: "hm"}))
+	_, err = w.merge(pr.Number, false)
+	w.refused(err, fault.Conflict, "opened or last approved")
+	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
+	_, err = w.merge(pr.Number, false)
+	w.must(err)
+	if paths := w.state(pr.Number).Paths; len(paths) != 2 {
+		t.Errorf("recorded paths %v", paths)
+	}
+}
+
+func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
+	t.Parallel()
+	w := home(t, ordinary())
+	w.git("reset", "--quiet", "--hard")
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	_, err := w.merge(pr.Number, true)
+	w.refused(err, fault.Conflict, "checked out in "+w.dir, "git merge --no-ff "+pr.Branch)
+	if got := w.git("status", "--porcelain"); got != "" {
+		t.Errorf("git status says %q", got)
+	}
+	w.git("merge", "--quiet", "--no-ff", "-m", "by hand", pr.Branch)
+	w.git("branch", "--quiet", "-d", pr.Branch)
+	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
+		t.Errorf("state %s after the person did what the message says", got)
+	}
+}
+
+func TestMergeKnowsLinkedWorkTrees(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	first, second := w.propose("claude-ops/check/first", disk("new\n")), w.propose("claude-ops/check/second", providertest.Create("checks/x.md", "x\n"))
+	linked := t.TempDir() + "/linked"
+	w.git("worktree", "add", "--quiet", linked, first.Branch)
+	merged, err := w.merge(first.Number, false)
+	w.must(err)
+	if merged.BranchDeleted || len(merged.Warnings) != 1 || w.Branches()[first.Branch] == "" {
+		t.Errorf("a branch in use was deleted: %+v", merged)
+	}
+	w.git("worktree", "add", "--quiet", linked+"2", "main")
+	_, err = w.merge(second.Number, false)
+	w.refused(err, fault.Conflict, linked+"2")
+}
+
+func TestOneOfSeveralMergesWins(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	const racers = 5
+	numbers := make([]int, racers)
+	for i := range numbers {
+		name := string(rune('a' + i))
+		numbers[i] = w.propose("claude-ops/check/"+name, providertest.Create("checks/"+name+".md", name+"\n")).Number
+	}
+	// Every merge below is computed for the base as it is now or as another merge leaves it; a loser runs again.
+	var wg sync.WaitGroup
+	errs := make([]error, racers)
+	for i, number := range numbers {
+		wg.Go(func() {
+			for {
+				_, err := w.review.Merge(t.Context(), w.Ref(), number, local.MergeNote{Note: ann()})
+				if err == nil || !strings.Contains(err.Error(), "moved meanwhile") {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		w.must(err)
+	}
+	if got := strings.Fields(w.git("ls-tree", "-r", "--name-only", "main", "checks/")); len(got) != racers+1 {
+		t.Errorf("main holds %v: a merge was lost", got)
+	}
+	if got := strings.Fields(w.git("rev-list", "--merges", "main")); len(got) != racers {
+		t.Errorf("%d merge commits", len(got))
+	}
+}
+
+func TestAMergeOfABaseThatMovesMeanwhileIsRefused(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	// A git that lets somebody push right before the base is moved.
+	git, err := exec.LookPath("git")
+	w.must(err)
+	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir).Replace(`
+case "$*" in *update-ref*)
+	main=$(GIT --git-dir=DIR rev-parse main)
+	other=$(GIT -c user.name=x -c user.email=x --git-dir=DIR commit-tree -p $main -m other $main^{tree})
+	GIT --git-dir=DIR update-ref refs/heads/main $other;;
+esac
+exec GIT "$@"`), local.Options{}))
+	_, err = w.merge(pr.Number, true)
+	w.refused(err, fault.Conflict, "moved meanwhile", "run it again")
+	if got := strings.TrimSpace(w.git("log", "-1", "--format=%s", "main")); got != "other" {
+		t.Errorf("main ends with %q: the other commit was lost", got)
+	}
+	if got := w.state(pr.Number).State; got != gitprovider.StateOpen {
+		t.Errorf("state %s", got)
+	}
+}
+
+func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.records.broken = fault.Wrap(errors.New("disk full"), fault.Internal, "the store failed")
+	merged, err := w.merge(pr.Number, false)
+	w.must(err)
+	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "not recorded") {
+		t.Errorf("warnings %q", merged.Warnings)
+	}
+	w.records.broken = nil
+	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
+		t.Errorf("state %s", got)
+	}
+}
+
+func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.git("update-ref", "refs/heads/"+pr.Branch, "main")
+	status := w.state(pr.Number)
+	if status.State != gitprovider.StateOpen || len(status.Paths) != 0 {
+		t.Errorf("status %+v", status)
+	}
+}
+
+func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	amended := strings.TrimSpace(w.git("commit-tree", "-p", "main", "-m", "amended", pr.HeadCommit+"^{tree}"))
+	w.git("update-ref", "refs/heads/"+pr.Branch, amended)
+	w.git("update-ref", "refs/heads/main", amended)
+	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
+		t.Errorf("state %s", got)
+	}
+}
+
+func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.git("branch", "keep", "main")
+	w.git("symbolic-ref", "HEAD", "refs/heads/keep")
+	w.git("branch", "--quiet", "-D", "main")
+	status := w.state(pr.Number)
+	if status.State != gitprovider.StateOpen || status.Mergeable == nil || *status.Mergeable || len(status.Paths) != 1 {
+		t.Errorf("status %+v", status)
+	}
+	_, err := w.merge(pr.Number, true)
+	w.refused(err, fault.NotFound, "main")
+}
+
+func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	root := strings.TrimSpace(w.git("commit-tree", "-m", "unrelated", "main^{tree}"))
+	w.git("update-ref", "refs/heads/claude-ops/fix/unrelated", root)
+	number := w.OpenPR("claude-ops/fix/unrelated", "Unrelated", gitprovider.LabelOurs)
+	status := w.state(number)
+	if status.Mergeable == nil || *status.Mergeable || len(status.Paths) != 2 {
+		t.Errorf("status %+v", status)
+	}
+	_, err := w.merge(number, true)
+	w.refused(err, fault.Conflict, "in common")
+}
+
+func TestPathsOfABranchThatMergedItsBase(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.Push("main", providertest.File{Path: "README.md", Content: "moved on\n"})
+	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", "main", pr.Branch))
+	both := strings.TrimSpace(w.git("commit-tree", "-p", pr.HeadCommit, "-p", "main", "-m", "caught up", tree))
+	w.git("update-ref", "refs/heads/"+pr.Branch, both)
+	w.Push("main", providertest.File{Path: "README.md", Content: "and on\n"})
+	if got := w.state(pr.Number).Paths; len(got) != 1 || got[0] != "checks/disk.md" {
+		t.Errorf("paths %v", got)
+	}
+}
+
+func TestLabelsThatAreThereAreNotWritten(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	before := w.records.updates
+	w.must(w.p.Label(t.Context(), w.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+	if w.records.updates != before {
+		t.Error("the record was written")
+	}
+	if want := "file://" + w.dir + "#pr-1"; pr.URL != want {
+		t.Errorf("URL %s, want %s", pr.URL, want)
+	}
+}

@@ -1,0 +1,196 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+)
+
+func (w *world) ask(owner, name string) (*gitprovider.Snapshot, error) {
+	return w.p.Snapshot(w.t.Context(), gitprovider.SnapshotQuery{Repo: gitprovider.RepoRef{Owner: owner, Name: name}})
+}
+
+// arrange puts something beside the repository and says how it is asked for.
+type arrange func(t *testing.T, w *world) (owner, name string)
+
+func TestFoldersThatAreNotServed(t *testing.T) {
+	t.Parallel()
+	outside := func(t *testing.T) string { return home(t, bare()).root }
+	for name, test := range map[string]struct {
+		arrange arrange
+		words   string
+	}{
+		"an owner that is a link out of the root": {func(t *testing.T, w *world) (string, string) {
+			w.must(os.Symlink(filepath.Join(outside(t), "demo"), filepath.Join(w.root, "away")))
+			return "away", "home-cluster"
+		}, "symbolic link"},
+		"a repository that is a link out of the root": {func(t *testing.T, w *world) (string, string) {
+			w.must(os.Symlink(filepath.Join(outside(t), "demo", "home-cluster.git"), filepath.Join(w.root, "demo", "away.git")))
+			return "demo", "away"
+		}, "symbolic link"},
+		"a link to a deeper folder": {func(_ *testing.T, w *world) (string, string) {
+			w.must(os.MkdirAll(filepath.Join(w.root, "a", "b"), 0o755))
+			w.must(os.Rename(w.dir, filepath.Join(w.root, "a", "b", "c.git")))
+			w.must(os.Symlink(filepath.Join(w.root, "a", "b", "c.git"), w.dir))
+			return "demo", "home-cluster"
+		}, "symbolic link"},
+		"a broken link": {func(_ *testing.T, w *world) (string, string) {
+			w.must(os.Symlink("nowhere", filepath.Join(w.root, "demo", "broken")))
+			return "demo", "broken"
+		}, "broken symbolic link"},
+		"a plain folder": {func(_ *testing.T, w *world) (string, string) {
+			w.must(os.MkdirAll(filepath.Join(w.root, "demo", "plain"), 0o755))
+			return "demo", "plain"
+		}, "not a git repository"},
+		"a plain file": {func(_ *testing.T, w *world) (string, string) {
+			w.must(os.WriteFile(filepath.Join(w.root, "demo", "file"), nil, 0o600))
+			return "demo", "file"
+		}, "not a git repository"},
+		"a linked work tree": {func(_ *testing.T, w *world) (string, string) {
+			w.git("worktree", "add", "--quiet", "-b", "side", filepath.Join(w.root, "demo", "linked"))
+			return "demo", "linked"
+		}, "not a git repository"},
+		"a repository whose objects are elsewhere": {func(t *testing.T, w *world) (string, string) {
+			elsewhere := filepath.Join(t.TempDir(), "objects")
+			w.must(os.Rename(filepath.Join(w.dir, "objects"), elsewhere))
+			w.must(os.Symlink(elsewhere, filepath.Join(w.dir, "objects")))
+			return "demo", "home-cluster"
+		}, "not a git repository"},
+		"a git directory that refers to another": {func(t *testing.T, w *world) (string, string) {
+			w.must(os.WriteFile(filepath.Join(w.dir, "commondir"), []byte(outside(t)), 0o600))
+			return "demo", "home-cluster"
+		}, "not a git repository"},
+		"two folders of one name": {func(_ *testing.T, w *world) (string, string) {
+			w.must(os.MkdirAll(filepath.Join(w.root, "demo", "home-cluster"), 0o755))
+			return "demo", "home-cluster"
+		}, "ambiguous"},
+		"a parent folder": {func(*testing.T, *world) (string, string) { return "..", "home-cluster" }, "plain folder names"},
+		"a path":          {func(*testing.T, *world) (string, string) { return "demo", "../demo/home-cluster" }, "plain folder names"},
+		"an empty name":   {func(*testing.T, *world) (string, string) { return "demo", "" }, "plain folder names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, bare())
+			owner, repo := test.arrange(t, w)
+			_, err := w.ask(owner, repo)
+			w.refused(err, fault.NotFound, test.words)
+		})
+	}
+}
+
+func TestOneRepositoryHasOneName(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	w.must(os.Symlink("demo", filepath.Join(w.root, "alias")))
+	w.must(os.Symlink("home-cluster.git", filepath.Join(w.root, "demo", "other.git")))
+	for _, asked := range [][2]string{{"demo", "home-cluster"}, {"Demo", "HOME-Cluster"}, {"alias", "home-cluster"}, {"demo", "other"}} {
+		snap, err := w.ask(asked[0], asked[1])
+		w.must(err)
+		if got := snap.Repo.String(); got != "demo/home-cluster" {
+			t.Errorf("%v is called %s", asked, got)
+		}
+		if want := "file://" + w.root + "/demo/home-cluster.git"; snap.URL != want {
+			t.Errorf("URL %s, want %s", snap.URL, want)
+		}
+	}
+}
+
+func TestTheExactSpellingWins(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	for _, twin := range []string{"Home-Cluster.git", "HOME-CLUSTER.git"} {
+		w.git("clone", "--quiet", "--bare", w.dir, filepath.Join(w.root, "demo", twin))
+	}
+	for _, name := range []string{"home-cluster", "Home-Cluster", "HOME-CLUSTER"} {
+		snap, err := w.ask("demo", name)
+		w.must(err)
+		if snap.Repo.Name != name {
+			t.Errorf("%s became %s", name, snap.Repo.Name)
+		}
+	}
+	_, err := w.ask("demo", "home-CLUSTER")
+	w.refused(err, fault.NotFound)
+}
+
+func TestACloneURLMustLeadToTheRepository(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"bare": bare(), "ordinary": ordinary()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, other := home(t, k), home(t, k)
+			w.must(os.Symlink(w.root, filepath.Join(other.root, "link")))
+			for url, ok := range map[string]bool{
+				"file://" + w.dir:                                  true,
+				"file://" + w.dir + "/":                            true,
+				"file://localhost" + w.dir:                         true,
+				"file://" + strings.TrimSuffix(w.dir, ".git"):      true,
+				"file://" + other.root + "/link/demo/home-cluster": true,
+				"file://" + other.dir:                              false,
+				"file:///demo/home-cluster":                        false,
+				"https://git.example.org/demo/home-cluster.git":    false,
+				"file://" + w.root + "/demo/home-cluster.git/objects/../../demo/home-cluster": false,
+			} {
+				remote, err := gitprovider.ParseRemote(url)
+				w.must(err)
+				ref := w.Ref()
+				ref.Remote = remote
+				_, err = w.p.BranchTip(t.Context(), ref, "main")
+				if ok {
+					w.must(err)
+				} else {
+					w.refused(err, fault.NotFound, "clone_url")
+				}
+			}
+		})
+	}
+}
+
+func TestHeadsThatNameNoBranch(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	w.git("symbolic-ref", "HEAD", "refs/heads/master")
+	_, err := w.ask("demo", "home-cluster")
+	w.refused(err, fault.NotFound, `"master"`, "symbolic-ref")
+	w.git("update-ref", "--no-deref", "HEAD", "main")
+	_, err = w.ask("demo", "home-cluster")
+	w.refused(err, fault.NotFound, "detached")
+
+	snap, err := w.p.Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: w.Ref(), Base: "main"})
+	w.must(err)
+	if snap.Base != "main" || snap.DefaultBranch != "" {
+		t.Errorf("base %q, default branch %q; want main and none", snap.Base, snap.DefaultBranch)
+	}
+}
+
+func TestAnEmptyRepositorySaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bare())
+	_, err := w.ask("demo", "home-cluster")
+	w.refused(err, fault.NotFound, "empty", "push a first commit")
+}
+
+func TestAMissingRootIsADisabledProvider(t *testing.T) {
+	t.Parallel()
+	p, err := local.New(filepath.Join(t.TempDir(), "none"), newMemory(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.BranchTip(t.Context(), gitprovider.RepoRef{Owner: "demo", Name: "home"}, "main")
+	if fault.CodeOf(err) != fault.ProviderDisabled || !strings.Contains(err.Error(), "CLAUDEOPS_LOCAL_ROOT") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARelativeRootIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, root := range []string{"", "repos", "./repos"} {
+		if _, err := local.New(root, newMemory(), local.Options{}); err == nil {
+			t.Errorf("%q was accepted", root)
+		}
+	}
+}
