@@ -359,3 +359,9 @@ func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 }
+
+// noSecrets finds nothing.
+type noSecrets struct{}
+
+func (noSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+func (noSecrets) Redact(text string) string                                         { return text }

@@ -2,12 +2,11 @@ package local
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-
-	"slices"
 )
 
 // Snapshot implements gitprovider.Provider. It changes nothing in the repository; like every look at pull requests it

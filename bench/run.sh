@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The benchmarks of docs/benchmarks.md. usage: bench/run.sh BINARY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+go version
+uname -srm
+grep -m1 'model name' /proc/cpuinfo || true
+nproc
+
+echo; echo "## From spawn to the answer of tools/list, and memory"
+go build -ldflags='-s -w' -o "$scratch/baseline" ./bench/baseline
+go build -o "$scratch/spawn" ./bench/spawn
+ls -l "$binary" "$scratch/baseline" | awk '{printf "%s %.1f MB\n", $NF, $5/1e6}' | sed "s#$scratch/##; s#.*/bin/#bin/#"
+"$scratch/spawn" -n 100 "claudeops=$binary mcp-server" "baseline=$scratch/baseline"
+
+echo; echo "## The use case, the local provider, the records, the stdio loop"
+go test -run '^$' -bench . -benchmem ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
+  ./internal/content | grep -E '^(Benchmark|pkg:)'

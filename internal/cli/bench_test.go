@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// BenchmarkCreatePR is create_pr as an agent gets it, without the transport: all gates, two files of 4 KB, a real git
+// repository, real records on disk. Each round has a repository of its own.
+func BenchmarkCreatePR(b *testing.B) {
+	dir := b.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {creations_per_hour: 1000}\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	env := map[string]string{
+		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
+		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
+	}
+	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
+		b.Fatal(err)
+	}
+	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	flow := a.wire().flow
+	b.Cleanup(func() { _ = a.close() })
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		name := fmt.Sprintf("r%d", i)
+		benchRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"))
+		raw := benchRequest(b, name)
+		b.StartTimer()
+		result, err := flow.Create(b.Context(), prflow.Caller{Door: prflow.DoorCLI, Name: "bench"}, raw)
+		if err != nil || result.Number != 1 {
+			b.Fatalf("%+v, %v", result, err)
+		}
+	}
+}
+
+func benchRequest(b *testing.B, name string) []byte {
+	b.Helper()
+	text := strings.Repeat("- Look at the disk, and compare it with yesterday's record.\n", 70)
+	raw, err := json.Marshal(prflow.CreateRequest{
+		RepoOwner: "bench", RepoName: name, Title: "Check the disk", Body: "Why: it fills up.",
+		Files: []prflow.FileRequest{
+			{Path: "checks/disk.md", Action: "update", Content: &text}, {Path: "checks/inodes.md", Action: "create", Content: &text},
+		},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return raw
+}
+
+// benchRepository makes a bare repository with 200 files.
+func benchRepository(b *testing.B, dir string) {
+	b.Helper()
+	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", dir).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	var stream strings.Builder
+	stream.WriteString("commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\n")
+	for i := range 200 {
+		fmt.Fprintf(&stream, "M 100644 inline checks/c%d.md\ndata 2\nx\n\n", i)
+	}
+	stream.WriteString("M 100644 inline checks/disk.md\ndata 2\nx\n\n")
+	cmd := exec.Command("git", "--git-dir", dir, "fast-import", "--quiet")
+	cmd.Stdin = strings.NewReader(stream.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,73 @@
+package prflow_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// memory is a ledger that forgets, so that the gates are measured and not the disk.
+type memory struct{ prflow.Ledger }
+
+func (memory) Record(context.Context, prflow.Attempt, *prflow.Proposal) error { return nil }
+
+type noHistory struct{}
+
+func (noHistory) Position(context.Context) (prflow.Position, error)           { return 0, nil }
+func (noHistory) ByDigest(context.Context, string) ([]prflow.Proposal, error) { return nil, nil }
+func (noHistory) CreatedSince(context.Context, string, string, string, time.Time) (int, error) {
+	return 0, nil
+}
+
+// prose is ordinary text of about n bytes.
+func prose(n int) string {
+	const line = "- Run `kubectl get pods -A` and compare the restarts with yesterday's; 3 or more within an hour is a finding.\n"
+	return strings.Repeat(line, n/len(line)+1)[:n]
+}
+
+// BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger.
+func BenchmarkGates(b *testing.B) {
+	fake := providertest.NewFake()
+	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
+	service := prflow.New(prflow.Options{
+		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
+		Ledger:   memory{}, History: noHistory{}, Secrets: scanner, Policy: policy.Default(), Tier: 3, DryRun: true,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
+		Sleep: func(context.Context, time.Duration) {},
+	})
+	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+	if _, err := service.Create(b.Context(), agent, raw); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := service.Create(b.Context(), agent, raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkGatesWithoutSecrets is the same without the search for secrets, which takes most of the time.
+func BenchmarkGatesWithoutSecrets(b *testing.B) {
+	fake := providertest.NewFake()
+	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
+	service := prflow.New(prflow.Options{
+		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
+		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{}, Policy: policy.Default(), Tier: 3, DryRun: true,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
+		Sleep: func(context.Context, time.Duration) {},
+	})
+	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+	for b.Loop() {
+		if _, err := service.Create(b.Context(), agent, raw); err != nil {
+			b.Fatal(fmt.Errorf("refused: %w", err))
+		}
+	}
+}
