@@ -72,7 +72,7 @@ func report(name string, list []sample) {
 
 func spawn(command []string) (sample, error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // a measured child; it ends when its input ends
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir()}
+	cmd.Env = []string{"HOME=" + os.TempDir()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return sample{}, err

@@ -43,6 +43,8 @@ func layers() map[string][]string {
 		"internal/strictjson":               {"internal/fault"},
 		"internal/content":                  nil,
 		"internal/fault":                    nil,
+		"bench/baseline":                    nil,
+		"bench/spawn":                       nil,
 	}
 }
 

@@ -18,6 +18,11 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
+// instructions are all that a client which searches for tools shows a model before it has loaded one.
+const instructions = "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; a person " +
+	"reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, files), read the " +
+	"outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or stop and report."
+
 // Flow is the use case that the tools call; *prflow.Service is one.
 type Flow interface {
 	Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error)
@@ -50,7 +55,7 @@ func New(flow Flow, o Options) (*Server, error) {
 	hooks.AddAfterListTools(s.hideCreate)
 	s.mcp = server.NewMCPServer("claudeops", o.Version,
 		server.WithTitle("Claude Ops"), server.WithToolCapabilities(false), server.WithHooks(hooks),
-		server.WithInstructions("Propose changes to operational procedures as pull requests. A person reviews and merges."),
+		server.WithInstructions(instructions),
 	)
 	handlers := map[string]server.ToolHandlerFunc{
 		ToolCreatePR: s.createPR, ToolListPRs: s.listPRs, ToolGetPRStatus: s.prStatus,

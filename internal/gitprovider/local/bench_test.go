@@ -14,7 +14,8 @@ func BenchmarkCreate(b *testing.B) {
 	w := home(b, bare())
 	text := strings.Repeat("0123456789abcde\n", 256)
 	for i := range 10 {
-		w.propose(fmt.Sprintf("claude-ops/check/open-%d", i), providertest.Create(fmt.Sprintf("checks/open-%d.md", i), "open\n"))
+		w.propose(fmt.Sprintf("claude-ops/check/open-%d", i),
+			providertest.Create(fmt.Sprintf("checks/open-%d.md", i), "open\n"))
 	}
 	n := 0
 	for b.Loop() {

@@ -37,9 +37,11 @@ func (p *Provider) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, br
 	case have.tips[branch] == "":
 		return nil
 	case have.tips[branch] != tip:
-		return fault.New(fault.Conflict, "the branch %s has moved since, so it was not deleted; somebody has added to it", branch)
+		return fault.New(fault.Conflict, "the branch %s has moved since, so it was not deleted; somebody has added to it",
+			branch)
 	case have.head == branch:
-		return fault.New(fault.Conflict, "the branch %s is checked out, so it was not deleted; check out another branch first", branch)
+		return fault.New(fault.Conflict, "the branch %s is checked out, so it was not deleted; check out another branch "+
+			"first", branch)
 	}
 	return p.removeBranch(ctx, repo, branch, tip)
 }

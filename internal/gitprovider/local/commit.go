@@ -58,7 +58,8 @@ func checkCommit(req gitprovider.CommitRequest) error {
 // checkOurs refuses every branch that Claude Ops may not write.
 func checkOurs(branch string) error {
 	if !strings.HasPrefix(branch, gitprovider.BranchPrefix) || !isBranchName(branch) {
-		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch, gitprovider.BranchPrefix)
+		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch,
+			gitprovider.BranchPrefix)
 	}
 	return nil
 }
@@ -123,7 +124,8 @@ func (p *Provider) whyRefused(ctx context.Context, repo *repository, req gitprov
 	}
 	if have.tips[req.Snapshot.Base] != req.Snapshot.BaseCommit {
 		return fault.Wrap(cause, fault.Conflict,
-			"the base branch %s has moved since it was read; look at it again, and propose against what is there now", req.Snapshot.Base)
+			"the base branch %s has moved since it was read; look at it again, and propose against what is there now",
+			req.Snapshot.Base)
 	}
 	for branch := range have.tips {
 		if branch == req.Branch || strings.HasPrefix(branch, req.Branch+"/") || strings.HasPrefix(req.Branch, branch+"/") {

@@ -22,7 +22,8 @@ func TestCommitsNameAuthorAndTime(t *testing.T) {
 	made, err := p.Commit(t.Context(), req)
 	w.must(err)
 	got := strings.TrimSpace(w.git("log", "-1", "--format=%an|%ae|%cn|%ce|%aI|%ct", made.ID))
-	if want := "Ops Bot|ops@example.org|Ops Bot|ops@example.org|2026-03-04T04:06:07Z|1772597167"; strings.ReplaceAll(got, "+00:00", "Z") != want {
+	if want := "Ops Bot|ops@example.org|Ops Bot|ops@example.org|2026-03-04T04:06:07Z|1772597167"; strings.ReplaceAll(got,
+		"+00:00", "Z") != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -82,7 +83,8 @@ func TestBranchNamesThatGitDoesNotTake(t *testing.T) {
 	w := home(t, bare())
 	req := w.request("", disk("new\n"))
 	for _, name := range []string{
-		"", "/", "fix/", "fix//x", "../main", "fix/..", "fix/.x", "fix/x.lock", "fix/x.", "fix/a b", "fix/a\x00b", "fix/a\nb", "fix/a~1",
+		"", "/", "fix/", "fix//x", "../main", "fix/..", "fix/.x", "fix/x.lock", "fix/x.", "fix/a b", "fix/a\x00b", "fix/a\nb",
+		"fix/a~1",
 		"fix/a^", "fix/a:b", "fix/a?", "fix/a*", "fix/a[b", "fix/a\\b", "fix/@{x", "fix/a\x7f", strings.Repeat("x", 255),
 	} {
 		req.Branch = gitprovider.BranchPrefix + name
@@ -153,9 +155,12 @@ func anyPath(t testing.TB) gitprovider.Rules {
 
 func FuzzTheFileNamedByGitIsTheApprovedOne(f *testing.F) {
 	for _, seed := range []string{
-		"checks/disk.md", "CLAUDE-OPS.md", ".claude-ops/skills/a.md", "a", "a/b/c/d/e/f", "v1..v2.md", "x/HEAD", "refs/heads/main",
-		"checks/./a.md", "checks//a.md", "../a.md", "/a.md", ".git/config", ".GIT/config", "git~1/config", "checks/a b.md", "checks/ä.md",
-		"\"quoted\".md", "checks/a\x00.md", "checks/a\n.md", "checks/%2e%2e/a.md", "checks/a.md/", "checks\\a.md", "-a", "a-/-b", "objects/info",
+		"checks/disk.md", "CLAUDE-OPS.md", ".claude-ops/skills/a.md", "a", "a/b/c/d/e/f", "v1..v2.md", "x/HEAD",
+		"refs/heads/main",
+		"checks/./a.md", "checks//a.md", "../a.md", "/a.md", ".git/config", ".GIT/config", "git~1/config", "checks/a b.md",
+		"checks/ä.md",
+		"\"quoted\".md", "checks/a\x00.md", "checks/a\n.md", "checks/%2e%2e/a.md", "checks/a.md/", "checks\\a.md", "-a",
+		"a-/-b", "objects/info",
 	} {
 		f.Add(seed)
 	}
@@ -165,17 +170,20 @@ func FuzzTheFileNamedByGitIsTheApprovedOne(f *testing.F) {
 		if _, err := gitprovider.ParsePath(path); err != nil || strings.HasPrefix(path, "zz-base.md") {
 			return // not a path that can be approved, or the file that is there
 		}
-		set, violations := gitprovider.NewChangeSet(rules, []gitprovider.FileChange{providertest.Create(path, "content of "+path)})
+		set, violations := gitprovider.NewChangeSet(rules,
+			[]gitprovider.FileChange{providertest.Create(path, "content of "+path)})
 		if len(violations) > 0 {
 			return // a policy file
 		}
 		w := *w
 		w.t = t
 		const branch = "claude-ops/fix/fuzz"
-		made, err := w.p.Commit(t.Context(), gitprovider.CommitRequest{Snapshot: w.snapshot(w.p, path), Branch: branch, Changes: set, Message: "m"})
+		made, err := w.p.Commit(t.Context(), gitprovider.CommitRequest{Snapshot: w.snapshot(w.p, path), Branch: branch,
+			Changes: set, Message: "m"})
 		w.must(err)
 		defer func() { w.must(w.p.DeleteBranch(t.Context(), w.Ref(), branch, made.ID)) }()
-		if got, want := w.git("ls-tree", "-r", "-z", "--name-only", made.ID), path+"\x00zz-base.md\x00"; got != want && got != "zz-base.md\x00"+path+"\x00" {
+		if got, want := w.git("ls-tree", "-r", "-z", "--name-only",
+			made.ID), path+"\x00zz-base.md\x00"; got != want && got != "zz-base.md\x00"+path+"\x00" {
 			t.Fatalf("git holds %q, approved was %q", got, path)
 		}
 	})

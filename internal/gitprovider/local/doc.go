@@ -8,8 +8,9 @@
 // filters, merge drivers, external diffs, file system monitors, signing programs. So everything that reads or writes
 // objects runs in a workspace: a private, temporary git directory with a configuration of ours, borrowing only the
 // repository's object store. Only references are read and written in the repository itself, by for-each-ref,
-// symbolic-ref and update-ref, of whose settings hooks alone can run a program, and those are switched off. Environment,
-// system and user configuration, replace references and grafts never take part, and no transport is allowed.
+// symbolic-ref and update-ref, of whose settings hooks alone can run a program, and those are switched off.
+// Environment, system and user configuration, replace references and grafts never take part, and no transport is
+// allowed.
 //
 // The owner of a repository's files may be another user: git's safe.directory does not apply to an explicit --git-dir,
 // and need not, since nothing of the repository's that it guards against is used. New objects get the permissions that

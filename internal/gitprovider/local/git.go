@@ -105,8 +105,8 @@ func (g *git) verdict(ctx context.Context, cmd *exec.Cmd, c command, err error, 
 
 // failed is the error of a git command that should not have failed.
 func failed(e *exitError) error {
-	return fault.Wrap(e, fault.UpstreamError,
-		"git %s failed on the repository; ask the operator to check its permissions and disk space, and to run git fsck", e.name)
+	return fault.Wrap(e, fault.UpstreamError, "git %s failed on the repository; ask the operator to check its "+
+		"permissions and disk space, and to run git fsck", e.name)
 }
 
 // prepare makes the process, without input and output.

@@ -23,8 +23,9 @@ func (w *world) imposter(script string, opts local.Options) *local.Provider {
 func TestCancellationEndsGitAndItsChildren(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"that ends when it is asked to":            "echo started > %FIFO; sleep 300 & wait",
-		"that does not listen and keeps the pipes": "trap '' TERM; (trap '' TERM; sleep 300) & echo started > %FIFO; while :; do wait; done",
+		"that ends when it is asked to": "echo started > %FIFO; sleep 300 & wait",
+		"that does not listen and keeps the pipes": "trap '' TERM; (trap '' TERM; sleep 300) & echo started > %FIFO; " +
+			"while :; do wait; done",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,6 +41,26 @@ func TestCancellationEndsGitAndItsChildren(t *testing.T) {
 			_, err := p.BranchTip(ctx, w.Ref(), "main")
 			w.refused(err, fault.Timeout)
 		})
+	}
+}
+
+func TestCancelledGitMayRemoveItsLocks(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	dir := t.TempDir()
+	fifo, lock := filepath.Join(dir, "fifo"), filepath.Join(dir, "lock")
+	w.must(syscall.Mkfifo(fifo, 0o600))
+	w.must(os.WriteFile(lock, nil, 0o600))
+	p := w.imposter("trap 'rm "+lock+"; exit 1' TERM; echo started > "+fifo+"; sleep 300 & wait", local.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = os.ReadFile(fifo) // returns when the script has started
+		cancel()
+	}()
+	_, err := p.BranchTip(ctx, w.Ref(), "main")
+	w.refused(err, fault.Timeout)
+	if _, err := os.Stat(lock); err == nil {
+		t.Error("git was killed before it could remove its lock")
 	}
 }
 
@@ -85,7 +106,8 @@ func TestGitSeesNothingOfOurEnvironment(t *testing.T) {
 			t.Errorf("git saw %s in\n%s", bad, env)
 		}
 	}
-	for _, good := range []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=\n", "LC_ALL=C"} {
+	for _, good := range []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
+		"GIT_ALLOW_PROTOCOL=\n", "LC_ALL=C"} {
 		if !strings.Contains(string(env), good) {
 			t.Errorf("git did not see %q in\n%s", good, env)
 		}

@@ -57,7 +57,8 @@ func newWorld(t testing.TB, k kind, files ...providertest.File) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, kind: k, root: root, dir: filepath.Join(root, "demo", "home-cluster.git"), records: newMemory()}
-	args := []string{"init", "--quiet", "--template=" + template(t), "--initial-branch=main", "--object-format=" + k.format, "--bare"}
+	args := []string{"init", "--quiet", "--template=" + template(t), "--initial-branch=main",
+		"--object-format=" + k.format, "--bare"}
 	if k.ordinary {
 		w.dir = strings.TrimSuffix(w.dir, ".git")
 		args = args[:len(args)-1]
@@ -172,7 +173,8 @@ func (w *world) Merge(number int) {
 		w.git("merge", "--quiet", "--no-ff", "-m", "merged by hand", pr.Branch)
 		return
 	}
-	merged, err := w.review.Merge(w.t.Context(), w.Ref(), number, local.MergeNote{Note: local.Note{Who: "Ann"}, Force: true})
+	merged, err := w.review.Merge(w.t.Context(), w.Ref(), number,
+		local.MergeNote{Note: local.Note{Who: "Ann"}, Force: true})
 	if err != nil || len(merged.Warnings) > 0 {
 		w.t.Fatalf("merge: %v %v", err, merged.Warnings)
 	}

@@ -34,7 +34,8 @@ func (w *world) everything() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	first := w.propose("claude-ops/check/first", disk("# Disk\n\nONE\ntwo\nthree\n"))
-	second := w.propose("claude-ops/check/second", disk("# Disk\n\none\ntwo\nTHREE\n"), providertest.Create("checks/new.md", "new\n"))
+	second := w.propose("claude-ops/check/second", disk("# Disk\n\none\ntwo\nTHREE\n"),
+		providertest.Create("checks/new.md", "new\n"))
 	made, err := w.p.Commit(ctx, w.request("claude-ops/check/dropped", disk("dropped\n")))
 	w.must(err)
 	w.must(w.p.DeleteBranch(ctx, w.Ref(), made.Branch, made.ID))
@@ -65,7 +66,8 @@ func TestHooksNeverRun(t *testing.T) {
 		}
 		for _, name := range []string{
 			"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "reference-transaction", "update", "pre-receive",
-			"post-receive", "post-update", "pre-merge-commit", "post-merge", "post-index-change", "fsmonitor-watchman", "pre-auto-gc",
+			"post-receive", "post-update", "pre-merge-commit", "post-merge", "post-index-change", "fsmonitor-watchman",
+			"pre-auto-gc",
 		} {
 			w.must(os.Symlink(program, filepath.Join(w.dir, folder, name)))
 		}
@@ -113,11 +115,13 @@ func (w *world) hostile(program string) {
 	config := map[string]string{
 		"core.fsmonitor": program, "core.sshCommand": program, "core.gitProxy": program, "core.editor": program,
 		"core.pager": program, "core.askPass": program, "core.alternateRefsCommand": program, "core.autocrlf": "true",
-		"filter.evil.clean": program, "filter.evil.smudge": program, "filter.evil.process": program, "filter.evil.required": "true",
-		"diff.evil.command": program, "diff.evil.textconv": program, "diff.external": program,
+		"filter.evil.clean": program, "filter.evil.smudge": program, "filter.evil.process": program,
+		"filter.evil.required": "true",
+		"diff.evil.command":    program, "diff.evil.textconv": program, "diff.external": program,
 		"merge.evil.driver": program + " %O %A %B", "merge.default": "evil", "merge.renormalize": "true",
-		"commit.gpgSign": "true", "gpg.program": program, "alias.update-ref": "!" + program, "alias.for-each-ref": "!" + program,
-		"credential.helper": program, "protocol.ext.allow": "always", "uploadpack.packObjectsHook": program,
+		"commit.gpgSign": "true", "gpg.program": program, "alias.update-ref": "!" + program,
+		"alias.for-each-ref": "!" + program,
+		"credential.helper":  program, "protocol.ext.allow": "always", "uploadpack.packObjectsHook": program,
 		"remote.origin.url": "ext::" + program, "remote.origin.promisor": "true", "gc.auto": "1",
 	}
 	var b strings.Builder
@@ -135,7 +139,8 @@ func (w *world) hostile(program string) {
 	w.must(err)
 	w.must(own.Close())
 	w.must(os.MkdirAll(filepath.Join(gitDir, "info"), 0o755))
-	w.must(os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte("* filter=evil diff=evil merge=evil\n"), 0o600))
+	w.must(os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte("* filter=evil diff=evil merge=evil\n"),
+		0o600))
 }
 
 func TestAWorkTreeOfTheConfigurationIsNotTouched(t *testing.T) {
@@ -236,7 +241,8 @@ func TestNewObjectsKeepTheRepositorysPermissions(t *testing.T) {
 		info, err := folder.Info()
 		w.must(err)
 		if got := info.Mode().Perm(); got&0o070 != 0o070 || got&0o007 != 0 {
-			t.Errorf("the new object folder %s has the mode %o, want it writable for the group and closed to others", folder.Name(), got)
+			t.Errorf("the new object folder %s has the mode %o, want it writable for the group and closed to others",
+				folder.Name(), got)
 		}
 	}
 }

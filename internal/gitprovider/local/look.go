@@ -56,8 +56,8 @@ func pairsOf(prs []gitprovider.PullRequest, have refs) []pair {
 	return pairs
 }
 
-// stateOf tells whether a pull request that is recorded as open still is. A head that is in the base says "merged" if it
-// is, or comes after, the head that was recorded; a branch that was merely set back to an older commit says nothing.
+// stateOf tells whether a pull request that is recorded as open still is. A head that is in the base says "merged" if
+// it is, or comes after, the head that was recorded; a branch that was merely set back to an older commit says nothing.
 func (p *Provider) stateOf(ctx context.Context, repo *repository, pr gitprovider.PullRequest, have refs,
 	compared map[pair]comparison,
 ) (gitprovider.State, error) {
@@ -103,7 +103,8 @@ func (p *Provider) settle(ctx context.Context, repo *repository, number int, sta
 }
 
 // present fills in what is read from git. A head or base that is gone leaves what was recorded.
-func present(repo *repository, pr gitprovider.PullRequest, have refs, compared map[pair]comparison) gitprovider.PullRequest {
+func present(repo *repository, pr gitprovider.PullRequest, have refs,
+	compared map[pair]comparison) gitprovider.PullRequest {
 	pr.URL = repo.prURL(pr.Number)
 	if tip := have.tips[pr.Branch]; tip != "" && pr.State == gitprovider.StateOpen {
 		pr.HeadCommit = tip

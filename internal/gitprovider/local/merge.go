@@ -51,7 +51,8 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	}
 	base, head := seen.refs.tips[pr.Base], seen.refs.tips[pr.Branch]
 	if base == "" {
-		return Merged{}, fault.New(fault.NotFound, "the base branch %s is gone; restore it or close the pull request", pr.Base)
+		return Merged{}, fault.New(fault.NotFound, "the base branch %s is gone; restore it or close the pull request",
+			pr.Base)
 	}
 	out, err := r.p.checkedOut(ctx, repo)
 	if err != nil {
@@ -59,7 +60,8 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	}
 	if dir := out[pr.Base]; dir != "" {
 		return Merged{}, fault.New(fault.Conflict,
-			"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge --no-ff %s (then: git branch -d %s)",
+			"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge "+
+				"--no-ff %s (then: git branch -d %s)",
 			pr.Base, dir, pr.Branch, pr.Branch)
 	}
 	compared, err := r.p.compare(ctx, repo, []pair{{base, head}})
@@ -67,7 +69,8 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 		return Merged{}, err
 	}
 	if compared[pair{base, head}].unrelated {
-		return Merged{}, fault.New(fault.Conflict, "%s and %s have no commit in common, so they cannot be merged; close the pull request",
+		return Merged{}, fault.New(fault.Conflict,
+			"%s and %s have no commit in common, so they cannot be merged; close the pull request",
 			pr.Branch, pr.Base)
 	}
 	id, err := r.p.mergeCommit(ctx, repo, pr, pair{base, head}, n.Note)
@@ -84,7 +87,8 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 
 // afterMerge brings record and head branch up to date. The merge stands, so failures are warnings, and a cancelled
 // caller does not keep it from being recorded.
-func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovider.PullRequest, m Merged, head string, headInUse bool) Merged {
+func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovider.PullRequest, m Merged, head string,
+	headInUse bool) Merged {
 	const bound = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
@@ -123,7 +127,8 @@ func (r *Reviewer) mayMerge(ctx context.Context, repo *repository, pr gitprovide
 	}
 	if recorded.HeadCommit != pr.HeadCommit {
 		return fault.New(fault.Conflict,
-			"the branch %s is at %.12s, but %.12s was opened or last approved; look at it again and approve it, or force the merge",
+			"the branch %s is at %.12s, but %.12s was opened or last approved; look at it again and approve it, or force the "+
+				"merge",
 			pr.Branch, pr.HeadCommit, recorded.HeadCommit)
 	}
 	return nil
@@ -149,7 +154,8 @@ func objectors(reviews []gitprovider.Review) []string {
 }
 
 // mergeCommit writes the merge, without a reference.
-func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprovider.PullRequest, k pair, n Note) (string, error) {
+func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprovider.PullRequest, k pair,
+	n Note) (string, error) {
 	w, err := p.workspace(repo, k.base, true)
 	if err != nil {
 		return "", err
@@ -160,7 +166,8 @@ func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprov
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		return "", fault.New(fault.Conflict, "%s conflicts with %s in %s; close the pull request, or resolve the conflict on its branch",
+		return "", fault.New(fault.Conflict, "%s conflicts with %s in %s; close the pull request, or resolve the conflict "+
+			"on its branch",
 			pr.Branch, pr.Base, strings.Join(conflicts, ", "))
 	}
 	author := newIdentity(n.Who, p.author.email)
@@ -196,7 +203,8 @@ func mergeMessage(pr gitprovider.PullRequest, n Note) string {
 func (p *Provider) whyNotMoved(ctx context.Context, repo *repository, branch, was string, cause error) error {
 	have, err := p.refs(ctx, repo)
 	if err == nil && have.tips[branch] != was {
-		return fault.Wrap(cause, fault.Conflict, "the base branch %s moved meanwhile, so nothing was merged; run it again", branch)
+		return fault.Wrap(cause, fault.Conflict, "the base branch %s moved meanwhile, so nothing was merged; run it again",
+			branch)
 	}
 	return cause
 }

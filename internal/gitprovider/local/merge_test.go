@@ -15,7 +15,8 @@ import (
 
 func (w *world) merge(number int, force bool) (local.Merged, error) {
 	w.t.Helper()
-	return w.review.Merge(w.t.Context(), w.Ref(), number, local.MergeNote{Note: local.Note{Who: "Ann Lee", Body: "Good."}, Force: force})
+	return w.review.Merge(w.t.Context(), w.Ref(), number,
+		local.MergeNote{Note: local.Note{Who: "Ann Lee", Body: "Good."}, Force: force})
 }
 
 func TestMergeMakesACommitWithTwoParents(t *testing.T) {
@@ -29,13 +30,15 @@ func TestMergeMakesACommitWithTwoParents(t *testing.T) {
 		t.Errorf("parents %s", got)
 	}
 	branches := w.Branches()
-	if branches["main"] != merged.Commit || branches[pr.Branch] != "" || !merged.BranchDeleted || len(merged.Warnings) > 0 {
+	if branches["main"] != merged.Commit || branches[pr.Branch] != "" || !merged.BranchDeleted ||
+		len(merged.Warnings) > 0 {
 		t.Errorf("branches %v, %+v", branches, merged)
 	}
 	if got := w.git("show", "main:checks/disk.md"); got != "# Disk\n\nONE\ntwo\nTHREE\n" {
 		t.Errorf("merged file %q", got)
 	}
-	want := "Ann Lee|Claude Ops|Merge pull request #1 from claude-ops/check/disk\n\nTitle of claude-ops/check/disk\n\nGood.\n\nMerged-by: Ann Lee"
+	want := "Ann Lee|Claude Ops|Merge pull request #1 from claude-ops/check/disk\n\nTitle of " +
+		"claude-ops/check/disk\n\nGood.\n\nMerged-by: Ann Lee"
 	if got := strings.TrimSpace(w.git("log", "-1", "--format=%an|%cn|%B", "main")); got != want {
 		t.Errorf("commit %q, want %q", got, want)
 	}
@@ -133,7 +136,8 @@ func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
 func TestMergeKnowsLinkedWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	first, second := w.propose("claude-ops/check/first", disk("new\n")), w.propose("claude-ops/check/second", providertest.Create("checks/x.md", "x\n"))
+	first, second := w.propose("claude-ops/check/first", disk("new\n")), w.propose("claude-ops/check/second",
+		providertest.Create("checks/x.md", "x\n"))
 	linked := t.TempDir() + "/linked"
 	w.git("worktree", "add", "--quiet", linked, first.Branch)
 	merged, err := w.merge(first.Number, false)
@@ -221,44 +225,6 @@ func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
 	}
 }
 
-func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	w.git("update-ref", "refs/heads/"+pr.Branch, "main")
-	status := w.state(pr.Number)
-	if status.State != gitprovider.StateOpen || len(status.Paths) != 0 {
-		t.Errorf("status %+v", status)
-	}
-}
-
-func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	amended := strings.TrimSpace(w.git("commit-tree", "-p", "main", "-m", "amended", pr.HeadCommit+"^{tree}"))
-	w.git("update-ref", "refs/heads/"+pr.Branch, amended)
-	w.git("update-ref", "refs/heads/main", amended)
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
-}
-
-func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	w.git("branch", "keep", "main")
-	w.git("symbolic-ref", "HEAD", "refs/heads/keep")
-	w.git("branch", "--quiet", "-D", "main")
-	status := w.state(pr.Number)
-	if status.State != gitprovider.StateOpen || status.Mergeable == nil || *status.Mergeable || len(status.Paths) != 1 {
-		t.Errorf("status %+v", status)
-	}
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.NotFound, "main")
-}
-
 func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
@@ -271,32 +237,4 @@ func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
 	}
 	_, err := w.merge(number, true)
 	w.refused(err, fault.Conflict, "in common")
-}
-
-func TestPathsOfABranchThatMergedItsBase(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	w.Push("main", providertest.File{Path: "README.md", Content: "moved on\n"})
-	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", "main", pr.Branch))
-	both := strings.TrimSpace(w.git("commit-tree", "-p", pr.HeadCommit, "-p", "main", "-m", "caught up", tree))
-	w.git("update-ref", "refs/heads/"+pr.Branch, both)
-	w.Push("main", providertest.File{Path: "README.md", Content: "and on\n"})
-	if got := w.state(pr.Number).Paths; len(got) != 1 || got[0] != "checks/disk.md" {
-		t.Errorf("paths %v", got)
-	}
-}
-
-func TestLabelsThatAreThereAreNotWritten(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	before := w.records.updates
-	w.must(w.p.Label(t.Context(), w.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
-	if w.records.updates != before {
-		t.Error("the record was written")
-	}
-	if want := "file://" + w.dir + "#pr-1"; pr.URL != want {
-		t.Errorf("URL %s, want %s", pr.URL, want)
-	}
 }

@@ -8,7 +8,8 @@ import (
 // mergeTree merges two commits. It answers the tree, and the files that conflict, quoted for a message and at most ten;
 // a tree with conflicts is of no use. Merge drivers that a repository configures do not take part.
 func (w *workspace) mergeTree(ctx context.Context, base, head string) (tree string, conflicts []string, err error) {
-	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head)
+	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base,
+		head)
 	if err != nil {
 		return "", nil, err
 	}

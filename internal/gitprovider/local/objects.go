@@ -72,7 +72,8 @@ func (o *objects) close(problem error) error {
 	_, _ = io.Copy(io.Discard, o.out)
 	err := o.git.verdict(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
 	if err == nil && problem != nil {
-		err = fault.Wrap(problem, fault.UpstreamError, "an object of the repository cannot be read; ask the operator to run git fsck")
+		err = fault.Wrap(problem, fault.UpstreamError,
+			"an object of the repository cannot be read; ask the operator to run git fsck")
 	}
 	return err
 }

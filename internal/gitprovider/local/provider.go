@@ -38,8 +38,8 @@ type Provider struct {
 
 var _ gitprovider.Provider = (*Provider)(nil)
 
-// New makes a Provider for the repositories below root, an absolute path. It touches neither disk nor git: what is wrong
-// with them is reported by the first call that needs them.
+// New makes a Provider for the repositories below root, an absolute path. It touches neither disk nor git: what is
+// wrong with them is reported by the first call that needs them.
 func New(root string, records Records, opts Options) (*Provider, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("the local root %q is not an absolute path", root)

@@ -10,7 +10,8 @@ import (
 
 // OpenPullRequest implements gitprovider.Provider. Beside the codes of the port: not_found for a missing head or base
 // branch, no_change if the base contains the head already, invalid_argument for a head that is not one of ours.
-func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
+	error) {
 	none := gitprovider.PullRequest{}
 	if err := checkOurs(spec.Head); err != nil {
 		return none, err
@@ -40,11 +41,13 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 		return none, err
 	}
 	if compared[k].contained {
-		return none, fault.New(fault.NoChange, "the branch %s holds nothing that %s does not; there is nothing to propose", spec.Head, spec.Base)
+		return none, fault.New(fault.NoChange, "the branch %s holds nothing that %s does not; there is nothing to propose",
+			spec.Head, spec.Base)
 	}
 	pr, err := p.records.InsertPR(ctx, repo.key(), gitprovider.PullRequest{
 		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base,
-		State: gitprovider.StateOpen, Labels: missingFrom(nil, spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
+		State: gitprovider.StateOpen, Labels: missingFrom(nil,
+			spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
 	})
 	if err != nil {
 		return none, err
@@ -80,7 +83,8 @@ func (p *Provider) Label(ctx context.Context, ref gitprovider.RepoRef, number in
 }
 
 // FindByHead implements gitprovider.Provider.
-func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
+	error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -114,7 +118,8 @@ func (v view) current(repo *repository, recorded gitprovider.PullRequest) gitpro
 }
 
 // ListOpen implements gitprovider.Provider.
-func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
+	error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func clonePR(pr gitprovider.PullRequest) gitprovider.PullRequest {
 	return pr
 }
 
-func (m *memory) InsertPR(ctx context.Context, repo string, pr gitprovider.PullRequest) (gitprovider.PullRequest, error) {
+func (m *memory) InsertPR(ctx context.Context, repo string, pr gitprovider.PullRequest) (gitprovider.PullRequest,
+	error) {
 	if ctx.Err() != nil {
 		return gitprovider.PullRequest{}, fault.From(ctx.Err())
 	}
@@ -67,7 +68,8 @@ func (m *memory) PRs(_ context.Context, repo string, state gitprovider.State) ([
 	return out, nil
 }
 
-func (m *memory) UpdatePR(_ context.Context, repo string, number int, change func(*gitprovider.PullRequest) error) error {
+func (m *memory) UpdatePR(_ context.Context, repo string, number int,
+	change func(*gitprovider.PullRequest) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.updates++

@@ -23,7 +23,8 @@ func (r refs) sample() string {
 
 // refCommand runs git in the repository itself, for references only: the settings keep every hook from running, and
 // bound the wait for somebody else's lock.
-func (p *Provider) refCommand(ctx context.Context, repo *repository, stdin string, accept []int, args ...string) ([]byte, int, error) {
+func (p *Provider) refCommand(ctx context.Context, repo *repository, stdin string, accept []int,
+	args ...string) ([]byte, int, error) {
 	return p.git.run(ctx, command{
 		gitDir: repo.gitDir,
 		config: []string{
@@ -36,7 +37,8 @@ func (p *Provider) refCommand(ctx context.Context, repo *repository, stdin strin
 
 // refs lists the branches.
 func (p *Provider) refs(ctx context.Context, repo *repository) (refs, error) {
-	out, _, err := p.refCommand(ctx, repo, "", nil, "for-each-ref", "--format=%(HEAD) %(objectname) %(refname)", headsPrefix)
+	out, _, err := p.refCommand(ctx, repo, "", nil, "for-each-ref", "--format=%(HEAD) %(objectname) %(refname)",
+		headsPrefix)
 	if err != nil {
 		return refs{}, err
 	}
@@ -66,7 +68,8 @@ func (p *Provider) base(ctx context.Context, repo *repository, have refs, asked 
 	case len(have.tips) == 0:
 		return "", fault.New(fault.NotFound, "the repository %s is empty; push a first commit to it", repo.ref)
 	case asked != "" && have.tips[asked] == "":
-		return "", fault.New(fault.NotFound, "the repository %s has no branch %.200q; name an existing base branch", repo.ref, asked)
+		return "", fault.New(fault.NotFound, "the repository %s has no branch %.200q; name an existing base branch", repo.ref,
+			asked)
 	case asked != "":
 		return asked, nil
 	case have.head != "":
@@ -82,7 +85,8 @@ func (p *Provider) base(ctx context.Context, repo *repository, have refs, asked 
 	}
 	missing := strings.TrimPrefix(strings.TrimSpace(string(out)), headsPrefix)
 	return "", fault.New(fault.NotFound,
-		"the default branch %.200q of %s does not exist; name a base branch, or have the operator set HEAD with git symbolic-ref",
+		"the default branch %.200q of %s does not exist; name a base branch, or have the operator set HEAD with git "+
+			"symbolic-ref",
 		missing, repo.ref)
 }
 

@@ -37,7 +37,8 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 		return nil, fault.From(ctx.Err())
 	}
 	if gitprovider.CheckRepoPart(ref.Owner) != nil || gitprovider.CheckRepoPart(ref.Name) != nil {
-		return nil, fault.New(fault.NotFound, "no repository of the local provider has such an owner or name; use plain folder names")
+		return nil, fault.New(fault.NotFound, "no repository of the local provider has such an owner or name; use plain "+
+			"folder names")
 	}
 	root, err := filepath.EvalSymlinks(p.root)
 	if err != nil {
@@ -53,7 +54,8 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 		return nil, err
 	}
 	if ref.Remote != nil && !repo.isAt(ref.Remote) {
-		return nil, fault.New(fault.NotFound, "clone_url does not lead to the local repository %s, which is %s; correct it or leave it out",
+		return nil, fault.New(fault.NotFound, "clone_url does not lead to the local repository %s, which is %s; correct "+
+			"it or leave it out",
 			repo.ref, repo.url())
 	}
 	return repo, nil
@@ -79,7 +81,8 @@ func locate(root string, ref gitprovider.RepoRef) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fault.New(fault.NotFound, "there is no repository %s below CLAUDEOPS_LOCAL_ROOT; check owner and name", ref)
+		return "", fault.New(fault.NotFound, "there is no repository %s below CLAUDEOPS_LOCAL_ROOT; check owner and name",
+			ref)
 	case 1:
 		return found[0], nil
 	}
@@ -129,7 +132,8 @@ func identify(root, found string, ref gitprovider.RepoRef) (*repository, error) 
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	if err != nil || len(parts) != 2 || parts[0] == ".." {
 		return nil, fault.New(fault.NotFound,
-			"%s is a symbolic link that does not lead to an owner/name folder below CLAUDEOPS_LOCAL_ROOT; such repositories are not served", ref)
+			"%s is a symbolic link that does not lead to an owner/name folder below CLAUDEOPS_LOCAL_ROOT; such repositories "+
+				"are not served", ref)
 	}
 	repo := &repository{
 		ref: gitprovider.RepoRef{Owner: parts[0], Name: strings.TrimSuffix(parts[1], ".git"), Remote: ref.Remote},
@@ -140,7 +144,8 @@ func identify(root, found string, ref gitprovider.RepoRef) (*repository, error) 
 	}
 	if !isGitDir(repo.gitDir) {
 		return nil, fault.New(fault.NotFound,
-			"the folder %s below CLAUDEOPS_LOCAL_ROOT is not a git repository (a linked work tree or a submodule is none); name another, or run git init there",
+			"the folder %s below CLAUDEOPS_LOCAL_ROOT is not a git repository (a linked work tree or a submodule is none); "+
+				"name another, or run git init there",
 			repo.ref)
 	}
 	return repo, nil

@@ -70,8 +70,9 @@ func TestFoldersThatAreNotServed(t *testing.T) {
 			return "demo", "home-cluster"
 		}, "ambiguous"},
 		"a parent folder": {func(*testing.T, *world) (string, string) { return "..", "home-cluster" }, "plain folder names"},
-		"a path":          {func(*testing.T, *world) (string, string) { return "demo", "../demo/home-cluster" }, "plain folder names"},
-		"an empty name":   {func(*testing.T, *world) (string, string) { return "demo", "" }, "plain folder names"},
+		"a path": {func(*testing.T, *world) (string, string) { return "demo", "../demo/home-cluster" },
+			"plain folder names"},
+		"an empty name": {func(*testing.T, *world) (string, string) { return "demo", "" }, "plain folder names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +89,8 @@ func TestOneRepositoryHasOneName(t *testing.T) {
 	w := home(t, bare())
 	w.must(os.Symlink("demo", filepath.Join(w.root, "alias")))
 	w.must(os.Symlink("home-cluster.git", filepath.Join(w.root, "demo", "other.git")))
-	for _, asked := range [][2]string{{"demo", "home-cluster"}, {"Demo", "HOME-Cluster"}, {"alias", "home-cluster"}, {"demo", "other"}} {
+	for _, asked := range [][2]string{{"demo", "home-cluster"}, {"Demo", "HOME-Cluster"}, {"alias", "home-cluster"},
+		{"demo", "other"}} {
 		snap, err := w.ask(asked[0], asked[1])
 		w.must(err)
 		if got := snap.Repo.String(); got != "demo/home-cluster" {

@@ -10,8 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Reviewer is what a person does with the pull requests of the local provider: look, review, merge, close. It is no part
-// of the provider port, and no Provider leads to one: only what serves people (the command line, the dashboard) makes it.
+// Reviewer is what a person does with the pull requests of the local provider: look, review, merge, close. It is no
+// part of the provider port, and no Provider leads to one: only what serves people (the command line, the dashboard)
+// makes it.
 //
 // Methods return *fault.Error with the codes of gitprovider.Provider, and invalid_argument for a malformed Note.
 type Reviewer struct{ p *Provider }
@@ -36,7 +37,8 @@ const (
 
 // List returns the pull requests in a state ("" for all), oldest first. URL, and for open ones head and paths, are
 // as of now.
-func (r *Reviewer) List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error) {
+func (r *Reviewer) List(ctx context.Context, ref gitprovider.RepoRef,
+	state gitprovider.State) ([]gitprovider.PullRequest, error) {
 	repo, err := r.p.open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -99,7 +101,8 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 	return r.p.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
 }
 
-func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number int, verdict gitprovider.ReviewState, n Note) error {
+func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number int, verdict gitprovider.ReviewState,
+	n Note) error {
 	if err := n.check(verdict == gitprovider.ReviewChangesRequested); err != nil {
 		return err
 	}
@@ -143,7 +146,8 @@ func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number in
 }
 
 // openPR returns a pull request that is open, and whose head is the one that the person looked at.
-func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) (*repository, gitprovider.PullRequest, view, error) {
+func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) (*repository,
+	gitprovider.PullRequest, view, error) {
 	repo, err := r.p.open(ctx, ref)
 	if err != nil {
 		return nil, gitprovider.PullRequest{}, view{}, err
@@ -174,7 +178,8 @@ func stillOpen(pr gitprovider.PullRequest) error {
 	return fault.New(fault.Conflict, "pull request #%d is %s already; nothing was done", pr.Number, pr.State)
 }
 
-func (p *Provider) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState, n Note) error {
+func (p *Provider) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState,
+	n Note) error {
 	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
 		Author: n.Who, State: state, Body: n.Body, SubmittedAt: p.now().UTC(),
 	})
@@ -193,7 +198,8 @@ func (n Note) check(needsBody bool) error {
 }
 
 // diff is the unified diff of a pull request; see Detail.
-func (p *Provider) diff(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (text string, tooLarge bool, err error) {
+func (p *Provider) diff(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (text string,
+	tooLarge bool, err error) {
 	if !isID(pr.HeadCommit) {
 		return "", false, nil
 	}

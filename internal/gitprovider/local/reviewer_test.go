@@ -15,7 +15,8 @@ func ann() local.Note { return local.Note{Who: "Ann"} }
 func TestShowHasReviewsAndDiff(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\none\nTWO\nthree\n"), providertest.Create("checks/new.md", "new\n"))
+	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\none\nTWO\nthree\n"),
+		providertest.Create("checks/new.md", "new\n"))
 	w.Push("main", providertest.File{Path: "README.md", Content: "moved on\n"})
 	w.must(w.review.Comment(t.Context(), w.Ref(), pr.Number, local.Note{Who: "Ann", Body: "Why two?"}))
 	detail, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
@@ -43,7 +44,8 @@ func TestShowHasReviewsAndDiff(t *testing.T) {
 func TestShowLeavesOutAnEnormousDiff(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	pr := w.propose("claude-ops/check/large", providertest.Create("checks/large.md", strings.Repeat("a line of text\n", 80_000)))
+	pr := w.propose("claude-ops/check/large",
+		providertest.Create("checks/large.md", strings.Repeat("a line of text\n", 80_000)))
 	detail, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
 	w.must(err)
 	if detail.Diff != "" || !detail.DiffTooLarge {
@@ -57,7 +59,8 @@ func TestListHasTheStateThatWasAskedFor(t *testing.T) {
 	open := w.propose("claude-ops/check/open", disk("open\n"))
 	closed := w.propose("claude-ops/check/closed", disk("closed\n"))
 	w.must(w.review.Close(t.Context(), w.Ref(), closed.Number, local.Note{Who: "Ann", Body: "No."}))
-	for state, want := range map[gitprovider.State]int{gitprovider.StateOpen: open.Number, gitprovider.StateClosed: closed.Number} {
+	for state, want := range map[gitprovider.State]int{gitprovider.StateOpen: open.Number,
+		gitprovider.StateClosed: closed.Number} {
 		prs, err := w.review.List(t.Context(), w.Ref(), state)
 		w.must(err)
 		if len(prs) != 1 || prs[0].Number != want || prs[0].URL == "" {

@@ -41,7 +41,8 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 }
 
 // readFiles fills in tree and contents.
-func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitprovider.Snapshot, paths []gitprovider.Path) error {
+func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitprovider.Snapshot,
+	paths []gitprovider.Path) error {
 	w, err := p.workspace(repo, snap.BaseCommit, false)
 	if err != nil {
 		return err
@@ -59,7 +60,8 @@ func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitpro
 }
 
 // closedSince lists what was closed without merging. Its paths are those at the time.
-func (p *Provider) closedSince(ctx context.Context, repo *repository, since time.Time) ([]gitprovider.PullRequest, error) {
+func (p *Provider) closedSince(ctx context.Context, repo *repository, since time.Time) ([]gitprovider.PullRequest,
+	error) {
 	if since.IsZero() {
 		return nil, nil
 	}

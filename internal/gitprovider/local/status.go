@@ -43,7 +43,8 @@ func (p *Provider) status(ctx context.Context, repo *repository, number int) (gi
 }
 
 // mergeable tries the merge in a workspace that keeps nothing.
-func (p *Provider) mergeable(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (bool, error) {
+func (p *Provider) mergeable(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (bool,
+	error) {
 	base, head := have.tips[pr.Base], have.tips[pr.Branch]
 	if base == "" || head == "" {
 		return false, nil

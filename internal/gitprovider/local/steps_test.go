@@ -68,7 +68,8 @@ func (w *world) request(branch string, files ...gitprovider.FileChange) gitprovi
 		paths = append(paths, f.Path)
 	}
 	return gitprovider.CommitRequest{
-		Snapshot: w.snapshot(w.p, paths...), Branch: branch, Changes: providertest.ChangeSet(w.t, files...), Message: "Change\n",
+		Snapshot: w.snapshot(w.p, paths...), Branch: branch, Changes: providertest.ChangeSet(w.t,
+			files...), Message: "Change\n",
 	}
 }
 
@@ -78,7 +79,8 @@ func (w *world) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	made, err := w.p.Commit(w.t.Context(), w.request(branch, files...))
 	w.must(err)
 	pr, err := w.p.OpenPullRequest(w.t.Context(), gitprovider.PullRequestSpec{
-		Repo: w.Ref(), Base: providertest.MainBranch, Head: made.Branch, Title: "Title of " + branch, Labels: []string{gitprovider.LabelOurs},
+		Repo: w.Ref(), Base: providertest.MainBranch, Head: made.Branch, Title: "Title of " + branch,
+		Labels: []string{gitprovider.LabelOurs},
 	})
 	w.must(err)
 	return pr

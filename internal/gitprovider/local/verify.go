@@ -67,7 +67,7 @@ func checkDifference(c gitprovider.Change, d difference, sample string) error {
 	switch {
 	case c.Action == gitprovider.ActionCreate && (d.status == "M" || d.status == "T" || d.status == ""):
 		return fault.New(fault.Conflict, "the file %s exists in the base already; propose an update instead", path)
-	case c.Action != gitprovider.ActionCreate && (d.status == "A" || c.Action == gitprovider.ActionDelete && d.status == ""):
+	case c.Action != gitprovider.ActionCreate && d.status == "A", c.Action == gitprovider.ActionDelete && d.status == "":
 		return fault.New(fault.Conflict, "there is no file %s in the base; check the path, or create it", path)
 	case c.Action == gitprovider.ActionUpdate && d.status == "":
 		return fault.New(fault.NoChange, "the file %s has this content in the base already; leave it out", path)

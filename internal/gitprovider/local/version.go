@@ -23,7 +23,8 @@ func (g *git) version(ctx context.Context) (string, error) {
 	}
 	fields := strings.Fields(string(out))
 	if len(fields) < 3 {
-		return "", fault.New(fault.ProviderDisabled, "the git command does not tell its version; install git %s or later", oldestGit())
+		return "", fault.New(fault.ProviderDisabled, "the git command does not tell its version; install git %s or later",
+			oldestGit())
 	}
 	version := fields[2]
 	if !newEnough(version) {

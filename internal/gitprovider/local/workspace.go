@@ -31,7 +31,8 @@ const (
 func (p *Provider) workspace(repo *repository, sample string, keep bool) (*workspace, error) {
 	dir, err := os.MkdirTemp(p.git.temp, "claudeops-git-")
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "no temporary folder could be made; the operator has to make room or to set TMPDIR")
+		return nil, fault.Wrap(err, fault.Internal,
+			"no temporary folder could be made; the operator has to make room or to set TMPDIR")
 	}
 	w := &workspace{git: p.git, dir: dir, idLen: len(sample)}
 	objects := filepath.Join(repo.gitDir, "objects")
@@ -40,7 +41,8 @@ func (p *Provider) workspace(repo *repository, sample string, keep bool) (*works
 	}
 	if err := w.fill(objects); err != nil {
 		w.close()
-		return nil, fault.Wrap(err, fault.Internal, "the temporary folder could not be written; the operator has to make room or to set TMPDIR")
+		return nil, fault.Wrap(err, fault.Internal,
+			"the temporary folder could not be written; the operator has to make room or to set TMPDIR")
 	}
 	return w, nil
 }
@@ -115,7 +117,8 @@ func (w *workspace) id(ctx context.Context, stdin io.Reader, args ...string) (st
 func (w *workspace) parseID(out []byte) (string, error) {
 	id := string(bytes.TrimSpace(out))
 	if !isID(id) || len(id) != w.idLen {
-		return "", fault.Wrap(fmt.Errorf("answer %.100q", id), fault.Internal, "git answered something else than an object id")
+		return "", fault.Wrap(fmt.Errorf("answer %.100q", id), fault.Internal,
+			"git answered something else than an object id")
 	}
 	return id, nil
 }

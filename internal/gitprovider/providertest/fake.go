@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. It counts calls
-// and can be told to fail, wait or let others act in between; see FailBefore, FailAfter, Before, After and Block. Use
-// World to act as the people around it. It is safe for concurrent use.
+// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. It counts
+// calls and can be told to fail, wait or let others act in between; see FailBefore, FailAfter, Before, After and Block.
+// Use World to act as the people around it. It is safe for concurrent use.
 type Fake struct {
 	mu     sync.Mutex
 	name   string

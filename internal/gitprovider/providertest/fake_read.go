@@ -29,7 +29,8 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		}
 		tip := repo.branches[base]
 		if tip == "" {
-			return fault.New(fault.NotFound, "the repository %s is empty or has no branch %s; name an existing base branch", repo.ref, base)
+			return fault.New(fault.NotFound, "the repository %s is empty or has no branch %s; name an existing base branch",
+				repo.ref, base)
 		}
 		ref := repo.ref
 		ref.Remote = q.Repo.Remote
@@ -89,7 +90,8 @@ func isOurs(pr *hostPR) bool {
 }
 
 // FindByHead implements gitprovider.Provider.
-func (f *Fake) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (found *gitprovider.PullRequest, err error) {
+func (f *Fake) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (found *gitprovider.PullRequest,
+	err error) {
 	err = f.call(ctx, MethodFindByHead, func() error {
 		repo, err := f.repo(ref)
 		if err != nil {
@@ -126,7 +128,8 @@ func (f *Fake) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch st
 }
 
 // ListOpen implements gitprovider.Provider.
-func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) (prs []gitprovider.PullRequest, err error) {
+func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) (prs []gitprovider.PullRequest,
+	err error) {
 	err = f.call(ctx, MethodListOpen, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {

@@ -141,7 +141,8 @@ func (w *fakeWorld) Branches() (out map[string]string) {
 
 func (w *fakeWorld) Files(commit string) (out []File) {
 	w.act(func(repo *hostRepo) error {
-		out = slices.SortedFunc(maps.Values(repo.tree(commit)), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+		out = slices.SortedFunc(maps.Values(repo.tree(commit)),
+			func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 		return nil
 	})
 	return out

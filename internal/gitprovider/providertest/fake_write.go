@@ -74,7 +74,8 @@ func (r *hostRepo) apply(req gitprovider.CommitRequest) (map[string]File, error)
 }
 
 // OpenPullRequest implements gitprovider.Provider.
-func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (pr gitprovider.PullRequest, err error) {
+func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (pr gitprovider.PullRequest,
+	err error) {
 	err = f.call(ctx, MethodOpenPullRequest, func() error {
 		repo, err := f.repo(spec.Repo)
 		if err != nil {
@@ -99,7 +100,8 @@ func (f *Fake) openPR(repo *hostRepo, spec gitprovider.PullRequestSpec) (gitprov
 	base, head := repo.branches[spec.Base], repo.branches[spec.Head]
 	switch {
 	case base == "" || head == "":
-		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "the branch %s or %s does not exist", spec.Head, spec.Base)
+		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "the branch %s or %s does not exist", spec.Head,
+			spec.Base)
 	case repo.contains(base, head):
 		return gitprovider.PullRequest{}, fault.New(fault.NoChange, "the branch %s holds nothing new", spec.Head)
 	}
@@ -108,7 +110,8 @@ func (f *Fake) openPR(repo *hostRepo, spec gitprovider.PullRequestSpec) (gitprov
 	pr.PullRequest = gitprovider.PullRequest{
 		Number: number, Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: head, Base: spec.Base,
 		URL:   fmt.Sprintf("https://fake.example/%s/pulls/%d", repo.ref, number),
-		State: gitprovider.StateOpen, Labels: withLabels(nil, spec.Labels), CreatedAt: f.now(), Paths: repo.changed(spec.Base, head),
+		State: gitprovider.StateOpen, Labels: withLabels(nil, spec.Labels), CreatedAt: f.now(), Paths: repo.changed(spec.Base,
+			head),
 	}
 	repo.prs = append(repo.prs, pr)
 	return pr.copy(), nil

@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +104,8 @@ func commitKeepsOthers(t *testing.T, h Harness) {
 		File{Path: "run.sh", Content: "#!/bin/sh\n", Executable: true},
 	)
 	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
+	s.checkTree(made.ID, s.Branches()[MainBranch],
+		func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
 }
 
 func commitMovedBase(t *testing.T, h Harness) {
@@ -143,7 +143,8 @@ func commitBranchInTheWay(t *testing.T, h Harness) {
 func commitZero(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	before := s.Branches()
-	_, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{Snapshot: s.look(), Branch: "claude-ops/fix/zero", Message: "zero", Time: when()})
+	_, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{Snapshot: s.look(), Branch: "claude-ops/fix/zero",
+		Message: "zero", Time: when()})
 	s.code(err, fault.InvalidArgument)
 	s.same("branches", s.Branches(), before)
 }
@@ -161,10 +162,12 @@ func commitForeignBranch(t *testing.T, h Harness) {
 func commitOtherBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable", Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
+	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
+		Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
 	s.must(err)
 	made, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{
-		Snapshot: snap, Branch: "claude-ops/check/old", Changes: ChangeSet(t, Update("checks/old.md", "new\n")), Message: "m", Time: when(),
+		Snapshot: snap, Branch: "claude-ops/check/old", Changes: ChangeSet(t,
+			Update("checks/old.md", "new\n")), Message: "m", Time: when(),
 	})
 	s.must(err)
 	s.same("parents", s.Parents(made.ID), []string{tip})
@@ -228,75 +231,4 @@ func contentMany(t *testing.T, h Harness) {
 			files[c.Path] = file(c.Path, c.Content)
 		}
 	})
-}
-
-func branchTests() map[string]func(*testing.T, Harness) {
-	return map[string]func(*testing.T, Harness){
-		"tip is its commit, or empty":            branchTip,
-		"is deleted while its tip is the same":   branchDelete,
-		"that moved is not deleted":              branchDeleteMoved,
-		"that is gone already may be deleted":    branchDeleteGone,
-		"outside our prefix is never deleted":    branchDeleteForeign,
-		"can be made again after it was deleted": branchAgain,
-	}
-}
-
-func (s *scene) tip(branch string) string {
-	s.t.Helper()
-	tip, err := s.p.BranchTip(s.ctx, s.Ref(), branch)
-	s.must(err)
-	return tip
-}
-
-func branchTip(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.same("tip", s.tip("claude-ops/check/disk"), made.ID)
-	s.same("tip of main", s.tip(MainBranch), s.Branches()[MainBranch])
-	for _, none := range []string{"claude-ops/check", "claude-ops/check/dis", "disk", "claude-ops/check/*"} {
-		s.same("tip of "+none, s.tip(none), "")
-	}
-}
-
-func branchDelete(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
-	s.same("tip", s.tip(made.Branch), "")
-}
-
-func branchDeleteMoved(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	moved := s.Push(made.Branch, File{Path: "checks/by-a-person.md", Content: "p\n"})
-	s.code(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID), fault.Conflict)
-	s.same("tip", s.tip(made.Branch), moved)
-}
-
-func branchDeleteGone(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.DeleteBranch(made.Branch)
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
-}
-
-func branchDeleteForeign(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	tip := s.Push("feature/x", File{Path: "checks/x.md", Content: "x\n"})
-	s.Push("claude-opsx", File{Path: "checks/x.md", Content: "x\n"})
-	before := s.Branches()
-	for _, branch := range []string{"feature/x", "claude-opsx", MainBranch, "", "claude-ops"} {
-		s.code(s.p.DeleteBranch(s.ctx, s.Ref(), branch, tip), fault.InvalidArgument)
-	}
-	s.same("branches", s.Branches(), before)
-}
-
-func branchAgain(t *testing.T, h Harness) {
-	s := newScene(t, h)
-	first := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), first.Branch, first.ID))
-	again := s.commit("claude-ops/check/disk", Update("checks/disk.md", "newer\n"))
-	if slices.Contains([]string{"", first.ID}, s.tip(again.Branch)) {
-		t.Fatalf("the branch is at %q, want the second commit", s.tip(again.Branch))
-	}
 }

@@ -43,7 +43,8 @@ func snapshotNames(t *testing.T, h Harness) {
 func snapshotBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable", Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
+	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
+		Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
 	s.must(err)
 	s.same("base", snap.Base, "stable")
 	s.same("base commit", snap.BaseCommit, tip)
@@ -52,7 +53,8 @@ func snapshotBase(t *testing.T, h Harness) {
 }
 
 func snapshotTree(t *testing.T, h Harness) {
-	files := append(seed(), File{Path: ".claude-ops/checks/a.md", Content: "a\n"}, File{Path: "other/deep/b.md", Content: "b\n"})
+	files := append(seed(), File{Path: ".claude-ops/checks/a.md", Content: "a\n"},
+		File{Path: "other/deep/b.md", Content: "b\n"})
 	s := newScene(t, h, files...)
 	snap := s.look("checks/new.md", ".claude-ops/checks/new.md", "missing/new.md")
 	want := []string{
@@ -62,8 +64,10 @@ func snapshotTree(t *testing.T, h Harness) {
 	s.same("tree", slices.Sorted(maps.Keys(snap.Tree)), want)
 	s.same("folder", snap.Tree["checks"].Kind, gitprovider.KindDir)
 	disk := snap.Tree["checks/disk.md"]
-	s.same("file", disk, gitprovider.Entry{Kind: gitprovider.KindFile, ID: gitprovider.BlobID([]byte("# Disk\n\ndf -h\n"), snap.BaseCommit)})
-	s.same("root without paths", slices.Sorted(maps.Keys(s.look().Tree)), []string{".claude-ops", "README.md", "checks", "other", "playbooks"})
+	s.same("file", disk, gitprovider.Entry{Kind: gitprovider.KindFile,
+		ID: gitprovider.BlobID([]byte("# Disk\n\ndf -h\n"), snap.BaseCommit)})
+	s.same("root without paths", slices.Sorted(maps.Keys(s.look().Tree)),
+		[]string{".claude-ops", "README.md", "checks", "other", "playbooks"})
 	if !s.look("playbooks/new.md").Tree["playbooks/restart.md"].Executable {
 		t.Fatal("the executable bit is not shown")
 	}
@@ -78,7 +82,8 @@ func snapshotKinds(t *testing.T, h Harness) {
 	)
 	snap := s.look("checks/a.md", "playbooks/link.md", "playbooks/vendor/b.md")
 	for path, want := range map[string]gitprovider.EntryKind{
-		"checks": gitprovider.KindSymlink, "playbooks/link.md": gitprovider.KindSymlink, "playbooks/vendor": gitprovider.KindSubmodule,
+		"checks": gitprovider.KindSymlink, "playbooks/link.md": gitprovider.KindSymlink,
+		"playbooks/vendor": gitprovider.KindSubmodule,
 	} {
 		s.same(path, snap.Tree[path].Kind, want)
 	}

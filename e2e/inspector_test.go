@@ -1,0 +1,144 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// exitIsError is what the Inspector's CLI exits with when a tool answers isError (Inspector 2.12.0).
+const exitIsError = 5
+
+// inspector is the MCP Inspector's command line, which spawns a server for each call.
+type inspector struct {
+	world *world
+	era   string // legacy (initialize) or modern (stateless, protocol 2026-07-28)
+}
+
+// call runs one method. The Inspector passes on only the variables that it is told to.
+func (i inspector) call(t *testing.T, method string, args ...string) outcome {
+	t.Helper()
+	all := []string{
+		installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+		"--cli", claudeops(t), "mcp-server", "--protocol-era", i.era, "--format", "json", "-q", "--method", method,
+	}
+	for _, v := range i.world.variables() {
+		all = append(all, "-e", v)
+	}
+	return run(t, program{
+		path: installed(t, "node-linux-*/bin/node"), args: append(all, args...),
+		dir: i.world.home, env: i.world.environment(),
+	})
+}
+
+// toolResult is what a tool answered, as the Inspector prints it.
+type toolResult struct {
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	Structured json.RawMessage `json:"structuredContent"`
+	IsError    bool            `json:"isError"`
+	Meta       struct {
+		Server struct {
+			Name string `json:"name"`
+		} `json:"io.modelcontextprotocol/serverInfo"`
+	} `json:"_meta"`
+}
+
+// tool calls a tool and returns its result and the decoded structured content.
+func (i inspector) tool(t *testing.T, name string, arguments any, exit int) (toolResult, answer) {
+	t.Helper()
+	got := i.call(t, "tools/call", "--tool-name", name, "--tool-args-json", encode(t, arguments))
+	if got.code != exit {
+		t.Fatalf("%s: exit %d, want %d\n%s%s", name, got.code, exit, got.stdout, got.stderr)
+	}
+	result := decode[struct{ Result toolResult }](t, got.stdout).Result
+	if len(result.Content) != 1 || result.IsError != (exit == exitIsError) {
+		t.Fatalf("%s: unexpected result %+v", name, result)
+	}
+	// Only the stateless era names the server in every result: proof that the era is the one that was asked for.
+	if modern := result.Meta.Server.Name == "claudeops"; modern != (i.era == "modern") {
+		t.Errorf("%s: not an answer of the %s era: %s", name, i.era, got.stdout)
+	}
+	if !result.IsError && result.Content[0].Text != string(result.Structured) {
+		t.Errorf("the text is not the structured content:\n%s\n%s", result.Content[0].Text, result.Structured)
+	}
+	return result, decode[answer](t, string(result.Structured))
+}
+
+func TestInspector(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Run("lists exactly three tools", func(t *testing.T) { inspectorLists(t, era) })
+			t.Run("opens, reuses, lists and reads a pull request", func(t *testing.T) { inspectorProposes(t, era) })
+			t.Run("gets a refusal that names every file", func(t *testing.T) { inspectorIsRefused(t, era) })
+			t.Run("gets a preview in a dry run", func(t *testing.T) { inspectorPreviews(t, era) })
+		})
+	}
+}
+
+func inspectorLists(t *testing.T, era string) {
+	i := inspector{newWorld(t, "2"), era}
+	got := i.call(t, "tools/list", "--strict")
+	if got.code != 0 { // 6: a schema that some clients cannot read
+		t.Fatalf("exit %d\n%s", got.code, got.stderr)
+	}
+	list := decode[struct {
+		Result struct {
+			Tools []struct{ Name string }
+		}
+	}](t, got.stdout)
+	var names []string
+	for _, tool := range list.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	if want := toolNames(); !slices.Equal(names, want) {
+		t.Errorf("tools are %v, want %v", names, want)
+	}
+	if again := i.call(t, "tools/list", "--strict"); again.stdout != got.stdout {
+		t.Errorf("a second tools/list differs from the first:\n%s\n%s", got.stdout, again.stdout)
+	}
+}
+
+func toolNames() []string { return []string{"create_pr", "get_pr_status", "list_prs"} }
+
+func inspectorProposes(t *testing.T, era string) {
+	i, p := inspector{newWorld(t, "2"), era}, quieterDisk()
+	_, opened := i.tool(t, "create_pr", p, 0)
+	assertOpened(t, opened, p)
+	_, again := i.tool(t, "create_pr", p, 0)
+	assertReused(t, again)
+	_, listed := i.tool(t, "list_prs", ofRepository(), 0)
+	assertListed(t, listed, p)
+	_, status := i.tool(t, "get_pr_status", ofFirstPR(), 0)
+	assertOpen(t, status, p)
+	i.world.assertProposed(t, quieterDiskBranch, p)
+}
+
+func inspectorIsRefused(t *testing.T, era string) {
+	i := inspector{newWorld(t, "3"), era}
+	result, refused := i.tool(t, "create_pr", outOfScope(), exitIsError)
+	if !strings.HasPrefix(result.Content[0].Text, "[scope_denied] ") {
+		t.Errorf("the text does not begin with the code: %s", result.Content[0].Text)
+	}
+	assertScopeDenied(t, refused)
+	i.world.assertUntouched(t)
+}
+
+func inspectorPreviews(t *testing.T, era string) {
+	w := newWorld(t, "2")
+	w.vars["CLAUDEOPS_DRY_RUN"] = "true"
+	_, preview := inspector{w, era}.tool(t, "create_pr", quieterDisk(), 0)
+	if !preview.DryRun || preview.Number != 0 || preview.Branch != quieterDiskBranch || preview.Preview.Base != "main" {
+		t.Errorf("not a preview: %+v", preview)
+	}
+	for _, line := range []string{"-Warn at 90 %.", "+Warn at 85 %, alarm at <95 % & rising.", "+++ b/checks/inodes.md"} {
+		if !slices.Contains(strings.Split(preview.Preview.Diff, "\n"), line) {
+			t.Errorf("the diff lacks the line %q:\n%s", line, preview.Preview.Diff)
+		}
+	}
+	w.assertUntouched(t)
+}

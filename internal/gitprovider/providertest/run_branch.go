@@ -1,0 +1,79 @@
+package providertest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+func branchTests() map[string]func(*testing.T, Harness) {
+	return map[string]func(*testing.T, Harness){
+		"tip is its commit, or empty":            branchTip,
+		"is deleted while its tip is the same":   branchDelete,
+		"that moved is not deleted":              branchDeleteMoved,
+		"that is gone already may be deleted":    branchDeleteGone,
+		"outside our prefix is never deleted":    branchDeleteForeign,
+		"can be made again after it was deleted": branchAgain,
+	}
+}
+
+func (s *scene) tip(branch string) string {
+	s.t.Helper()
+	tip, err := s.p.BranchTip(s.ctx, s.Ref(), branch)
+	s.must(err)
+	return tip
+}
+
+func branchTip(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.same("tip", s.tip("claude-ops/check/disk"), made.ID)
+	s.same("tip of main", s.tip(MainBranch), s.Branches()[MainBranch])
+	for _, none := range []string{"claude-ops/check", "claude-ops/check/dis", "disk", "claude-ops/check/*"} {
+		s.same("tip of "+none, s.tip(none), "")
+	}
+}
+
+func branchDelete(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+	s.same("tip", s.tip(made.Branch), "")
+}
+
+func branchDeleteMoved(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	moved := s.Push(made.Branch, File{Path: "checks/by-a-person.md", Content: "p\n"})
+	s.code(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID), fault.Conflict)
+	s.same("tip", s.tip(made.Branch), moved)
+}
+
+func branchDeleteGone(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.DeleteBranch(made.Branch)
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+}
+
+func branchDeleteForeign(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	tip := s.Push("feature/x", File{Path: "checks/x.md", Content: "x\n"})
+	s.Push("claude-opsx", File{Path: "checks/x.md", Content: "x\n"})
+	before := s.Branches()
+	for _, branch := range []string{"feature/x", "claude-opsx", MainBranch, "", "claude-ops"} {
+		s.code(s.p.DeleteBranch(s.ctx, s.Ref(), branch, tip), fault.InvalidArgument)
+	}
+	s.same("branches", s.Branches(), before)
+}
+
+func branchAgain(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	first := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), first.Branch, first.ID))
+	again := s.commit("claude-ops/check/disk", Update("checks/disk.md", "newer\n"))
+	if slices.Contains([]string{"", first.ID}, s.tip(again.Branch)) {
+		t.Fatalf("the branch is at %q, want the second commit", s.tip(again.Branch))
+	}
+}
