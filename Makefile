@@ -23,7 +23,7 @@ check: lint test ## what must hold before a commit
 lint: ## formatting, vet and the linters of .golangci.yml
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./... && go vet -tags e2e ./$(E2E)
-	go tool -modfile=tools/go.mod golangci-lint run ./...
+	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e ./...
 
 bench: build ## the benchmarks of docs/benchmarks.md
 	./bench/run.sh $(BIN)

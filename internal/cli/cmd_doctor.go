@@ -35,7 +35,9 @@ func (a *app) doctorCommand() *cobra.Command {
 					blocking = append(blocking, f.Name)
 				}
 			}
-			answer := map[string]any{"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...)}
+			answer := map[string]any{
+				"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...),
+			}
 			err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
 			if err == nil && len(blocking) > 0 {
 				return silentExit(fault.ExitRefused)
@@ -70,7 +72,8 @@ func (p *parts) diagnose(ctx context.Context) []finding {
 
 func (p *parts) tierFinding() finding {
 	limit := p.policy.Tiers.MaxFiles(p.cfg.Tier)
-	f := finding{Name: "tier", Status: "ok", Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", p.cfg.Tier, limit)}
+	f := finding{Name: "tier", Status: "ok"}
+	f.Detail = fmt.Sprintf("tier %s may change up to %d files in one pull request", p.cfg.Tier, limit)
 	if limit == 0 {
 		f.Status, f.Blocks = "problem", true
 		f.Detail = fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", p.cfg.Tier)

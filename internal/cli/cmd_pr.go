@@ -263,7 +263,8 @@ func describeStatus(w *strings.Builder, r prflow.StatusResult) {
 	if r.Mergeable != nil {
 		mergeable = strconv.FormatBool(*r.Mergeable)
 	}
-	fmt.Fprintf(w, "#%d %s\n  %s\n  state %s, mergeable %s, checks %s\n", r.Number, r.Title, r.URL, r.State, mergeable, r.Checks.State)
+	fmt.Fprintf(w, "#%d %s\n  %s\n", r.Number, r.Title, r.URL)
+	fmt.Fprintf(w, "  state %s, mergeable %s, checks %s\n", r.State, mergeable, r.Checks.State)
 	for _, name := range r.Checks.Failing {
 		fmt.Fprintf(w, "  failing: %s\n", name)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,12 +23,10 @@ func (a *app) reviewCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.reviewListCommand(), a.reviewShowCommand(),
-		a.reviewActCommand(reviewVerb{"approve", "Approve a pull request", "approved", false, approve}),
-		a.reviewActCommand(reviewVerb{"request-changes", "Ask for changes; needs --comment", "asked for changes to", false, requestChanges}),
-		a.reviewActCommand(reviewVerb{"merge", "Merge a pull request", "merged", true, merge}),
-		a.reviewActCommand(reviewVerb{"close", "Close a pull request without merging it", "closed", false, closePR}),
-	)
+	cmd.AddCommand(a.reviewListCommand(), a.reviewShowCommand())
+	for _, verb := range reviewVerbs() {
+		cmd.AddCommand(a.reviewActCommand(verb))
+	}
 	return cmd
 }
 
@@ -37,7 +34,29 @@ func (a *app) reviewCommand() *cobra.Command {
 type reviewVerb struct {
 	name, short, done string
 	force             bool // has the flag --force
-	act               func(context.Context, *local.Reviewer, gitprovider.RepoRef, int, local.MergeNote) (reviewOutcome, error)
+	act               reviewAct
+}
+
+// reviewAct does it. Only merging heeds the note's Force.
+type reviewAct func(context.Context, *local.Reviewer, gitprovider.RepoRef, int, local.MergeNote) (reviewOutcome, error)
+
+func reviewVerbs() []reviewVerb {
+	return []reviewVerb{
+		{"approve", "Approve a pull request", "approved", false, plainAct((*local.Reviewer).Approve)},
+		{"request-changes", "Ask for changes; needs --comment", "asked for changes to", false,
+			plainAct((*local.Reviewer).RequestChanges)},
+		{"merge", "Merge a pull request", "merged", true, merge},
+		{"close", "Close a pull request without merging it", "closed", false, plainAct((*local.Reviewer).Close)},
+	}
+}
+
+// plainAct adapts what needs no more than a note.
+func plainAct(act func(*local.Reviewer, context.Context, gitprovider.RepoRef, int, local.Note) error) reviewAct {
+	return func(
+		ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, number int, note local.MergeNote,
+	) (reviewOutcome, error) {
+		return reviewOutcome{}, act(r, ctx, ref, number, note.Note)
+	}
 }
 
 // reviewOutcome is what a verb did.
@@ -48,20 +67,10 @@ type reviewOutcome struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func approve(ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, n int, note local.MergeNote) (reviewOutcome, error) {
-	return reviewOutcome{}, r.Approve(ctx, ref, n, note.Note)
-}
-
-func requestChanges(ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, n int, note local.MergeNote) (reviewOutcome, error) {
-	return reviewOutcome{}, r.RequestChanges(ctx, ref, n, note.Note)
-}
-
-func closePR(ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, n int, note local.MergeNote) (reviewOutcome, error) {
-	return reviewOutcome{}, r.Close(ctx, ref, n, note.Note)
-}
-
-func merge(ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, n int, note local.MergeNote) (reviewOutcome, error) {
-	merged, err := r.Merge(ctx, ref, n, note)
+func merge(
+	ctx context.Context, r *local.Reviewer, ref gitprovider.RepoRef, number int, note local.MergeNote,
+) (reviewOutcome, error) {
+	merged, err := r.Merge(ctx, ref, number, note)
 	return reviewOutcome{Commit: merged.Commit, Warnings: merged.Warnings}, err
 }
 
@@ -83,13 +92,16 @@ func (a *app) reviewActCommand(verb reviewVerb) *cobra.Command {
 	cmd.Flags().StringVar(&note.Who, "as", "", "your name (default: the operating system's user)")
 	cmd.Flags().StringVar(&note.Head, "head", "", "the head commit that you looked at: refuse if it has moved")
 	if verb.force {
-		cmd.Flags().BoolVar(&note.Force, "force", false, "merge although changes were requested, or the head moved since it was approved")
+		cmd.Flags().BoolVar(&note.Force, "force", false,
+			"merge although changes were requested, or the head moved since it was approved")
 	}
 	return cmd
 }
 
 // review acts and records it: what people do is in the audit, too.
-func (a *app) review(ctx context.Context, verb reviewVerb, ref gitprovider.RepoRef, number int, note local.MergeNote) error {
+func (a *app) review(
+	ctx context.Context, verb reviewVerb, ref gitprovider.RepoRef, number int, note local.MergeNote,
+) error {
 	p := a.wire()
 	provider, err := p.needLocal()
 	if err != nil {
@@ -149,147 +161,4 @@ func reviewRepo(repo string) (gitprovider.RepoRef, error) {
 		return ref, usageError{fmt.Errorf("--repo: %s %w", argument, problem)}
 	}
 	return ref, nil
-}
-
-func (a *app) reviewListCommand() *cobra.Command {
-	var repo, state string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ref, err := reviewRepo(repo)
-			if err != nil {
-				return err
-			}
-			provider, err := a.wire().needLocal()
-			if err != nil {
-				return err
-			}
-			wanted := gitprovider.State(state)
-			if state == "all" {
-				wanted = ""
-			}
-			prs, err := local.NewReviewer(provider).List(cmd.Context(), ref, wanted)
-			if err != nil {
-				return err
-			}
-			entries := make([]reviewEntry, 0, len(prs))
-			for _, pr := range prs {
-				entries = append(entries, reviewEntryOf(pr))
-			}
-			return a.print(entries, func(w *strings.Builder) { describeReviewList(w, entries) })
-		},
-	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
-	cmd.Flags().StringVar(&state, "state", "open", "open, closed, merged or all")
-	return cmd
-}
-
-// reviewEntry is a pull request in the answers of review.
-type reviewEntry struct {
-	Number int       `json:"number"`
-	State  string    `json:"state"`
-	Title  string    `json:"title"`
-	URL    string    `json:"url"`
-	Branch string    `json:"branch"`
-	Base   string    `json:"base"`
-	Head   string    `json:"head"`
-	Opened time.Time `json:"created_at"`
-	Files  []string  `json:"files"`
-}
-
-func reviewEntryOf(pr gitprovider.PullRequest) reviewEntry {
-	return reviewEntry{
-		Number: pr.Number, State: string(pr.State), Title: pr.Title, URL: pr.URL, Branch: pr.Branch, Base: pr.Base,
-		Head: pr.HeadCommit, Opened: pr.CreatedAt.UTC(), Files: append([]string{}, pr.Paths...),
-	}
-}
-
-func describeReviewList(w *strings.Builder, entries []reviewEntry) {
-	if len(entries) == 0 {
-		w.WriteString("None.\n")
-		return
-	}
-	var rows [][]string
-	for _, e := range entries {
-		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), shown(e.Title, 72),
-			strings.Join(e.Files, ", ")})
-	}
-	columns(w, rows)
-}
-
-func (a *app) reviewShowCommand() *cobra.Command {
-	var repo string
-	cmd := &cobra.Command{
-		Use: "show NUMBER", Short: "Show a pull request with its reviews and its diff", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, number, err := reviewTarget(repo, args[0])
-			if err != nil {
-				return err
-			}
-			provider, err := a.wire().needLocal()
-			if err != nil {
-				return err
-			}
-			detail, err := local.NewReviewer(provider).Show(cmd.Context(), ref, number)
-			if err != nil {
-				return err
-			}
-			return a.printDetail(detail)
-		},
-	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
-	return cmd
-}
-
-func (a *app) printDetail(d local.Detail) error {
-	type review struct {
-		Author, State, Body string
-		SubmittedAt         time.Time
-	}
-	answer := struct {
-		reviewEntry
-		Body      string   `json:"body"`
-		Mergeable *bool    `json:"mergeable"`
-		Reviews   []review `json:"reviews"`
-		Diff      string   `json:"diff"`
-	}{reviewEntry: reviewEntryOf(d.PullRequest), Body: d.Body, Mergeable: d.Mergeable, Reviews: []review{}, Diff: d.Diff}
-	for _, r := range d.Reviews {
-		answer.Reviews = append(answer.Reviews, review{r.Author, string(r.State), r.Body, r.SubmittedAt.UTC()})
-	}
-	return a.print(answer, func(w *strings.Builder) {
-		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State, d.HeadCommit)
-		lines(w, "  ", d.Body)
-		for _, r := range answer.Reviews {
-			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), shown(r.Author, 100), r.State)
-			lines(w, "  ", r.Body)
-		}
-		w.WriteByte('\n')
-		if d.DiffTooLarge {
-			w.WriteString("[the diff is too large to show; use git]\n")
-		}
-		lines(w, "", d.Diff)
-	})
-}
-
-// lines prints text that others wrote, each line made harmless for a terminal: a reviewer must see what is there.
-func lines(w *strings.Builder, indent, text string) {
-	if text == "" {
-		return
-	}
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		w.WriteString(indent + visible(line) + "\n")
-	}
-}
-
-// visible prints a line with its control characters escaped rather than obeyed.
-func visible(line string) string {
-	var b strings.Builder
-	for _, r := range strings.TrimSuffix(line, "\r") {
-		if r != '\t' && !strconv.IsPrint(r) {
-			fmt.Fprintf(&b, "\\u{%04X}", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

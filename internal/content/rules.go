@@ -57,7 +57,7 @@ func loadRules() (detector *detect.Detector, err error) {
 
 // harden changes the rules as loadRules says.
 func harden(rules *config.ViperConfig) {
-	if everywhere := rules.AllowList; everywhere != nil {
+	if everywhere := rules.AllowList; everywhere != nil { //nolint:staticcheck // deprecated, and still read
 		everywhere.Paths, everywhere.Commits, everywhere.StopWords = nil, nil, nil
 		everywhere.Regexes = wholeValue(everywhere.Regexes)
 	}
@@ -116,7 +116,7 @@ func heuristic(rule string) bool {
 // end, a number of up to four digits, or anything of up to three characters.
 func identifier(value string) bool {
 	words := strings.FieldsFunc(strings.Trim(value, `"'`), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	})
 	for _, word := range words {
 		if len(word) > 3 && !isWord(word) {

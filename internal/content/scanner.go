@@ -123,7 +123,7 @@ func scan(ctx context.Context, detector *detect.Detector, text string) (reports 
 		}
 	}()
 	// No file path: the library's exceptions and rules by path stay out of play.
-	reports = detector.DetectContext(ctx, detect.Fragment{Raw: text})
+	reports = detector.DetectContext(ctx, detect.Fragment{Raw: text}) //nolint:staticcheck // version 8 has no other
 	if err := ctx.Err(); err != nil {
 		return nil, err // the library stops early without saying so
 	}

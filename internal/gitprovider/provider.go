@@ -21,20 +21,24 @@ type Provider interface {
 	Name() string
 
 	// Snapshot reads in as few calls as the host allows all that the gates need to know, at one commit of the base
-	// branch. It writes nothing. A missing base branch and an empty repository are not_found.
+	// branch. It changes nothing in the repository. A missing base branch and an empty repository are not_found.
 	Snapshot(ctx context.Context, q SnapshotQuery) (*Snapshot, error)
 
 	// Commit creates the branch req.Branch at req.Snapshot's base commit with one commit that holds all changes.
-	// It is atomic: branch and commit, or nothing. conflict if the base branch has moved away from the snapshot or the
-	// branch exists. It never updates a branch that exists.
+	// It is atomic: branch and commit, or nothing. It never updates a branch that exists. conflict if the base branch has
+	// moved away from the snapshot, if the branch exists or one above or below it, or if a file does not fit its action;
+	// no_change if a file would stay as it is; invalid_argument for the zero ChangeSet and for a branch outside
+	// BranchPrefix.
 	Commit(ctx context.Context, req CommitRequest) (Commit, error)
 
 	// OpenPullRequest opens a pull request for a branch that Commit made. When an open one for the same head and base
 	// exists, that one is returned: the call is safe to repeat after an ambiguous failure. Labels that the host lets a
-	// creation carry are set here; see Label.
+	// creation carry are set here; see Label. not_found for a missing head or base, no_change if the base contains the
+	// head already.
 	OpenPullRequest(ctx context.Context, spec PullRequestSpec) (PullRequest, error)
 
-	// Label makes sure that the pull request carries the labels, and does nothing if it already does.
+	// Label makes sure that the pull request carries the labels, and does nothing if it already does. not_found if there
+	// is no such number.
 	Label(ctx context.Context, repo RepoRef, number int, labels []string) error
 
 	// FindByHead returns the newest pull request, in whatever state, whose head is the branch, or nil if there is none.
@@ -45,14 +49,15 @@ type Provider interface {
 	BranchTip(ctx context.Context, repo RepoRef, branch string) (string, error)
 
 	// DeleteBranch removes one of our branches if its tip is still the given commit; conflict if it is not. A branch
-	// that is already gone is no error. It refuses every branch outside BranchPrefix.
+	// that is already gone is no error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
 	// ListOpen returns every open pull request that carries the label, oldest first, with its paths. Pagination is
 	// followed to the end: the list is complete or the call fails.
 	ListOpen(ctx context.Context, repo RepoRef, label string) ([]PullRequest, error)
 
-	// Status returns one pull request with its reviews and checks. not_found if there is no such number.
+	// Status returns one pull request with its reviews and checks. not_found if there is no such number. An open one
+	// whose head branch is gone is closed.
 	Status(ctx context.Context, repo RepoRef, number int) (Status, error)
 }
 
@@ -68,7 +73,7 @@ type SnapshotQuery struct {
 // Snapshot is what a repository looked like at one commit of its base branch.
 type Snapshot struct {
 	Repo          RepoRef // as the host spells it now (after renames)
-	URL           string  // web address of the repository; a file path for the local provider
+	URL           string  // web address of the repository; a file:// URL for the local provider
 	DefaultBranch string
 	Base          string // the base branch that was asked for, or the default branch
 	BaseCommit    string // full object id

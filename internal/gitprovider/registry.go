@@ -132,7 +132,8 @@ func (r *Registry) manifestAgrees(m Manifest, ref RepoRef) error {
 		return nil
 	}
 	return fault.New(fault.ProviderUnresolved,
-		"clone_url (host %s) does not belong to the provider %s that the mounted repository's %s declares; leave clone_url out, or correct it",
+		"clone_url (host %s) does not belong to the provider %s that the mounted repository's %s declares; "+
+			"leave clone_url out, or correct it",
 		printable(ref.Remote.Host), printable(m.Provider), ManifestFile)
 }
 
@@ -143,7 +144,8 @@ func (r *Registry) byHost(host, via string) (name, how string, err error) {
 		}
 	}
 	return "", "", fault.New(fault.ProviderUnresolved,
-		"no provider is configured for the host %s of %s; hosts are compared exactly. Configured: %s", printable(host), via, r.hosts())
+		"no provider is configured for the host %s of %s; hosts are compared exactly. Configured: %s",
+		printable(host), via, r.hosts())
 }
 
 func (r *Registry) onlyEnabled() (name, via string, err error) {

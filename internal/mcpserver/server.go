@@ -19,9 +19,10 @@ import (
 )
 
 // instructions are all that a client which searches for tools shows a model before it has loaded one.
-const instructions = "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; a person " +
-	"reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, files), read the " +
-	"outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or stop and report."
+const instructions = "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; " +
+	"a person reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, " +
+	"files), read the outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or " +
+	"stop and report."
 
 // Flow is the use case that the tools call; *prflow.Service is one.
 type Flow interface {

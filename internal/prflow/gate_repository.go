@@ -26,8 +26,13 @@ func (s *Service) repoViolation(res gitprovider.Resolution) *fault.Violation {
 }
 
 // checkBase is the part of gate 6 that needs the snapshot: which branch may be targeted, and whether anything may be.
-func (s *Service) checkBase(snap *gitprovider.Snapshot, manifestBase string) []fault.Violation {
+func (s *Service) checkBase(
+	provider gitprovider.Provider, snap *gitprovider.Snapshot, manifestBase string,
+) []fault.Violation {
 	var out []fault.Violation
+	if v := s.repoViolation(gitprovider.Resolution{Provider: provider, Repo: snap.Repo}); v != nil {
+		out = append(out, *v) // the host knows the repository by another name than the one asked for
+	}
 	if snap.Archived {
 		out = append(out, fault.Violation{
 			Code: fault.RepoNotAllowed, Rule: "archived",

@@ -1,6 +1,7 @@
 package prflow_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -314,6 +315,12 @@ func TestRepositoryGate(t *testing.T) {
 			r["files"] = []any{file("checks/second.md", "create", "x")}
 		}), fault.RepoNotAllowed)
 	})
+	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
+		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}}, nil, "", nil)
+		b.mustRefuse(request(nil), fault.RepoNotAllowed)
+	})
 	t.Run("an archived repository", func(t *testing.T) {
 		b := newBench(t)
 		b.fake.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
@@ -331,6 +338,17 @@ func TestRepositoryGate(t *testing.T) {
 			t.Errorf("%v does not name the variable", e)
 		}
 	})
+}
+
+// renaming is a provider that knows every repository by a new name, as after a transfer.
+type renaming struct{ *providertest.Fake }
+
+func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := r.Fake.Snapshot(ctx, q)
+	if snap != nil {
+		snap.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"}
+	}
+	return snap, err
 }
 
 func TestGatesOneToSixAnswerTogether(t *testing.T) {

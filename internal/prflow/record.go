@@ -74,14 +74,17 @@ func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
 		}
 	}
 	a.Title = c.Secrets.Redact(a.Title)
-	if c.req.withheld {
+	if c.req.withheld || !c.ruled(GateContent) {
 		c.withhold(&a)
 	}
 	return a
 }
 
-// withhold keeps a title and paths in which a secret was found, or could not be looked for, out of the record.
+// withhold keeps a title and paths in which a secret was found, or was not looked for, out of the record.
 func (c *creation) withhold(a *Attempt) {
+	if a.Title == "" && len(a.Paths) == 0 {
+		return
+	}
 	a.Title, a.Branch = Withheld, ""
 	for i := range a.Paths {
 		a.Paths[i] = Withheld

@@ -94,7 +94,8 @@ func (c *creation) overlap(paths []string) []string {
 }
 
 func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
-	e := fault.New(fault.DuplicatePR, "the open pull request #%d (%s) already changes %s; wait for its review, or propose other files",
+	e := fault.New(fault.DuplicatePR,
+		"the open pull request #%d (%s) already changes %s; wait for its review, or propose other files",
 		number, url, listed(overlap))
 	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: overlap}
 	return e
@@ -113,7 +114,8 @@ func (c *creation) cooldownGate() error {
 		return nil
 	}
 	left, overlap := c.cooldownLeft(*latest), c.overlap(latest.Paths)
-	e := fault.New(fault.CooldownActive, "#%d (%s), which changed %s, was closed without merging; these files may be proposed again in %s",
+	e := fault.New(fault.CooldownActive,
+		"#%d (%s), which changed %s, was closed without merging; these files may be proposed again in %s",
 		latest.Number, latest.URL, listed(overlap), left.Round(time.Second))
 	e.RetryAfter = left
 	e.Existing = &fault.ExistingPR{
@@ -131,7 +133,8 @@ func (c *creation) capsGate(ctx context.Context) error {
 	caps := c.Policy.Caps
 	if open := len(c.snapshot.Open); open >= caps.OpenPRs {
 		return c.deny(GateCaps, fault.New(fault.LimitReached,
-			"%s has %d open pull requests of ours; the policy allows %d. Wait until some are reviewed", c.snapshot.Repo, open, caps.OpenPRs))
+			"%s has %d open pull requests of ours; the policy allows %d. Wait until some are reviewed",
+			c.snapshot.Repo, open, caps.OpenPRs))
 	}
 	created, err := c.History.CreatedSince(ctx, c.resolution.Provider.Name(), c.snapshot.Repo.Owner, c.snapshot.Repo.Name,
 		c.started.Add(-time.Hour))

@@ -101,10 +101,10 @@ func TestAuditPages(t *testing.T) {
 	for i := range 20 {
 		a := attempt(fmt.Sprintf("r%d", i+1))
 		a.Time = minute(i + 1)
-		switch {
-		case i%5 == 0:
+		switch i % 5 {
+		case 0:
 			a.Outcome, a.Code, a.Caller = prflow.OutcomeOpened, "", "back\\slash"
-		case i%5 == 1:
+		case 1:
 			a.Repo, a.Code = "other", fault.TierDenied
 		}
 		record(t, s, a)

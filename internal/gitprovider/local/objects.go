@@ -87,22 +87,22 @@ func (o *objects) info(name string) (object, error) {
 }
 
 // contents reads an object of at most maxOutput bytes.
-func (o *objects) contents(name string) (object, []byte, error) {
+func (o *objects) contents(name string) ([]byte, error) {
 	if _, err := fmt.Fprintf(o.in, "contents %s\n", name); err != nil {
-		return object{}, nil, err
+		return nil, err
 	}
 	obj, err := o.header()
 	if err != nil {
-		return obj, nil, err
+		return nil, err
 	}
 	if obj.size > maxOutput {
-		return obj, nil, errTooMuch
+		return nil, errTooMuch
 	}
 	data := make([]byte, obj.size+1) // git ends the contents with a line feed
 	if _, err := io.ReadFull(o.out, data); err != nil {
-		return obj, nil, err
+		return nil, err
 	}
-	return obj, data[:obj.size], nil
+	return data[:obj.size], nil
 }
 
 // header reads "<id> <type> <size>", or "<name> missing".

@@ -7,8 +7,8 @@ import (
 )
 
 // Records keeps what a forge would keep beside a git repository: pull requests and their reviews. internal/store
-// implements it. repo is "owner/name" as the folder below the root is spelled. Errors are *fault.Error: not_found for an
-// unknown number, internal when the store fails; an error that a callback returns is passed on as it is.
+// implements it. repo is "owner/name" as the folder below the root is spelled. Errors are *fault.Error: not_found for
+// an unknown number, internal when the store fails; an error that a callback returns is passed on as it is.
 type Records interface {
 	// InsertPR records a new open pull request under the repository's next number, starting at 1. If an open one with
 	// the same head branch and base exists, that one is returned and nothing is recorded.

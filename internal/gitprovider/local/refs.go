@@ -13,14 +13,6 @@ type refs struct {
 	head string            // the branch that HEAD names, if it exists; "" otherwise
 }
 
-// sample is the id of some commit, or "" if there is no branch.
-func (r refs) sample() string {
-	for _, id := range r.tips {
-		return id
-	}
-	return ""
-}
-
 // refCommand runs git in the repository itself, for references only: the settings keep every hook from running, and
 // bound the wait for somebody else's lock.
 func (p *Provider) refCommand(ctx context.Context, repo *repository, stdin string, accept []int,

@@ -37,7 +37,7 @@ func readTrees(o *objects, commit string, paths []gitprovider.Path, idLen int) (
 
 // readTree adds the entries of one folder. A tree object is a sequence of "<mode> <name>\0<binary object id>".
 func readTree(o *objects, dir, name string, idLen int, into gitprovider.Tree) error {
-	_, raw, err := o.contents(name)
+	raw, err := o.contents(name)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func readContents(o *objects, tree gitprovider.Tree, paths []gitprovider.Path) (
 		if obj.size > gitprovider.MaxContentRead {
 			continue
 		}
-		if _, contents[p], err = o.contents(entry.ID); err != nil {
+		if contents[p], err = o.contents(entry.ID); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+)
+
+func (a *app) reviewListCommand() *cobra.Command {
+	var repo, state string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ref, err := reviewRepo(repo)
+			if err != nil {
+				return err
+			}
+			provider, err := a.wire().needLocal()
+			if err != nil {
+				return err
+			}
+			wanted := gitprovider.State(state)
+			if state == "all" {
+				wanted = ""
+			}
+			prs, err := local.NewReviewer(provider).List(cmd.Context(), ref, wanted)
+			if err != nil {
+				return err
+			}
+			entries := make([]reviewEntry, 0, len(prs))
+			for _, pr := range prs {
+				entries = append(entries, reviewEntryOf(pr))
+			}
+			return a.print(entries, func(w *strings.Builder) { describeReviewList(w, entries) })
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&state, "state", "open", "open, closed, merged or all")
+	return cmd
+}
+
+// reviewEntry is a pull request in the answers of review.
+type reviewEntry struct {
+	Number int       `json:"number"`
+	State  string    `json:"state"`
+	Title  string    `json:"title"`
+	URL    string    `json:"url"`
+	Branch string    `json:"branch"`
+	Base   string    `json:"base"`
+	Head   string    `json:"head"`
+	Opened time.Time `json:"created_at"`
+	Files  []string  `json:"files"`
+}
+
+func reviewEntryOf(pr gitprovider.PullRequest) reviewEntry {
+	return reviewEntry{
+		Number: pr.Number, State: string(pr.State), Title: pr.Title, URL: pr.URL, Branch: pr.Branch, Base: pr.Base,
+		Head: pr.HeadCommit, Opened: pr.CreatedAt.UTC(), Files: append([]string{}, pr.Paths...),
+	}
+}
+
+func describeReviewList(w *strings.Builder, entries []reviewEntry) {
+	if len(entries) == 0 {
+		w.WriteString("None.\n")
+		return
+	}
+	var rows [][]string
+	for _, e := range entries {
+		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), shown(e.Title, 72),
+			strings.Join(e.Files, ", ")})
+	}
+	columns(w, rows)
+}
+
+func (a *app) reviewShowCommand() *cobra.Command {
+	var repo string
+	cmd := &cobra.Command{
+		Use: "show NUMBER", Short: "Show a pull request with its reviews and its diff", Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, number, err := reviewTarget(repo, args[0])
+			if err != nil {
+				return err
+			}
+			provider, err := a.wire().needLocal()
+			if err != nil {
+				return err
+			}
+			detail, err := local.NewReviewer(provider).Show(cmd.Context(), ref, number)
+			if err != nil {
+				return err
+			}
+			return a.printDetail(detail)
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	return cmd
+}
+
+func (a *app) printDetail(d local.Detail) error {
+	type review struct {
+		Author, State, Body string
+		SubmittedAt         time.Time
+	}
+	answer := struct {
+		reviewEntry
+		Body      string   `json:"body"`
+		Mergeable *bool    `json:"mergeable"`
+		Reviews   []review `json:"reviews"`
+		Diff      string   `json:"diff"`
+	}{reviewEntry: reviewEntryOf(d.PullRequest), Body: d.Body, Mergeable: d.Mergeable, Reviews: []review{}, Diff: d.Diff}
+	for _, r := range d.Reviews {
+		answer.Reviews = append(answer.Reviews, review{r.Author, string(r.State), r.Body, r.SubmittedAt.UTC()})
+	}
+	return a.print(answer, func(w *strings.Builder) {
+		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State, d.HeadCommit)
+		lines(w, "  ", d.Body)
+		for _, r := range answer.Reviews {
+			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), shown(r.Author, 100), r.State)
+			lines(w, "  ", r.Body)
+		}
+		w.WriteByte('\n')
+		if d.DiffTooLarge {
+			w.WriteString("[the diff is too large to show; use git]\n")
+		}
+		lines(w, "", d.Diff)
+	})
+}
+
+// lines prints text that others wrote, each line made harmless for a terminal: a reviewer must see what is there.
+func lines(w *strings.Builder, indent, text string) {
+	if text == "" {
+		return
+	}
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		w.WriteString(indent + visible(line) + "\n")
+	}
+}
+
+// visible prints a line with its control characters escaped rather than obeyed.
+func visible(line string) string {
+	var b strings.Builder
+	for _, r := range strings.TrimSuffix(line, "\r") {
+		if r != '\t' && !strconv.IsPrint(r) {
+			fmt.Fprintf(&b, "\\u{%04X}", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
