@@ -18,5 +18,5 @@ ls -l "$binary" "$scratch/baseline" | awk '{printf "%s %.1f MB\n", $NF, $5/1e6}'
 "$scratch/spawn" -n 100 "claudeops=$binary mcp-server" "baseline=$scratch/baseline"
 
 echo; echo "## The use case, the local provider, the records, the stdio loop"
-go test -run '^$' -bench . -benchmem ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
+go test -run '^$' -bench . -benchmem ./internal/cli ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
   ./internal/content | grep -E '^(Benchmark|pkg:)'

@@ -46,10 +46,14 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 	s := openNew(b)
 	for i := 0; b.Loop(); i++ {
 		id := fmt.Sprint(i)
-		if taken := reserve(b, s, proposal(id, "checks/a.md", "checks/b.md"), 99); taken != nil {
+		seen, err := s.Position(context.Background())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if taken := reserve(b, s, proposal(id, "checks/a.md", "checks/b.md"), seen); taken != nil {
 			b.Fatalf("taken by %s", taken.ID)
 		}
-		err := s.Finish(context.Background(), id, prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}, attempt(id))
+		err = s.Finish(context.Background(), id, prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}, attempt(id))
 		if err != nil {
 			b.Fatal(err)
 		}
