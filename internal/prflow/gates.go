@@ -66,12 +66,17 @@ func (c *creation) violations() []fault.Violation {
 
 func (c *creation) argumentsGate(raw []byte) {
 	violations := decode(raw, &c.req)
-	if len(violations) == 0 {
-		c.req.normalize()
-		violations = c.req.check(c.Policy.RequiredSections)
-		repo, problems := parseRepo(c.req.RepoOwner, c.req.RepoName, c.req.CloneURL)
+	malformed := len(violations) > 0
+	if malformed {
+		c.req = guess(raw)
+	}
+	c.req.normalize()
+	repo, problems := parseRepo(c.req.RepoOwner, c.req.RepoName, c.req.CloneURL)
+	if len(problems) == 0 {
 		c.repo = repo
-		violations = append(violations, problems...)
+	}
+	if !malformed {
+		violations = append(c.req.check(c.Policy.RequiredSections), problems...)
 	}
 	c.filesDigest = filesDigest(c.req.fileChanges())
 	c.rule(GateArguments, violations, "")

@@ -378,6 +378,21 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	}
 }
 
+func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
+	b := newBench(t)
+	e, row := b.mustRefuse(request(func(r map[string]any) {
+		r["titel"] = "Misspelled"
+		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), map[string]any{"path": 7, "action": "create"}}
+	}), fault.InvalidArgument)
+	if got := violationsOf(e); !strings.HasPrefix(got, "invalid_argument: invalid_argument:") || !strings.Contains(got, "scope_denied:not-in-allow-list") ||
+		!strings.Contains(got, "conflict:exists") {
+		t.Errorf("violations %s", got)
+	}
+	if row.Owner != "joe" || row.Repo != "infra" || len(row.Paths) != 3 || row.Paths[0] != "README.md" {
+		t.Errorf("the audit has %+v", row)
+	}
+}
+
 func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 	b := newBench(t)
 	b.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))

@@ -1,6 +1,7 @@
 package prflow
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,13 @@ type StatusRequest struct {
 // decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once.
 func decode(raw []byte, dst any) []fault.Violation {
 	return strictjson.Decode(raw, dst, strictjson.Options{})
+}
+
+// guess reads what it can of arguments that decode refused, so that the other gates can speak and the record can say what
+// was asked. It never leads to a proposal.
+func guess(raw []byte) (r CreateRequest) {
+	_ = json.Unmarshal(raw, &r) // what cannot be read stays empty
+	return r
 }
 
 // refuseArguments wraps violations of a read request.
