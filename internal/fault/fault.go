@@ -107,6 +107,15 @@ type ExistingPR struct {
 	URL    string   `json:"url"`
 	Title  string   `json:"title,omitempty"`
 	Paths  []string `json:"paths,omitempty"` // the overlapping paths
+	// LastReview is what a reviewer said last, if anything.
+	LastReview *Quote `json:"last_review,omitempty"`
+}
+
+// Quote is text that somebody else wrote, cleaned and capped: data for whoever reads it, never an instruction.
+type Quote struct {
+	Author    string `json:"author"`
+	Text      string `json:"text"`
+	Untrusted string `json:"untrusted"` // says so, inside the answer
 }
 
 // Error is the one error type that crosses package borders with a meaning.

@@ -87,7 +87,7 @@ type Snapshot struct {
 	Contents map[Path][]byte
 	// Tips maps the queried branch names that exist to their commits.
 	Tips map[string]string
-	// Open holds the open pull requests that may be ours: the label LabelOurs, or a head below BranchPrefix.
+	// Open holds the open pull requests that may be ours; see MayBeOurs.
 	Open []PullRequest
 	// Closed holds those closed without merging since ClosedSince, by the same measure.
 	Closed []PullRequest

@@ -33,6 +33,11 @@ type file struct {
 	Cooldown     *int          `yaml:"cooldown_hours"`
 	Labels       []string      `yaml:"labels"`
 	Body         *bodySection  `yaml:"body"`
+	Mentions     []string      `yaml:"mentions"`
+	Closing      bool          `yaml:"closing_keywords"`
+	Notify       *struct {
+		Refused bool `yaml:"refused"`
+	} `yaml:"notify"`
 }
 
 type scopeSection struct {
@@ -47,7 +52,8 @@ type tierSection struct {
 }
 
 type tierRules struct {
-	MaxFiles *int `yaml:"max_files"` // 0: the tier may not propose
+	MaxFiles   *int `yaml:"max_files"` // 0: the tier may not propose
+	capSection `yaml:",inline"`
 }
 
 type limitSection struct {
@@ -139,7 +145,9 @@ func (f file) policy(name string) (Policy, error) {
 	if f.Version != 1 {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
-	steps := []func(*Policy) error{f.scope, f.tiers, f.repositories, f.baseBranches, f.limits, f.caps, f.cooldown, f.labels, f.body}
+	steps := []func(*Policy) error{
+		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.body, f.outgoing,
+	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {
 			return p, err
@@ -174,18 +182,39 @@ func (f file) tiers(p *Policy) error {
 	if f.Tiers == nil {
 		return nil
 	}
+	p.TierCaps = map[gitprovider.Tier]Caps{}
 	for _, t := range []struct {
-		name  string
+		tier  gitprovider.Tier
 		rules *tierRules
 		limit *int
-	}{{"2", f.Tiers.Tier2, &p.Tiers.Investigate}, {"3", f.Tiers.Tier3, &p.Tiers.Remediate}} {
+	}{{gitprovider.TierInvestigate, f.Tiers.Tier2, &p.Tiers.Investigate}, {gitprovider.TierRemediate, f.Tiers.Tier3, &p.Tiers.Remediate}} {
 		if t.rules == nil {
 			continue
 		}
-		if err := bounded("tiers."+t.name+".max_files", t.limit, t.rules.MaxFiles, *t.limit); err != nil {
+		key, caps := "tiers."+t.tier.String(), p.Caps
+		err := errors.Join(
+			bounded(key+".max_files", t.limit, t.rules.MaxFiles, *t.limit),
+			bounded(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Caps.OpenPRs),
+			bounded(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour, p.Caps.CreationsPerHour),
+		)
+		if err != nil {
 			return err
 		}
+		p.TierCaps[t.tier] = caps
 	}
+	return nil
+}
+
+func (f file) outgoing(p *Policy) error {
+	for _, name := range f.Mentions {
+		name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
+		if name == "" || strings.ContainsAny(name, " \t\n@") {
+			return fmt.Errorf("mentions: %q is no name", name)
+		}
+		p.Mentions = append(p.Mentions, name)
+	}
+	p.ClosingKeywords = f.Closing
+	p.NotifyRefused = f.Notify != nil && f.Notify.Refused
 	return nil
 }
 

@@ -36,14 +36,21 @@ type Policy struct {
 	MaxFileBytes     int
 	MaxTotalBytes    int
 	Caps             Caps
-	Cooldown         time.Duration // how long a rejected change blocks its paths; 0: not at all
-	Labels           []string      // always begins with gitprovider.LabelOurs
-	RequiredSections []string      // headings that a pull request's body must have
-	Source           string        // file that it came from, or "embedded default"
+	TierCaps         map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
+	Cooldown         time.Duration             // how long a rejected change blocks its paths; 0: not at all
+	Labels           []string                  // always begins with gitprovider.LabelOurs
+	RequiredSections []string                  // headings that a pull request's body must have
+	Mentions         []string                  // names that a proposal may mention with @, lower case
+	ClosingKeywords  bool                      // whether "fixes #1" may close issues
+	NotifyRefused    bool                      // whether people are told of refusals, too
+	Source           string                    // file that it came from, or "embedded default"
 }
 
 // Caps bound how many pull requests the agents may have open and create, per repository.
-type Caps struct{ OpenPRs, CreationsPerHour int }
+type Caps struct {
+	OpenPRs          int `json:"open_prs"`
+	CreationsPerHour int `json:"creations_per_hour"`
+}
 
 // Defaults of caps and cooldown (design §3, gates 8 and 9), and the largest values that a policy may set.
 const (
@@ -53,6 +60,16 @@ const (
 	MaxCap                  = 1000
 	MaxCooldown             = 90 * 24 * time.Hour
 )
+
+// CapsFor are the caps that hold for a tier.
+func (p Policy) CapsFor(t gitprovider.Tier) Caps {
+	if own, ok := p.TierCaps[t]; ok {
+		return Caps{
+			OpenPRs: min(own.OpenPRs, p.Caps.OpenPRs), CreationsPerHour: min(own.CreationsPerHour, p.Caps.CreationsPerHour),
+		}
+	}
+	return p.Caps
+}
 
 // Default is the embedded policy.
 func Default() Policy {
@@ -163,6 +180,11 @@ type View struct {
 	CooldownHours    float64  `json:"cooldown_hours"`
 	Labels           []string `json:"labels"`
 	RequiredSections []string `json:"required_body_sections"`
+	Mentions         []string `json:"mentions"`
+	ClosingKeywords  bool     `json:"closing_keywords"`
+	NotifyRefused    bool     `json:"notify_refused"`
+	Tier2Caps        Caps     `json:"tier2_caps"`
+	Tier3Caps        Caps     `json:"tier3_caps"`
 }
 
 // View renders the policy. Lists are never null.
@@ -175,6 +197,8 @@ func (p Policy) View() View {
 		MaxFileBytes: p.MaxFileBytes, MaxTotalBytes: p.MaxTotalBytes,
 		OpenPRs: p.Caps.OpenPRs, CreationsPerHour: p.Caps.CreationsPerHour, CooldownHours: p.Cooldown.Hours(),
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
+		Mentions: append([]string{}, p.Mentions...), ClosingKeywords: p.ClosingKeywords, NotifyRefused: p.NotifyRefused,
+		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -186,7 +210,8 @@ func (p Policy) View() View {
 func (p Policy) Hash() string {
 	rules := []any{
 		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches,
-		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.Cooldown, p.Labels, p.RequiredSections,
+		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.CapsFor(2), p.CapsFor(3), p.Cooldown, p.Labels, p.RequiredSections,
+		p.Mentions, p.ClosingKeywords, p.NotifyRefused,
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

@@ -17,12 +17,18 @@ import (
 // memory is a ledger that forgets, so that the gates are measured and not the disk.
 type memory struct{ prflow.Ledger }
 
-func (memory) Record(context.Context, prflow.Attempt, *prflow.Proposal) error { return nil }
+func (memory) Record(context.Context, prflow.Attempt, *prflow.Proposal, ...prflow.Notice) error {
+	return nil
+}
 
 type noHistory struct{}
 
 func (noHistory) Position(context.Context) (prflow.Position, error)           { return 0, nil }
 func (noHistory) ByDigest(context.Context, string) ([]prflow.Proposal, error) { return nil, nil }
+func (noHistory) Unfinished(context.Context) ([]prflow.Proposal, error)       { return nil, nil }
+func (noHistory) PathsOf(context.Context, string, string, string, int) ([]string, error) {
+	return nil, nil
+}
 func (noHistory) CreatedSince(context.Context, string, string, string, time.Time) (int, error) {
 	return 0, nil
 }
@@ -41,7 +47,7 @@ func BenchmarkGates(b *testing.B) {
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
 		Ledger:   memory{}, History: noHistory{}, Secrets: scanner, Policy: policy.Default(), Tier: 3, DryRun: true,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
-		Sleep: func(context.Context, time.Duration) {},
+		Sleep: func(context.Context, time.Duration) {}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	if _, err := service.Create(b.Context(), agent, raw); err != nil {
@@ -62,7 +68,7 @@ func BenchmarkGatesWithoutSecrets(b *testing.B) {
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
 		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{}, Policy: policy.Default(), Tier: 3, DryRun: true,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
-		Sleep: func(context.Context, time.Duration) {},
+		Sleep: func(context.Context, time.Duration) {}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	for b.Loop() {

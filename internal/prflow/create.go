@@ -41,9 +41,11 @@ type creation struct {
 	seen        Position // where the record stood before the snapshot was taken
 	branch      string
 	commit      string
+	title, body string // as they leave: cleaned, with the footer
 	filesDigest string
 	digest      string
 
+	marks    map[int]mark // the true marks of the snapshot's pull requests, by number
 	verdicts []Verdict
 	warnings []string
 	recorded bool // the attempt is in the audit already
@@ -76,7 +78,11 @@ func (c *creation) runGuarded(ctx context.Context, raw []byte) (result CreateRes
 }
 
 func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
+	c.resumeOnce(ctx)
 	if err := c.gates(ctx, raw); err != nil {
+		return CreateResult{}, err
+	}
+	if err := c.dress(); err != nil {
 		return CreateResult{}, err
 	}
 	c.progress("checking for duplicates")

@@ -33,7 +33,7 @@ func (c *creation) dryRun(ctx context.Context) (CreateResult, error) {
 	return CreateResult{
 		Branch: c.branch, Files: c.paths(), DryRun: true, Warnings: c.warnings,
 		Preview: &Preview{
-			Base: c.snapshot.Base, Title: c.req.Title, Body: c.req.Body, Labels: c.Policy.Labels,
+			Base: c.snapshot.Base, Title: c.title, Body: c.body, Labels: c.Policy.Labels,
 			Diff: c.diff(), Gates: c.allVerdicts(), Calls: c.calls(),
 		},
 	}, nil
@@ -44,7 +44,7 @@ func (c *creation) calls() []string {
 	return []string{
 		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
 			c.branch, repo, short(c.snapshot.BaseCommit), c.snapshot.Base, c.changes.Len()),
-		fmt.Sprintf("open the pull request %q from %s into %s", c.req.Title, c.branch, c.snapshot.Base),
+		fmt.Sprintf("open the pull request %q from %s into %s", c.title, c.branch, c.snapshot.Base),
 		"label it " + strings.Join(c.Policy.Labels, ", "),
 	}
 }

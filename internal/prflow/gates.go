@@ -178,6 +178,9 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 		}
 		return err
 	}
+	if err := c.keepOurs(snapshot); err != nil {
+		return err
+	}
 	c.snapshot = snapshot
 	var violations []fault.Violation
 	for _, t := range targets {

@@ -29,6 +29,7 @@ type bench struct {
 	*testing.T
 	fake    *providertest.Fake
 	store   *store.Store
+	dir     string // state folder
 	clock   *clock
 	options prflow.Options
 }
@@ -46,7 +47,8 @@ func newBench(t *testing.T) *bench {
 	b.fake.AddRepo("joe", "infra", map[string]string{
 		"checks/disk.md": "# Disk\n", "checks/old.md": "# Old\n", "playbooks/a.md": "# A\n", "README.md": "# Infra\n",
 	})
-	s, err := store.Open(context.Background(), t.TempDir(), store.Options{Now: b.clock.Now})
+	b.dir = t.TempDir()
+	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +65,7 @@ func newBench(t *testing.T) *bench {
 		Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
 		NewID: func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
 		Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) },
+		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	return b
 }
@@ -191,6 +194,21 @@ func (b *bench) tip(branch string) string {
 		b.Fatal(err)
 	}
 	return tip
+}
+
+// die plays a process that reserves a proposal and ends: a store of its own, closed.
+func (b *bench) die(p prflow.Proposal) {
+	b.Helper()
+	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if taken, err := s.Reserve(context.Background(), p, 99); err != nil || taken != nil {
+		b.Fatalf("reserve: %v, %v", taken, err)
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func (b *bench) world() providertest.World {

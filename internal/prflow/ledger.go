@@ -22,12 +22,19 @@ type Ledger interface {
 	Advance(ctx context.Context, id string, to Progress) error
 
 	// Finish ends a reserved proposal in to.State, releases its paths and appends the attempt to the audit, all or
-	// nothing. conflict as with Advance; the attempt is then not recorded.
-	Finish(ctx context.Context, id string, to Progress, a Attempt) error
+	// nothing. conflict as with Advance; the attempt is then not recorded. The notices go to the outbox in the same
+	// transaction.
+	Finish(ctx context.Context, id string, to Progress, a Attempt, notices ...Notice) error
+
+	// Adopt makes this process the holder of a proposal that another one has abandoned or left unsettled, so that only one
+	// settles it. left is as the store handed it out; ok is false if anything about it has changed since: somebody else
+	// has adopted or ended it. From then on the former holder's Advance and Finish are conflicts.
+	Adopt(ctx context.Context, left Proposal) (ok bool, err error)
 
 	// Record appends an attempt that never held a reservation to the audit: a refusal, a reused pull request, a dry run.
-	// dryRun, if not nil, is recorded as a proposal in the same transaction, so that a person can look at it.
-	Record(ctx context.Context, a Attempt, dryRun *Proposal) error
+	// dryRun, if not nil, is recorded as a proposal in the same transaction, so that a person can look at it; the notices
+	// go to the outbox.
+	Record(ctx context.Context, a Attempt, dryRun *Proposal, notices ...Notice) error
 }
 
 // History answers questions about the past. internal/store implements it, with the errors of Ledger.
@@ -42,7 +49,32 @@ type History interface {
 
 	// CreatedSince counts the pull requests that were opened in the repository at or after since.
 	CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error)
+
+	// Unfinished returns the proposals that still hold a reservation, oldest first, at most 1000.
+	Unfinished(ctx context.Context) ([]Proposal, error)
+
+	// PathsOf returns the paths of the proposal that became the pull request with this number, sorted; none if the
+	// ledger does not know it.
+	PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error)
 }
+
+// Notice is something that people may want to hear of. It waits in the store's outbox until a sender of
+// internal/notify has delivered it.
+type Notice struct {
+	Event   Event
+	Payload []byte // a JSON object; see internal/notify
+}
+
+// Event is the kind of a Notice.
+type Event string
+
+// The events.
+const (
+	EventOpened  Event = "opened"
+	EventRefused Event = "refused" // only if the operator asks for it
+	EventMerged  Event = "merged"
+	EventClosed  Event = "closed"
+)
 
 // Position is a point in the order of the record: whatever is recorded later has a greater one, on all machines that
 // share the store.
@@ -79,6 +111,11 @@ type Proposal struct {
 	Body       string
 	Files      []gitprovider.FileChange // sorted by path
 	Digest     string                   // of provider, repository, base and files; see changeDigest
+	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
+	// The store computes it when it hands out a proposal; what a caller sets is ignored.
+	Abandoned bool
+	// Holder names the process that holds the reservation. Like Abandoned it is the store's to set.
+	Holder string
 	Progress
 }
 

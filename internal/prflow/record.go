@@ -38,7 +38,11 @@ func (c *creation) log(e *fault.Error) {
 func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return c.Ledger.Record(ctx, a, dryRun)
+	var notices []Notice
+	if a.Outcome == OutcomeRefused {
+		notices = c.notices(EventRefused, a)
+	}
+	return c.Ledger.Record(ctx, a, dryRun, notices...)
 }
 
 // outcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
@@ -146,7 +150,7 @@ func (c *creation) proposal(state ProposalState) Proposal {
 		ID: c.requestID, CreatedAt: c.started, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier,
 		Provider: c.resolution.Provider.Name(), Owner: c.snapshot.Repo.Owner, Repo: c.snapshot.Repo.Name,
 		Base: c.snapshot.Base, BaseCommit: c.snapshot.BaseCommit, ChangeType: gitprovider.ChangeType(c.req.ChangeType),
-		Title: c.req.Title, Body: c.req.Body, Digest: c.digest, Progress: Progress{State: state, Branch: c.branch},
+		Title: c.title, Body: c.body, Digest: c.digest, Progress: Progress{State: state, Branch: c.branch},
 	}
 	for _, change := range c.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{

@@ -18,7 +18,7 @@ func (c *creation) remoteRules(ctx context.Context) (reused *gitprovider.PullReq
 	if err != nil || reused != nil {
 		return reused, err
 	}
-	if err := c.cooldownGate(); err != nil {
+	if err := c.cooldownGate(ctx); err != nil {
 		return nil, err
 	}
 	return nil, c.capsGate(ctx)
@@ -68,6 +68,9 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 		}
 	}
 	for i, pr := range c.snapshot.Open {
+		if pr.Base == c.snapshot.Base && c.marks[pr.Number].Digest == c.digest {
+			return &c.snapshot.Open[i], nil
+		}
 		if pr.Base != c.snapshot.Base || len(pr.Paths) != c.changes.Len() || len(c.overlap(pr.Paths)) != c.changes.Len() {
 			continue
 		}
@@ -102,7 +105,10 @@ func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
 }
 
 // cooldownGate is gate 8: a change that a person rejected does not come straight back.
-func (c *creation) cooldownGate() error {
+func (c *creation) cooldownGate(ctx context.Context) error {
+	if err := c.rememberPaths(ctx); err != nil {
+		return err
+	}
 	var latest *gitprovider.PullRequest
 	for i, pr := range c.snapshot.Closed {
 		if c.cooldownLeft(pr) > 0 && len(c.overlap(pr.Paths)) > 0 && (latest == nil || pr.ClosedAt.After(latest.ClosedAt)) {
@@ -120,8 +126,41 @@ func (c *creation) cooldownGate() error {
 	e.RetryAfter = left
 	e.Existing = &fault.ExistingPR{
 		Number: latest.Number, URL: latest.URL, Title: clean(latest.Title, maxTitle), Paths: overlap,
+		LastReview: c.lastReview(ctx, latest.Number),
 	}
 	return c.deny(GateCooldown, e)
+}
+
+// rememberPaths fills in, from the ledger, the paths of rejected pull requests whose branch the provider has no more.
+func (c *creation) rememberPaths(ctx context.Context) error {
+	repo := c.snapshot.Repo
+	for i, pr := range c.snapshot.Closed {
+		if len(pr.Paths) > 0 {
+			continue
+		}
+		paths, err := c.History.PathsOf(ctx, c.resolution.Provider.Name(), repo.Owner, repo.Name, pr.Number)
+		if err != nil {
+			return err
+		}
+		c.snapshot.Closed[i].Paths = paths
+	}
+	return nil
+}
+
+// lastReview is what a reviewer said last with words; nil if nobody did, or if it cannot be read: the cooldown holds
+// without it.
+func (c *creation) lastReview(ctx context.Context, number int) *fault.Quote {
+	status, err := c.resolution.Provider.Status(ctx, c.snapshot.Repo, number)
+	if err != nil {
+		c.Log.Warn("reviews not read", "request_id", c.requestID, "pr", number, "error", logText(c.Service, err))
+		return nil
+	}
+	for _, review := range slices.Backward(status.Reviews) {
+		if text := clean(review.Body, maxReview); strings.TrimSpace(text) != "" {
+			return &fault.Quote{Author: clean(review.Author, maxName), Text: text, Untrusted: untrustedQuote}
+		}
+	}
+	return nil
 }
 
 func (c *creation) cooldownLeft(pr gitprovider.PullRequest) time.Duration {
@@ -130,7 +169,7 @@ func (c *creation) cooldownLeft(pr gitprovider.PullRequest) time.Duration {
 
 // capsGate is gate 9: how much an agent may ask of its reviewers.
 func (c *creation) capsGate(ctx context.Context) error {
-	caps := c.Policy.Caps
+	caps := c.Policy.CapsFor(c.Tier)
 	if open := len(c.snapshot.Open); open >= caps.OpenPRs {
 		return c.deny(GateCaps, fault.New(fault.LimitReached,
 			"%s has %d open pull requests of ours; the policy allows %d. Wait until some are reviewed",

@@ -5,6 +5,7 @@ package prflow
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/content"
@@ -32,6 +33,12 @@ type Options struct {
 	NewID func() string // request ids: unique, sortable by time
 	// Sleep waits for d or until ctx is done. Tests replace it.
 	Sleep func(ctx context.Context, d time.Duration)
+	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it.
+	Key func() ([]byte, error)
+	// Notices makes the notices for an event; nil for none.
+	Notices func(event Event, a Attempt) []Notice
+	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
+	Step func(step string)
 }
 
 // Policy is the operator's rules; see package policy.
@@ -46,10 +53,28 @@ type Secrets interface {
 }
 
 // Service is the use case. It is safe for concurrent use.
-type Service struct{ Options }
+type Service struct {
+	Options
+	resumed atomic.Bool // whether what other processes left was looked for
+}
 
-// New makes a Service. All options but ReadOnly are required.
-func New(o Options) *Service { return &Service{o} }
+// New makes a Service. All options are required but ReadOnly, Notices and Step.
+func New(o Options) *Service { return &Service{Options: o} }
+
+// step tells tests how far a creation got.
+func (s *Service) step(name string) {
+	if s.Step != nil {
+		s.Step(name)
+	}
+}
+
+// notices makes the notices for an event, if anybody wants them.
+func (s *Service) notices(event Event, a Attempt) []Notice {
+	if s.Notices == nil || event == EventRefused && !s.Policy.NotifyRefused {
+		return nil
+	}
+	return s.Notices(event, a)
+}
 
 // Caller says who calls, and through which door.
 type Caller struct {

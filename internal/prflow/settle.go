@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	// lease is how long a reservation counts as being worked on. It is longer than writeTimeout, so a process that
-	// lives has finished or given up by then.
+	// lease is how long a reservation counts as being worked on if the store does not know its holder. It is longer than
+	// writeTimeout, so a process that lives has finished or given up by then.
 	lease = writeTimeout + 30*time.Second
 	// waitForWinner bounds how long a caller waits for another one's proposal on the same files.
 	waitForWinner = 20 * time.Second
 	pollInterval  = 50 * time.Millisecond
+	// settleGrace is how long a settlement waits before it looks: what a killed process had just sent may still arrive.
+	settleGrace = 250 * time.Millisecond
 )
 
 // reserve takes the paths, or finds who has them: an open pull request with the very same change is returned, another
@@ -37,7 +39,7 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 			continue
 		case c.Now().After(deadline):
 			e := fault.New(fault.LimitReached, "another proposal for these files is being written (request %s); try again shortly", taken.ID)
-			e.RetryAfter = lease - c.Now().Sub(taken.CreatedAt)
+			e.RetryAfter = waitForWinner
 			return nil, e
 		}
 		c.Sleep(ctx, pollInterval)
@@ -47,10 +49,12 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 	}
 }
 
-// abandoned reports whether nobody works on a proposal that holds a reservation any more.
+// abandoned reports whether nobody works on a proposal that holds a reservation any more. A process that lives gives up
+// within writeTimeout by itself, so its age counts only for a proposal whose holder is not known.
 func (s *Service) abandoned(p Proposal) bool {
 	live := p.State == StateReserved || p.State == StateCommitted
-	return p.State == StateUnsettled || live && s.Now().Sub(p.CreatedAt) > lease
+	old := p.Holder == "" && s.Now().Sub(p.CreatedAt) > lease
+	return p.State == StateUnsettled || live && (p.Abandoned || old)
 }
 
 // lostTo answers a caller whose files were taken by a proposal that was opened a moment ago.
@@ -68,28 +72,64 @@ func (c *creation) lostTo(winner Proposal) (*gitprovider.PullRequest, error) {
 	return nil, c.deny(GateDuplicate, duplicateOf(winner.PRNumber, winner.PRURL, winner.Title, c.overlap(theirs)))
 }
 
-// settle ends a proposal that its process left: if its pull request is open, it is recorded as opened; otherwise its
-// branch is removed, if it still holds what that process wrote and nothing else.
+// settle ends a proposal that its process left: if its pull request exists, it is recorded as opened; otherwise its
+// branch is removed, if it still holds what that process wrote and nothing else. Only one settles at a time: nil also
+// means that somebody else is at it. What cannot be settled now is left unsettled, for the next one.
 func (s *Service) settle(ctx context.Context, left Proposal) error {
+	ok, err := s.Ledger.Adopt(ctx, left)
+	if err != nil || !ok {
+		return err
+	}
+	err = s.settleAdopted(ctx, left)
+	if err != nil {
+		free := s.Ledger.Advance(context.WithoutCancel(ctx), left.ID, Progress{State: StateUnsettled})
+		err = errors.Join(err, free)
+	}
+	return err
+}
+
+func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
 	resolution, err := s.providerOf(left)
 	if err != nil {
 		return err
 	}
+	s.Sleep(ctx, settleGrace)
 	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
 	pr, err := resolution.FindByHead(ctx, repo, left.Branch)
 	if err != nil {
 		return err
 	}
-	if pr != nil {
+	theirs, err := s.isOf(left, pr)
+	if err != nil {
+		return err
+	}
+	if theirs {
 		return s.settleAs(ctx, left, OutcomeOpened, Progress{
 			State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL,
 		}, "settled after its process ended: the pull request exists")
 	}
-	if err := s.removeBranch(ctx, resolution, repo, left); err != nil {
-		return err
+	if pr == nil || pr.State != gitprovider.StateOpen { // else the branch carries somebody else's pull request
+		if err := s.removeBranch(ctx, resolution, repo, left); err != nil {
+			return err
+		}
 	}
 	return s.settleAs(ctx, left, OutcomeFailed, Progress{State: StateFailed},
 		"settled after its process ended: no pull request was opened and no branch of it remains")
+}
+
+// isOf reports whether a pull request with the proposal's branch is the proposal's own: by its commit, or by its mark. The
+// name of the branch alone says nothing, since an earlier proposal, or one that raced, may have used it.
+func (s *Service) isOf(left Proposal, pr *gitprovider.PullRequest) (bool, error) {
+	if pr == nil || left.Commit != "" && pr.HeadCommit == left.Commit {
+		return pr != nil, nil
+	}
+	key, err := s.Key()
+	if err != nil {
+		return false, err
+	}
+	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
+	m, isTrue := newMarkReader(key, left.Provider, repo).read(*pr)
+	return isTrue && m.Request == left.ID, nil
 }
 
 func (s *Service) providerOf(left Proposal) (gitprovider.Provider, error) {

@@ -23,6 +23,7 @@ func (c *creation) write(ctx context.Context) (CreateResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
+	c.step("reserved")
 	c.progress("writing the branch")
 	if err := c.commitBranch(ctx); err != nil {
 		return CreateResult{}, c.abandon(ctx, err)
@@ -32,12 +33,43 @@ func (c *creation) write(ctx context.Context) (CreateResult, error) {
 	if err != nil {
 		return CreateResult{}, c.abandon(ctx, err)
 	}
+	c.step("opened")
 	c.label(ctx, pr)
-	return c.finish(ctx, pr), nil
+	c.step("labelled")
+	result := c.finish(ctx, pr)
+	c.step("recorded")
+	return result, nil
 }
 
-// commitBranch makes branch and commit, and sets c.commit when it is certain that both exist.
+// commitBranch makes branch and commit. If somebody took the branch's name since the snapshot, the next name is tried.
 func (c *creation) commitBranch(ctx context.Context) error {
+	for {
+		err := c.tryCommit(ctx)
+		if fault.CodeOf(err) != fault.Conflict || c.commit != "" || !c.nextBranch(ctx) {
+			return err
+		}
+	}
+}
+
+// nextBranch moves on to the next name, if the present one is taken by now and there is a further one.
+func (c *creation) nextBranch(ctx context.Context) bool {
+	tip, err := c.resolution.Provider.BranchTip(ctx, c.snapshot.Repo, c.branch)
+	names := c.branchNames()
+	next := slices.Index(names, c.branch) + 1
+	if err != nil || tip == "" || next == len(names) {
+		return false
+	}
+	warned := c.warnings
+	c.branch = names[next]
+	if err := c.dress(); err != nil { // the mark names the branch
+		return false
+	}
+	c.warnings = warned
+	return c.Ledger.Advance(ctx, c.requestID, Progress{State: StateReserved, Branch: c.branch}) == nil
+}
+
+// tryCommit sets c.commit when it is certain that branch and commit exist.
+func (c *creation) tryCommit(ctx context.Context) error {
 	made, err := c.resolution.Provider.Commit(ctx, gitprovider.CommitRequest{
 		Snapshot: c.snapshot, Branch: c.branch, Changes: c.changes, Message: c.commitMessage(), Time: c.started,
 	})
@@ -46,7 +78,10 @@ func (c *creation) commitBranch(ctx context.Context) error {
 	} else if err = c.lookForBranch(ctx, err); err != nil {
 		return err
 	}
-	return c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Commit: c.commit})
+	c.step("committed")
+	err = c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Commit: c.commit})
+	c.step("commit recorded")
+	return err
 }
 
 // lookForBranch settles a failed Commit by looking. A definite answer stands; after an ambiguous one the branch may
@@ -77,7 +112,7 @@ func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest
 	provider := c.resolution.Provider
 	pr, failure := provider.OpenPullRequest(ctx, gitprovider.PullRequestSpec{
 		Repo: c.snapshot.Repo, Base: c.snapshot.Base, Head: c.branch,
-		Title: c.req.Title, Body: c.req.Body, Labels: c.Policy.Labels,
+		Title: c.title, Body: c.body, Labels: c.Policy.Labels,
 	})
 	if failure == nil {
 		return pr, nil
@@ -113,7 +148,7 @@ func (c *creation) label(ctx context.Context, pr gitprovider.PullRequest) {
 }
 
 func (c *creation) commitMessage() string {
-	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n", c.req.Title, c.Tier, c.requestID)
+	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n", c.title, c.Tier, c.requestID)
 }
 
 // finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
@@ -122,7 +157,8 @@ func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) Creat
 	attempt := c.attempt(OutcomeOpened, nil)
 	attempt.PRNumber, attempt.PRURL = pr.Number, pr.URL
 	to := Progress{State: StateOpened, Branch: c.branch, Commit: c.commit, PRNumber: pr.Number, PRURL: pr.URL}
-	err := c.Ledger.Finish(ctx, c.requestID, to, attempt)
+	notices := c.notices(EventOpened, attempt)
+	err := c.Ledger.Finish(ctx, c.requestID, to, attempt, notices...)
 	if fault.CodeOf(err) == fault.Conflict { // settled by another process, which took this one for dead
 		err = c.Ledger.Record(ctx, attempt, nil)
 	}

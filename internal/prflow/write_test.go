@@ -132,6 +132,21 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 }
 
+func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
+	b := newBench(t)
+	b.fake.Before(providertest.MethodCommit, func() {
+		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
+	})
+	result := b.mustOpen(request(nil))
+	if !strings.HasPrefix(result.Branch, plainBranch+"-") || b.tip(result.Branch) != result.Commit || !strings.Contains(b.body(result.Number), "claude-ops:v1") {
+		t.Errorf("result %+v", result)
+	}
+	b.loseState()
+	if again, err := b.create(request(nil)); err != nil || !again.Reused {
+		t.Errorf("the mark does not name the branch that was taken: %+v, %v", again, err)
+	}
+}
+
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 	b := newBench(t)
 	b.fake.Before(providertest.MethodCommit, func() {
@@ -244,7 +259,6 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 }
 
 func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
-	// The "process" dies by a context that ends the store's part: it is played by reserving through the ledger directly.
 	proposal := func(b *bench) prflow.Proposal {
 		return prflow.Proposal{
 			ID: "dead", CreatedAt: b.clock.Now(), Door: prflow.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra",
@@ -253,15 +267,10 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 			Progress: prflow.Progress{State: prflow.StateReserved, Branch: plainBranch},
 		}
 	}
-	reserve := func(b *bench) {
-		if taken, err := b.store.Reserve(context.Background(), proposal(b), 0); err != nil || taken != nil {
-			b.Fatalf("reserve: %v, %v", taken, err)
-		}
-	}
+	reserve := func(b *bench) { b.die(proposal(b)) }
 	t.Run("it died before it wrote", func(t *testing.T) {
 		b := newBench(t)
 		reserve(b)
-		b.clock.advance(time.Hour)
 		b.mustOpen(request(nil))
 	})
 	t.Run("it died after the branch: the branch is removed and made anew", func(t *testing.T) {
@@ -290,9 +299,31 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		}
 		b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 	})
+	t.Run("it died before it wrote, under the branch name of a pull request that was merged long ago", func(t *testing.T) {
+		b := newBench(t)
+		old := b.mustOpen(request(nil))
+		b.world().Merge(old.Number)
+		b.world().DeleteBranch(old.Branch)
+		b.clock.advance(time.Hour)
+		p := proposal(b)
+		p.Files = []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "update", Content: "# Inodes, again\n"}}
+		b.die(p)
+		result := b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes, again\n"))))
+		if result.Number == old.Number {
+			t.Errorf("the old pull request was taken for the new one: %+v", result)
+		}
+		for _, row := range b.attempts() {
+			if row.Action == "create_pr.settle" && row.Outcome != prflow.OutcomeFailed {
+				t.Errorf("the dead proposal was settled as %+v", row)
+			}
+		}
+	})
 	t.Run("while it may still live, others wait and are then told to come back", func(t *testing.T) {
 		b := newBench(t)
-		reserve(b)
+		if taken, err := b.store.Reserve(context.Background(), proposal(b), 0); err != nil || taken != nil {
+			t.Fatalf("reserve: %v, %v", taken, err)
+		}
+		b.clock.advance(time.Hour) // age alone is no reason to take it over
 		e, _ := b.mustRefuse(request(nil), fault.LimitReached)
 		if e.RetryAfter <= 0 {
 			t.Errorf("retry after %s", e.RetryAfter)
@@ -303,7 +334,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 // brokenLedger fails every call.
 type brokenLedger struct{ prflow.Ledger }
 
-func (brokenLedger) Record(context.Context, prflow.Attempt, *prflow.Proposal) error {
+func (brokenLedger) Record(context.Context, prflow.Attempt, *prflow.Proposal, ...prflow.Notice) error {
 	return fault.New(fault.Internal, "the state folder /state cannot be written; set CLAUDEOPS_STATE_DIR")
 }
 

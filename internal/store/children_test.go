@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -34,36 +34,23 @@ func child(t testing.TB, part string, args ...string) *exec.Cmd {
 func runChild(part string, args []string) error {
 	ctx := context.Background()
 	switch part {
-	case "open-under-umask":
-		mask, err := strconv.ParseInt(args[1], 8, 32)
-		if err != nil {
-			return err
-		}
-		syscall.Umask(int(mask))
-		s, err := Open(ctx, args[0], Options{})
-		if err != nil {
-			return err
-		}
-		return s.Record(ctx, attempt("u"), nil) // left open, so that -wal and -shm stay
-	case "open-and-print-error":
-		_, err := Open(ctx, args[0], Options{})
-		fmt.Println(err)
-		return nil
 	case "race":
 		return childRace(ctx, args[0], args[1], args[2])
+	case "hold":
+		return childHold(ctx, args[0], args[1])
 	case "finish-forever":
 		return childFinishForever(ctx, args[0])
 	}
-	return fmt.Errorf("unknown part %q", part)
+	return runEngineChild(ctx, part, args)
 }
 
 // childRace tries to reserve the same path as all its siblings, and appends to the audit in between.
-func childRace(ctx context.Context, dir, name, rounds string) error {
+func childRace(ctx context.Context, place, name, rounds string) error {
 	n, err := strconv.Atoi(rounds)
 	if err != nil {
 		return err
 	}
-	s, err := Open(ctx, dir, Options{})
+	s, err := openPlace(ctx, place, Options{})
 	if err != nil {
 		return err
 	}
@@ -85,8 +72,8 @@ func childRace(ctx context.Context, dir, name, rounds string) error {
 }
 
 // childFinishForever opens proposals until it is killed, and says so after each.
-func childFinishForever(ctx context.Context, dir string) error {
-	s, err := Open(ctx, dir, Options{})
+func childFinishForever(ctx context.Context, place string) error {
+	s, err := openPlace(ctx, place, Options{})
 	if err != nil {
 		return err
 	}
@@ -106,4 +93,22 @@ func childFinishForever(ctx context.Context, dir string) error {
 		}
 		fmt.Println(id)
 	}
+}
+
+// childHold reserves a path, prints the name of this process, and waits until it is killed or its stdin is closed.
+func childHold(ctx context.Context, place, id string) error {
+	s, err := openPlace(ctx, place, Options{})
+	if err != nil {
+		return err
+	}
+	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), 0); err != nil || taken != nil {
+		return fmt.Errorf("taken by %v, %w", taken, err)
+	}
+	name, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(name)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }

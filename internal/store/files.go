@@ -102,7 +102,7 @@ func (p place) lock(ctx context.Context) (unlock func(), err error) {
 
 func (p place) waitForLock(ctx context.Context, f *os.File) error {
 	for range lockTries {
-		taken, err := tryLock(f)
+		taken, err := tryLock(f, true)
 		if err != nil {
 			return p.failFile(err)
 		}

@@ -22,13 +22,22 @@ type Lazy struct {
 	closed bool
 }
 
-// NewLazy returns a store that does not touch the disk yet; see Open for dir and opts.
+// NewLazy returns a store that touches neither disk nor network yet; see Open for dir and opts.
 func NewLazy(dir string, opts Options) *Lazy {
 	return &Lazy{dir: dir, opts: opts, turn: make(chan struct{}, 1)}
 }
 
-// Path is the database file, whether it exists or not.
-func (l *Lazy) Path() string { return filepath.Join(l.dir, databaseName) }
+// Path is Store.Path, whether the database exists or not.
+func (l *Lazy) Path() string {
+	if l.opts.DatabaseURL == "" {
+		return filepath.Join(l.dir, databaseName)
+	}
+	config, err := parseURL(l.opts.DatabaseURL, l.opts.BusyTimeout)
+	if err != nil {
+		return "PostgreSQL"
+	}
+	return nameOf(config)
+}
 
 // Close closes the store if it was opened. Calls of other methods fail from then on; further calls of Close do nothing.
 func (l *Lazy) Close() error {
@@ -90,13 +99,22 @@ func (l *Lazy) Advance(ctx context.Context, id string, to prflow.Progress) error
 }
 
 // Finish implements prflow.Ledger; see Store.Finish.
-func (l *Lazy) Finish(ctx context.Context, id string, to prflow.Progress, a prflow.Attempt) error {
-	return l.do(ctx, func(s *Store) error { return s.Finish(ctx, id, to, a) })
+func (l *Lazy) Finish(
+	ctx context.Context, id string, to prflow.Progress, a prflow.Attempt, notices ...prflow.Notice,
+) error {
+	return l.do(ctx, func(s *Store) error { return s.Finish(ctx, id, to, a, notices...) })
 }
 
 // Record implements prflow.Ledger.
-func (l *Lazy) Record(ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal) error {
-	return l.do(ctx, func(s *Store) error { return s.Record(ctx, a, dryRun) })
+func (l *Lazy) Record(
+	ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal, notices ...prflow.Notice,
+) error {
+	return l.do(ctx, func(s *Store) error { return s.Record(ctx, a, dryRun, notices...) })
+}
+
+// Adopt implements prflow.Ledger; see Store.Adopt.
+func (l *Lazy) Adopt(ctx context.Context, left prflow.Proposal) (bool, error) {
+	return get(ctx, l, func(s *Store) (bool, error) { return s.Adopt(ctx, left) })
 }
 
 // Proposal is Store.Proposal.

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -13,50 +11,15 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-func newLazy(t testing.TB, dir string) *Lazy {
+func newLazy(t testing.TB, place string) *Lazy {
 	t.Helper()
-	l := NewLazy(dir, Options{Now: noon})
+	l := lazyPlace(place, Options{Now: noon})
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
-func TestLazyTouchesTheDiskAtTheFirstCallOnly(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	l := newLazy(t, dir)
-	wantEqual(t, l.Path(), filepath.Join(dir, databaseName))
-	if _, err := os.Stat(dir); err == nil {
-		t.Fatal("the folder was made before the first call")
-	}
-	wantEqual(t, l.Record(context.Background(), attempt("1"), nil), nil)
-	if _, err := os.Stat(l.Path()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestLazyClosedUnusedMakesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	l := NewLazy(dir, Options{})
-	wantEqual(t, l.Close(), nil)
-	wantCode(t, l.Ping(context.Background()), fault.Internal)
-	if _, err := os.Stat(dir); err == nil {
-		t.Fatal("the folder was made")
-	}
-}
-
-func TestLazyTriesAgainAfterAFailure(t *testing.T) {
-	file := write(t, t.TempDir(), "state", "in the way")
-	l := newLazy(t, file)
-	for range 2 {
-		wantCode(t, l.Ping(context.Background()), fault.Internal)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	wantEqual(t, l.Ping(context.Background()), nil)
-}
-
 func TestLazyOpensOnceForManyCallers(t *testing.T) {
-	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	l := newLazy(t, newPlace(t))
 	stores := make([]*Store, 16)
 	var wg sync.WaitGroup
 	for i := range stores {
@@ -77,7 +40,7 @@ func TestLazyOpensOnceForManyCallers(t *testing.T) {
 }
 
 func TestLazyCloseIsFinalAndMayBeRepeated(t *testing.T) {
-	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	l := newLazy(t, newPlace(t))
 	wantEqual(t, l.Ping(context.Background()), nil)
 	for range 2 {
 		wantEqual(t, l.Close(), nil)
@@ -86,7 +49,7 @@ func TestLazyCloseIsFinalAndMayBeRepeated(t *testing.T) {
 }
 
 func TestLazyWaitsForItsTurnNoLongerThanTheContext(t *testing.T) {
-	l := newLazy(t, filepath.Join(t.TempDir(), "state"))
+	l := newLazy(t, newPlace(t))
 	l.turn <- struct{}{} // someone is opening
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -105,7 +68,7 @@ func TestLazyHasEveryMethodOfStore(t *testing.T) {
 }
 
 func TestLazyForwardsToTheSameStore(t *testing.T) {
-	ctx, l := context.Background(), newLazy(t, filepath.Join(t.TempDir(), "state"))
+	ctx, l := context.Background(), newLazy(t, newPlace(t))
 	pr, err := l.InsertPR(ctx, demoRepo, pull("a"))
 	wantEqual(t, err, nil)
 	wantEqual(t, l.UpdatePR(ctx, demoRepo, pr.Number, closePR), nil)

@@ -17,18 +17,22 @@ var _ prflow.Ledger = (*Store)(nil)
 func (s *Store) Reserve(
 	ctx context.Context, p prflow.Proposal, seen prflow.Position,
 ) (taken *prflow.Proposal, err error) {
+	process, err := s.enter(ctx)
+	if err != nil {
+		return nil, s.fail(ctx, err)
+	}
 	p.State = prflow.StateReserved
+	var holders []keptProposal
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		holder, err := findHolder(ctx, tx, p, seen)
 		if err != nil {
 			return err
 		}
 		if holder != "" {
-			other, err := proposalByID(ctx, tx, holder)
-			taken = &other
+			holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
 			return err
 		}
-		if err := insertProposal(ctx, tx, p, s.opts.Now()); err != nil {
+		if err := insertProposal(ctx, tx, keptProposal{p, process}, s.opts.Now()); err != nil {
 			return err
 		}
 		return insertReservations(ctx, tx, p)
@@ -36,7 +40,15 @@ func (s *Store) Reserve(
 	if err != nil {
 		return nil, err
 	}
-	return taken, nil
+	if len(holders) == 0 {
+		s.held.Store(p.ID, process)
+		return nil, nil
+	}
+	others, err := s.handOut(ctx, holders)
+	if err != nil {
+		return nil, err
+	}
+	return &others[0], nil
 }
 
 // findHolder returns the id of the proposal that keeps p from taking its paths, or "".
@@ -86,20 +98,26 @@ func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) erro
 	if err := checkStep(to.State, prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled); err != nil {
 		return err
 	}
-	return s.write(ctx, func(tx *sql.Tx) error { return progress(ctx, tx, id, to) })
+	return s.write(ctx, func(tx *sql.Tx) error { return s.progress(ctx, tx, id, to) })
 }
 
 // Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
-// fault.Conflict, as with Advance; the attempt is then not recorded, so that the caller records what it made of it.
-func (s *Store) Finish(ctx context.Context, id string, to prflow.Progress, a prflow.Attempt) error {
+// fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made of
+// it.
+func (s *Store) Finish(
+	ctx context.Context, id string, to prflow.Progress, a prflow.Attempt, notices ...prflow.Notice,
+) error {
 	if err := checkStep(to.State, prflow.StateOpened, prflow.StateFailed); err != nil {
 		return err
 	}
-	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := progress(ctx, tx, id, to); err != nil {
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		if err := s.progress(ctx, tx, id, to); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
+			return err
+		}
+		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
 			return err
 		}
 		seq, err := s.appendAudit(ctx, tx, a)
@@ -110,17 +128,26 @@ func (s *Store) Finish(ctx context.Context, id string, to prflow.Progress, a prf
 		_, err = tx.ExecContext(ctx, opened, micros(s.opts.Now()), seq, text(id))
 		return err
 	})
+	if err == nil {
+		s.held.Delete(id)
+	}
+	return err
 }
 
 // Record implements prflow.Ledger. The state recorded of dryRun is StateDryRun, whatever it says.
-func (s *Store) Record(ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal) error {
+func (s *Store) Record(
+	ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal, notices ...prflow.Notice,
+) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State = prflow.StateDryRun
-			if err := insertProposal(ctx, tx, p, s.opts.Now()); err != nil {
+			if err := insertProposal(ctx, tx, keptProposal{Proposal: p}, s.opts.Now()); err != nil {
 				return err
 			}
+		}
+		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
+			return err
 		}
 		_, err := s.appendAudit(ctx, tx, a)
 		return err
@@ -134,13 +161,42 @@ func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) err
 	return fault.New(fault.Internal, "a proposal cannot go to the state %q here; one of %q can", state, accepted)
 }
 
-// progress updates a live proposal. Empty fields leave what is recorded.
-func progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
+// Adopt implements prflow.Ledger.
+func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err error) {
+	process, err := s.enter(ctx)
+	if err != nil {
+		return false, s.fail(ctx, err)
+	}
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
+				state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
+			WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
+			text(process), text(left.ID), text(left.Holder), text(left.State))
+		if err != nil {
+			return err
+		}
+		changed, err := result.RowsAffected()
+		ok = changed == 1
+		return err
+	})
+	if err != nil || !ok {
+		return false, err
+	}
+	s.held.Store(left.ID, process)
+	return true, nil
+}
+
+// progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
+func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
+	holder := text("")
+	if name, known := s.held.Load(id); known {
+		holder = text(name.(string)) //nolint:forcetypeassert // only names are stored
+	}
 	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
 			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
-			pr_number = COALESCE(NULLIF($4, 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url)
-		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled')`,
-		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id))
+			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url)
+		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
+		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder)
 	if err != nil {
 		return err
 	}

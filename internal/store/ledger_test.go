@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -33,6 +32,7 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	}
 	got, err := s.Proposal(context.Background(), "1")
 	wantEqual(t, err, nil)
+	want.Holder = got.Holder // the store's to set
 	wantEqual(t, got, want)
 
 	_, err = s.Proposal(context.Background(), "2")
@@ -127,15 +127,34 @@ func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
 	}
 }
 
-func TestPositionGrowsWithEveryRecord(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	before, err := s.Position(ctx)
+func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
+	reserve(t, former, proposal("1", "checks/a.md"), 0)
+	wantEqual(t, former.Advance(ctx, "1", prflow.Progress{State: prflow.StateUnsettled, Commit: "c1"}), nil)
+	left, err := first.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	record(t, s, attempt("1"))
-	after, err := s.Position(ctx)
+	if left.Holder == "" || left.Abandoned {
+		t.Fatalf("handed out: %+v", left)
+	}
+	for i, want := range []bool{true, false} {
+		s := []*Store{first, second}[i]
+		ok, err := s.Adopt(ctx, left)
+		if err != nil || ok != want {
+			t.Fatalf("adoption %d: %t, %v", i, ok, err)
+		}
+	}
+	adopted, err := second.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	if after <= before {
-		t.Fatalf("position %d after %d", after, before)
+	if adopted.Holder == left.Holder || adopted.State != prflow.StateCommitted {
+		t.Fatalf("adopted: %+v", adopted)
+	}
+	wantCode(t, former.Finish(ctx, "1", opened(1), attempt("1")), fault.Conflict)
+	wantCode(t, former.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), fault.Conflict)
+	wantEqual(t, first.Finish(ctx, "1", prflow.Progress{State: prflow.StateFailed}, attempt("1")), nil)
+	ok, err := second.Adopt(ctx, adopted)
+	if err != nil || ok {
+		t.Fatalf("what has ended was adopted: %t, %v", ok, err)
 	}
 }
 
@@ -220,35 +239,6 @@ func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 	}
 }
 
-func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
-	c := &clock{noon()}
-	s := open(t, t.TempDir(), Options{Now: c.Now})
-	for i := range maxByDigest + 3 {
-		id := fmt.Sprint(i)
-		p := proposal(id, "checks/a.md")
-		p.Digest, p.CreatedAt = "same", c.now
-		reserve(t, s, p, 99)
-		c.now = c.now.Add(time.Second)
-		finish(t, s, id, opened(i+1))
-	}
-	reserve(t, s, proposal("reserved", "checks/b.md"), 99)
-	got, err := s.ByDigest(context.Background(), "same")
-	wantEqual(t, err, nil)
-	if len(got) != maxByDigest || got[0].PRNumber != maxByDigest+3 || got[maxByDigest-1].PRNumber != 4 ||
-		len(got[0].Files) != 1 {
-		t.Fatalf("got %d, first %+v", len(got), got[0])
-	}
-	got, err = s.ByDigest(context.Background(), "d-reserved")
-	wantEqual(t, err, nil)
-	if len(got) != 1 || got[0].State != prflow.StateReserved {
-		t.Fatalf("got %+v", got)
-	}
-	finish(t, s, "reserved", prflow.Progress{State: prflow.StateFailed})
-	got, err = s.ByDigest(context.Background(), "d-reserved")
-	wantEqual(t, err, nil)
-	wantEqual(t, len(got), 0)
-}
-
 func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	p := proposal("1", "checks/a.md")
@@ -263,31 +253,4 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 
 	wantCode(t, s.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
-}
-
-func TestCreatedSinceCountsTheOpenedOnesOfTheRepository(t *testing.T) {
-	c := &clock{noon()}
-	s := open(t, t.TempDir(), Options{Now: c.Now})
-	for i := range 5 {
-		id := fmt.Sprint(i)
-		p := proposal(id, "checks/"+id+".md")
-		if i == 4 {
-			p.Repo = "other"
-		}
-		reserve(t, s, p, 99)
-		to := opened(i + 1)
-		if i == 3 {
-			to = prflow.Progress{State: prflow.StateFailed}
-		}
-		finish(t, s, id, to)
-		c.now = c.now.Add(time.Minute)
-	}
-	reserve(t, s, proposal("reserved", "checks/x.md"), 99)
-	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.CreatedSince(context.Background(), "local", "demo", "home-cluster", noon().Add(since))
-		wantEqual(t, err, nil)
-		if got != want {
-			t.Errorf("since noon and %s: got %d, want %d", since, got, want)
-		}
-	}
 }

@@ -9,10 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock on the open file if nobody has it. The kernel releases it when the file is closed, and when
-// the process ends, however it ends.
-func tryLock(f *os.File) (taken bool, err error) {
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+// tryLock takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
+// exclusive ones. The kernel releases it when the file is closed, and when the process ends, however it ends.
+func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
+	how := unix.LOCK_SH
+	if exclusive {
+		how = unix.LOCK_EX
+	}
+	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
 		return false, nil
 	}

@@ -7,10 +7,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock on the open file if nobody has it. The system releases it when the file is closed, and when
-// the process ends, however it ends.
-func tryLock(f *os.File) (taken bool, err error) {
-	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+// tryLock takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
+// exclusive ones. The system releases it when the file is closed, and when the process ends, however it ends.
+func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
+	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if exclusive {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil

@@ -4,14 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -28,6 +29,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if err := enginePrepared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
@@ -38,9 +43,9 @@ type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
-func open(t testing.TB, dir string, opts Options) *Store {
+func open(t testing.TB, place string, opts Options) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), dir, opts)
+	s, err := openPlace(context.Background(), place, opts)
 	if err != nil {
 		t.Fatalf("Open: %v (%v)", err, fault.From(err).Cause)
 	}
@@ -54,13 +59,12 @@ func open(t testing.TB, dir string, opts Options) *Store {
 
 func openNew(t testing.TB) *Store {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), "state"), Options{Now: noon})
+	return openWith(t, Options{Now: noon})
 }
 
-// raw is a connection that has nothing to do with ours, as another program would make one.
-func raw(t testing.TB, s *Store) *sql.DB {
+func openWith(t testing.TB, opts Options) *Store {
 	t.Helper()
-	return rawFile(t, s.Path())
+	return open(t, newPlace(t), opts)
 }
 
 func mustExec(t testing.TB, db *sql.DB, statements ...string) {
@@ -74,7 +78,7 @@ func mustExec(t testing.TB, db *sql.DB, statements ...string) {
 
 func count(t testing.TB, s *Store, query string, args ...any) (n int) {
 	t.Helper()
-	if err := s.reader.QueryRow(query, args...).Scan(&n); err != nil {
+	if err := readerOf(s).QueryRow(query, args...).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return n
@@ -173,6 +177,26 @@ func appendMany(t testing.TB, s *Store, n int) {
 		return nil
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// migrateTo brings an empty database to a version.
+func migrateTo(t testing.TB, db *sql.DB, dir string, version int64) {
+	t.Helper()
+	sub, err := fs.Sub(migrations, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if dir == postgresMigrations {
+		dialect, options = goose.DialectPostgres, append(options, goose.WithTableName(versionTable))
+	}
+	provider, err := goose.NewProvider(dialect, db, sub, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
 }

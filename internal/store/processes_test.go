@@ -3,7 +3,6 @@ package store
 import (
 	"bufio"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -11,12 +10,12 @@ import (
 
 func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	const processes, rounds = 16, 10
-	dir := filepath.Join(t.TempDir(), "state")
+	place := newPlace(t)
 	wins := make([]string, processes)
 	var wg sync.WaitGroup
 	for i := range processes {
 		wg.Go(func() {
-			out, err := child(t, "race", dir, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
+			out, err := child(t, "race", place, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
 			if err != nil {
 				t.Errorf("process %d: %v", i, err)
 			}
@@ -24,7 +23,7 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s := open(t, dir, Options{})
+	s := open(t, place, Options{})
 	all := strings.Join(wins, "")
 	for round := range rounds {
 		if n := strings.Count(all, fmt.Sprintf("won %d\n", round)); n != 1 {
@@ -39,10 +38,10 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 }
 
 func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
+	place := newPlace(t)
 	reported := 0
 	for kill := range 5 {
-		cmd := child(t, "finish-forever", dir)
+		cmd := child(t, "finish-forever", place)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -66,15 +65,15 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 			t.Fatalf("the child was not killed: %v", err)
 		}
-		checkNothingHalfDone(t, dir, reported)
+		checkNothingHalfDone(t, place, reported)
 	}
 }
 
 // checkNothingHalfDone holds that every opened proposal has its audit row and none of its paths, that every reserved
 // one has both its paths and no audit row, and that nothing that was reported done is missing.
-func checkNothingHalfDone(t *testing.T, dir string, reported int) {
+func checkNothingHalfDone(t *testing.T, place string, reported int) {
 	t.Helper()
-	s := open(t, dir, Options{})
+	s := open(t, place, Options{})
 	wantEqual(t, s.Check(t.Context()), nil)
 	report := verify(t, s, "")
 	if !report.OK() || report.Rows < int64(reported) {
@@ -92,5 +91,21 @@ func checkNothingHalfDone(t *testing.T, dir string, reported int) {
 		WHERE p.state = 'reserved'`), 2*reserved)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestSixteenProcessesOpenAnEmptyPlaceAtOnce(t *testing.T) {
+	place := newPlace(t)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if out, err := child(t, "race", place, fmt.Sprint(i), "1").Output(); err != nil {
+				t.Errorf("process %d: %v %s", i, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	if got := verify(t, open(t, place, Options{}), ""); !got.OK() || got.Rows != 16 {
+		t.Fatalf("got %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,19 +15,17 @@ import (
 )
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-	title, body, digest, state, branch, commit_id, pr_number, pr_url`
+	title, body, digest, state, branch, commit_id, pr_number, pr_url, process`
 
-// Proposal returns a recorded proposal with its files; not_found if there is none with the id.
-func (s *Store) Proposal(ctx context.Context, id string) (p prflow.Proposal, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		p, err = proposalByID(ctx, tx, id)
-		return err
-	})
-	return p, err
+// keptProposal is a proposal as the database has it: without Abandoned, with the name of the process that made it.
+type keptProposal struct {
+	prflow.Proposal
+	process string // "": not known
 }
 
-func proposalByID(ctx context.Context, tx *sql.Tx, id string) (prflow.Proposal, error) {
-	found, err := selectProposals(ctx, tx, "WHERE id = $1", text(id))
+// Proposal returns a recorded proposal with its files; not_found if there is none with the id.
+func (s *Store) Proposal(ctx context.Context, id string) (prflow.Proposal, error) {
+	found, err := s.proposals(ctx, "WHERE id = $1", text(id))
 	switch {
 	case err != nil:
 		return prflow.Proposal{}, err
@@ -36,19 +35,69 @@ func proposalByID(ctx context.Context, tx *sql.Tx, id string) (prflow.Proposal, 
 	return found[0], nil
 }
 
+// proposals hands out what selectProposals finds.
+func (s *Store) proposals(ctx context.Context, clauses string, args ...any) ([]prflow.Proposal, error) {
+	var kept []keptProposal
+	err := s.read(ctx, func(tx *sql.Tx) (err error) {
+		kept, err = selectProposals(ctx, tx, clauses, args...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.handOut(ctx, kept)
+}
+
+// handOut says of each proposal that holds a reservation whether its process has ended. That is asked after the
+// proposals were read: a process that finished one in between is taken for dead, and Finish then gives conflict.
+func (s *Store) handOut(ctx context.Context, kept []keptProposal) ([]prflow.Proposal, error) {
+	var asked []string
+	for _, p := range kept {
+		if p.process != "" && holdsPaths(p.State) && !slices.Contains(asked, p.process) {
+			asked = append(asked, p.process)
+		}
+	}
+	ended := map[string]bool{}
+	if len(asked) > 0 {
+		var err error
+		if ended, err = s.gone(ctx, asked); err != nil {
+			return nil, s.fail(ctx, err)
+		}
+	}
+	out := make([]prflow.Proposal, len(kept))
+	for i, p := range kept {
+		out[i] = p.Proposal
+		out[i].Abandoned = holdsPaths(p.State) && ended[p.process]
+		if holdsPaths(p.State) {
+			out[i].Holder = p.process
+		}
+	}
+	return out, nil
+}
+
+func holdsPaths(state prflow.ProposalState) bool {
+	switch state {
+	case prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled:
+		return true
+	}
+	return false
+}
+
 // selectProposals returns the proposals that the clauses after FROM select, with their files.
-func selectProposals(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []prflow.Proposal, err error) {
+func selectProposals(
+	ctx context.Context, tx *sql.Tx, clauses string, args ...any,
+) (out []keptProposal, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT "+proposalColumns+" FROM proposals "+clauses, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var p prflow.Proposal
+		var p keptProposal
 		if err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Door), (*text)(&p.Caller), &p.Tier,
 			(*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Base), (*text)(&p.BaseCommit),
 			(*text)(&p.ChangeType), (*text)(&p.Title), (*text)(&p.Body), (*text)(&p.Digest), (*text)(&p.State),
-			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL)); err != nil {
+			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.process)); err != nil {
 			return nil, err
 		}
 		out = append(out, p)
@@ -82,14 +131,14 @@ func selectFiles(ctx context.Context, tx *sql.Tx, id string) (out []gitprovider.
 }
 
 // insertProposal records a proposal in p.State with its files. now stands in for a missing time.
-func insertProposal(ctx context.Context, tx *sql.Tx, p prflow.Proposal, now time.Time) error {
+func insertProposal(ctx context.Context, tx *sql.Tx, p keptProposal, now time.Time) error {
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 19) + ")"
+	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 20) + ")"
 	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
 		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
-		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL))
+		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.process))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

@@ -4,99 +4,172 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"net/url"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// What only SQLite knows is in this file and in migrations/sqlite.
-
-// applicationID marks our database files (PRAGMA application_id): "ClOp" in ASCII.
-const applicationID = 0x436c4f70
+// What only SQLite knows is in the files whose names begin with sqlite, in files.go, presence_files.go and
+// migrations/sqlite.
 
 // busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short,
-// and Store.patiently repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
+// and patiently repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
 const (
 	busySlice = 100 * time.Millisecond
 	busyPause = time.Millisecond
 )
 
-// openPool returns a pool of connections to the database file; none is made yet. A writing pool has one connection,
-// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock.
-func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
-	q := url.Values{}
-	q.Set("_defensive", "1")
-	q.Set("_dqs", "0")
-	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))
-	q.Add("_pragma", "foreign_keys(1)")
-	q.Add("_pragma", "trusted_schema(0)")
-	q.Add("_pragma", "recursive_triggers(1)")
-	q.Add("_pragma", "synchronous(FULL)")
-	if writing {
-		q.Set("_txlock", "immediate")
-	} else {
-		q.Set("_query_only", "1")
+// sqliteEngine is an open database file.
+type sqliteEngine struct {
+	place
+	busy   time.Duration
+	file   fs.FileInfo // the database file when it was opened
+	writer *sql.DB
+	reader *sql.DB
+}
+
+// openSQLite does what Open promises of a file.
+func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil || dir == "" {
+		return nil, fault.Wrap(err, fault.Internal, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
-	if path = filepath.ToSlash(path); !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive letter
+	e := &sqliteEngine{place: place{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout}
+	ready, err := e.connect(ctx)
+	if err != nil || ready {
+		return e.opened(err)
 	}
-	dsn := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
-	connector, err := sqlite.NewConnector(dsn.String())
+	if opts.MustExist && e.file == nil {
+		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet", e.dir)
+	}
+	if err := e.close(); err != nil {
+		return nil, e.fail(ctx, err)
+	}
+	if err := e.makeDir(opts.MakeParents); err != nil {
+		return nil, err
+	}
+	if err := e.prepare(ctx, opts); err != nil {
+		return nil, err
+	}
+	ready, err = e.connect(ctx)
+	if err == nil && !ready {
+		err = fault.New(fault.Internal, "the database %s changed while it was opened; try again", e.path)
+	}
+	return e.opened(err)
+}
+
+// connect opens the pools if there is a database, and reports whether it can be used as it is.
+func (e *sqliteEngine) connect(ctx context.Context) (ready bool, err error) {
+	if e.file, err = e.look(); err != nil || e.file == nil {
+		return false, err
+	}
+	if e.writer, err = openPool(e.path, busySlice, true); err != nil {
+		return false, e.fail(ctx, err)
+	}
+	if e.reader, err = openPool(e.path, busySlice, false); err != nil {
+		return false, e.fail(ctx, err)
+	}
+	var state openState
+	err = e.patiently(ctx, func() error {
+		state, err = e.checkState(ctx, e.reader)
+		return err
+	})
+	return err == nil && state.ready(), e.fail(ctx, err)
+}
+
+func (e *sqliteEngine) opened(err error) (*sqliteEngine, error) {
+	if err != nil {
+		_ = e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *sqliteEngine) close() error {
+	var errs []error
+	for _, db := range []*sql.DB{e.reader, e.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// beginWrite takes the write lock of the file.
+func (e *sqliteEngine) beginWrite(ctx context.Context) (tx *sql.Tx, err error) {
+	if err := e.stillThere(); err != nil {
+		return nil, err
+	}
+	err = e.patiently(ctx, func() error {
+		tx, err = e.writer.BeginTx(ctx, nil)
+		return err
+	})
+	return tx, err
+}
+
+func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
+	if err := e.stillThere(); err != nil {
+		return nil, err
+	}
+	tx, err := e.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
-	if writing {
-		db.SetMaxOpenConns(1)
-		return db, nil
+	if err := e.patiently(ctx, func() error { return takeView(ctx, tx) }); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
 	}
-	db.SetMaxOpenConns(readers)
-	db.SetMaxIdleConns(readers)
-	return db, nil
+	return tx, nil
 }
 
-// takeView fixes what the transaction sees: SQLite takes its view with the first statement that reads.
-func takeView(ctx context.Context, tx *sql.Tx) error {
-	var any int
-	return tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sqlite_schema LIMIT 1)").Scan(&any)
-}
-
-// fileState is what the header of a database file says.
-type fileState struct {
-	application int64
-	version     int64 // of the last migration
-	journal     string
-}
-
-func readState(ctx context.Context, db *sql.DB) (fileState, error) {
-	var s fileState
-	for pragma, dest := range map[string]any{
-		"application_id": &s.application, "user_version": &s.version, "journal_mode": &s.journal,
-	} {
-		if err := db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(dest); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// stamp writes what readState reads.
-func stamp(ctx context.Context, db *sql.DB, version int64) error {
-	for _, pragma := range []string{
-		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
-		fmt.Sprintf("PRAGMA user_version = %d", version),
-		"PRAGMA journal_mode = WAL",
-	} {
-		if _, err := db.ExecContext(ctx, pragma); err != nil {
-			return err
-		}
+// stillThere refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
+// is read there is of yesterday.
+func (e *sqliteEngine) stillThere() error {
+	info, err := os.Stat(e.path)
+	if err != nil || !os.SameFile(info, e.file) {
+		return fault.Wrap(err, fault.Internal,
+			"the database %s was moved, deleted or replaced while in use; restart claudeops", e.path)
 	}
 	return nil
+}
+
+// patiently repeats try while the database is locked, for e.busy at most and not beyond the end of the context.
+func (e *sqliteEngine) patiently(ctx context.Context, try func() error) error {
+	for waited := time.Duration(0); ; waited += busySlice {
+		err := try()
+		if causeOf(err) != causeBusy {
+			return err
+		}
+		if waited >= e.busy {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+func (e *sqliteEngine) check(ctx context.Context) error {
+	finding, err := quickCheck(ctx, e.reader)
+	if err != nil {
+		return err
+	}
+	if finding != "" {
+		return fault.Wrap(errors.New(finding), fault.Internal,
+			"the database %s is damaged; run `claudeops audit verify` and restore a backup", e.path)
+	}
+	guards, err := sqliteGuards(ctx, e.reader)
+	if err == nil && guards != 3 {
+		err = guardsMissing(e.path)
+	}
+	return err
 }
 
 // quickCheck returns what SQLite finds wrong with the structure of the file, or "".
@@ -111,31 +184,16 @@ func quickCheck(ctx context.Context, db *sql.DB) (string, error) {
 	return finding, nil
 }
 
-// auditGuards counts the triggers that protect the audit.
-func auditGuards(ctx context.Context, db *sql.DB) (count int, err error) {
+// sqliteGuards counts the triggers that protect the audit.
+func sqliteGuards(ctx context.Context, db *sql.DB) (count int, err error) {
 	const query = `SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'audit' AND name IN
 		('audit_insert_extends_chain', 'audit_refuses_update', 'audit_refuses_delete')`
 	err = db.QueryRowContext(ctx, query).Scan(&count)
 	return count, err
 }
 
-// cause sorts the errors of the driver by what has to be done about them.
-type cause int
-
-const (
-	causeOther cause = iota
-	causeBusy
-	causeInterrupted
-	causeCorrupt
-	causeForeign // not a database at all
-	causeFull
-	causeReadOnly
-	causeUnopenable
-	causeIO
-	causeUnique
-)
-
-func causeOf(err error) cause {
+// sqliteCause is causeOther also for errors that are not of SQLite.
+func sqliteCause(err error) cause {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return causeOther

@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -14,9 +13,15 @@ import (
 
 // Options are how a store is opened. The zero value is fit for use.
 type Options struct {
-	// Now is the clock for what the store dates itself: when a pull request was recorded, and records that come without
-	// a time. Default: time.Now.
+	// DatabaseURL, if not empty, is the PostgreSQL database that is used instead of a file in the state folder; see
+	// OpenURL.
+	DatabaseURL string
+	// Now is the clock for what the store dates itself: when a pull request was recorded, when a notice was settled, and
+	// records that come without a time. Default: time.Now.
 	Now func() time.Time
+	// NewID makes the names by which processes that share a store know each other. No two processes may ever make the
+	// same. They become names of files. Default: crypto/rand.Text.
+	NewID func() string
 	// BusyTimeout is how long a call waits for other processes before it gives up. Default: 15 seconds.
 	BusyTimeout time.Duration
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
@@ -26,14 +31,14 @@ type Options struct {
 	MustExist bool
 }
 
-const (
-	defaultBusyTimeout = 15 * time.Second
-	readers            = 4 // connections for reading
-)
+const defaultBusyTimeout = 15 * time.Second
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = rand.Text
 	}
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
@@ -44,84 +49,48 @@ func (o Options) withDefaults() Options {
 // Store is an open database. It is safe for concurrent use, by several processes too. All methods return *fault.Error:
 // internal with what the operator has to do, timeout when the context ended, and what the method names.
 type Store struct {
-	place
-	opts   Options
-	file   fs.FileInfo // the database file when it was opened
-	writer *sql.DB
-	reader *sql.DB
+	path string
+	opts Options
+	engine
+	presence
+	held sync.Map // id of each proposal that this store holds -> the name under which it does
 }
 
 // Open opens the database in the folder dir, and makes folder (mode 0700), database (0600) and tables if they are
 // missing. It refuses, with fault.Internal, a folder that cannot be used, and a database that is damaged, not ours, or
-// of a newer program, and leaves that as it is.
+// of a newer program, and leaves that as it is. A database of an older program is brought up to date. With
+// opts.DatabaseURL it is OpenURL, and dir is not used.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil || dir == "" {
-		return nil, fault.Wrap(err, fault.Internal, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
+	if opts.DatabaseURL != "" {
+		return OpenURL(ctx, opts.DatabaseURL, opts)
 	}
-	s := &Store{place: place{dir: abs, path: filepath.Join(abs, databaseName)}, opts: opts.withDefaults()}
-	ready, err := s.connect(ctx)
-	if err != nil || ready {
-		return s.opened(err)
-	}
-	if s.opts.MustExist && s.file == nil {
-		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet", s.dir)
-	}
-	if err := s.Close(); err != nil {
-		return nil, err
-	}
-	if err := s.makeDir(s.opts.MakeParents); err != nil {
-		return nil, err
-	}
-	if err := s.prepare(ctx, s.opts); err != nil {
-		return nil, err
-	}
-	ready, err = s.connect(ctx)
-	if err == nil && !ready {
-		err = fault.New(fault.Internal, "the database %s changed while it was opened; try again", s.path)
-	}
-	return s.opened(err)
-}
-
-// connect opens the pools if there is a database, and reports whether it can be used as it is.
-func (s *Store) connect(ctx context.Context) (ready bool, err error) {
-	if s.file, err = s.look(); err != nil || s.file == nil {
-		return false, err
-	}
-	if s.writer, err = openPool(s.path, busySlice, true); err != nil {
-		return false, s.fail(ctx, err)
-	}
-	if s.reader, err = openPool(s.path, busySlice, false); err != nil {
-		return false, s.fail(ctx, err)
-	}
-	var state openState
-	err = s.patiently(ctx, func() error {
-		state, err = s.checkState(ctx, s.reader)
-		return err
-	})
-	return err == nil && state.ready(), s.fail(ctx, err)
-}
-
-func (s *Store) opened(err error) (*Store, error) {
+	opts = opts.withDefaults()
+	e, err := openSQLite(ctx, dir, opts)
 	if err != nil {
-		_ = s.Close()
 		return nil, err
 	}
-	return s, nil
+	return &Store{path: e.path, opts: opts, engine: e, presence: newLockFiles(e.place, opts.NewID)}, nil
 }
 
-// Path is the database file.
+// OpenURL opens the PostgreSQL database that the URL names, and makes the tables if they are missing; see the package
+// documentation for what the URL and its user need. It refuses what Open refuses. Errors name host and database, never
+// the URL or its password.
+func OpenURL(ctx context.Context, url string, opts Options) (*Store, error) {
+	opts = opts.withDefaults()
+	e, err := openPostgres(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{path: e.name(), opts: opts, engine: e, presence: newSessions(e, opts.NewID)}, nil
+}
+
+// Path is where the database is, for people: its file, or host, port and name on PostgreSQL.
 func (s *Store) Path() string { return s.path }
 
-// Close ends the use of the store. Calls after the first do nothing.
+// Close ends the use of the store. Proposals that it reserved and did not finish count as abandoned from then on. Calls
+// after the first do nothing.
 func (s *Store) Close() error {
-	var errs []error
-	for _, db := range []*sql.DB{s.reader, s.writer} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
-	}
-	return s.fail(context.Background(), errors.Join(errs...))
+	return s.fail(context.Background(), errors.Join(s.leave(), s.close()))
 }
 
 // Ping reports whether the database can be read. It is cheap.
@@ -130,47 +99,23 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Check reports whether the database can be read and written, whether its structure is sound, and whether the audit is
-// protected. It reads the whole file.
+// protected. It may read the whole database.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.write(ctx, func(*sql.Tx) error { return nil }); err != nil {
 		return err
 	}
-	finding, err := quickCheck(ctx, s.reader)
-	if err != nil {
-		return s.fail(ctx, err)
-	}
-	if finding != "" {
-		return fault.Wrap(errors.New(finding), fault.Internal,
-			"the database %s is damaged; run `claudeops audit verify` and restore a backup", s.path)
-	}
-	guards, err := auditGuards(ctx, s.reader)
-	if err != nil {
-		return s.fail(ctx, err)
-	}
-	if guards != 3 {
-		return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
-			"run `claudeops audit verify` and restore a backup", s.path)
-	}
-	return nil
+	return s.fail(ctx, s.check(ctx))
 }
 
-// stillThere refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
-// is read there is of yesterday.
-func (s *Store) stillThere() error {
-	info, err := os.Stat(s.path)
-	if err != nil || !os.SameFile(info, s.file) {
-		return fault.Wrap(err, fault.Internal,
-			"the database %s was moved, deleted or replaced while in use; restart claudeops", s.path)
-	}
-	return nil
+// guardsMissing is what check finds when the audit is not protected any more.
+func guardsMissing(database string) error {
+	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
+		"run `claudeops audit verify` and restore a backup", database)
 }
 
-// write runs fn in a transaction that holds the write lock from its beginning.
+// write runs fn in a transaction while no other process writes.
 func (s *Store) write(ctx context.Context, fn func(*sql.Tx) error) error {
-	if err := s.stillThere(); err != nil {
-		return err
-	}
-	tx, err := s.begin(ctx)
+	tx, err := s.beginWrite(ctx)
 	if err != nil {
 		return s.fail(ctx, err)
 	}
@@ -181,46 +126,12 @@ func (s *Store) write(ctx context.Context, fn func(*sql.Tx) error) error {
 	return s.fail(ctx, tx.Commit())
 }
 
-// begin waits for the write lock.
-func (s *Store) begin(ctx context.Context) (tx *sql.Tx, err error) {
-	err = s.patiently(ctx, func() error {
-		tx, err = s.writer.BeginTx(ctx, nil)
-		return err
-	})
-	return tx, err
-}
-
 // read runs fn on one consistent view of the database.
 func (s *Store) read(ctx context.Context, fn func(*sql.Tx) error) error {
-	if err := s.stillThere(); err != nil {
-		return err
-	}
-	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	tx, err := s.beginRead(ctx)
 	if err != nil {
 		return s.fail(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	err = s.patiently(ctx, func() error { return takeView(ctx, tx) })
-	if err != nil {
-		return s.fail(ctx, err)
-	}
 	return s.fail(ctx, fn(tx))
-}
-
-// patiently repeats try while the database is locked, for BusyTimeout at most and not beyond the end of the context.
-func (s *Store) patiently(ctx context.Context, try func() error) error {
-	for waited := time.Duration(0); ; waited += busySlice {
-		err := try()
-		if causeOf(err) != causeBusy {
-			return err
-		}
-		if waited >= s.opts.BusyTimeout {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(busyPause):
-		}
-	}
 }

@@ -26,14 +26,34 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err != nil {
 		return none, err
 	}
-	t := &transaction{}
-	t.verify(req.Snapshot.Base, req.Snapshot.BaseCommit)
-	t.create(req.Branch, id)
-	if err := p.transact(ctx, repo, t, "claude-ops: proposed"); err != nil {
-		return none, p.whyRefused(ctx, repo, req, err)
+	if err := p.createBranch(ctx, repo, req, id); err != nil {
+		return none, err
 	}
 	p.remember(repo, req, id)
 	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
+}
+
+// createBranch makes the commit visible. A failure without a reason that can be seen (somebody else's lock that was held
+// too long, a git that was ended) is tried again: the transaction takes effect as a whole or not at all, and what it
+// expects guards it.
+func (p *Provider) createBranch(ctx context.Context, repo *repository, req gitprovider.CommitRequest, id string) error {
+	const attempts = 3
+	var err error
+	for range attempts {
+		t := &transaction{}
+		t.verify(req.Snapshot.Base, req.Snapshot.BaseCommit)
+		t.create(req.Branch, id)
+		if err = p.transact(ctx, repo, t, "claude-ops: proposed"); err == nil {
+			return nil
+		}
+		if have, lookErr := p.refs(ctx, repo); lookErr == nil && have.tips[req.Branch] == id {
+			return nil // git was ended after it had done its work
+		}
+		if why := p.whyRefused(ctx, repo, req, err); fault.CodeOf(why) == fault.Conflict || ctx.Err() != nil {
+			return why
+		}
+	}
+	return err
 }
 
 // remember keeps what verify has shown, so that opening the pull request need not compare again.

@@ -113,7 +113,7 @@ func TestALockThatSomebodyLeftIsAnError(t *testing.T) {
 	w := home(t, bare())
 	w.must(os.WriteFile(filepath.Join(w.dir, "refs", "heads", "main.lock"), nil, 0o600))
 	_, err := w.p.Commit(t.Context(), w.request("claude-ops/check/disk", disk("new\n")))
-	w.refused(err, fault.UpstreamError, "git fsck")
+	w.refused(err, fault.UpstreamError, "main.lock")
 	w.must(os.Remove(filepath.Join(w.dir, "refs", "heads", "main.lock")))
 	_, err = w.p.Commit(t.Context(), w.request("claude-ops/check/disk", disk("new\n")))
 	w.must(err)

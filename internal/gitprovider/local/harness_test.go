@@ -221,6 +221,17 @@ func (w *world) OpenPR(head, title string, labels ...string) int {
 	return pr.Number
 }
 
+func (w *world) SetBody(number int, body string) {
+	w.t.Helper()
+	err := w.records.UpdatePR(w.t.Context(), w.Ref().String(), number, func(pr *gitprovider.PullRequest) error {
+		pr.Body = body
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) Branches() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}

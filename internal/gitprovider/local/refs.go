@@ -2,7 +2,10 @@ package local
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -83,24 +86,62 @@ func (p *Provider) base(ctx context.Context, repo *repository, have refs, asked 
 }
 
 // transaction is a script for git update-ref --stdin -z: all of its lines take effect, or none.
-type transaction struct{ script strings.Builder }
+type transaction struct {
+	script   strings.Builder
+	branches []string
+}
 
 // verify demands that a branch points to old.
-func (t *transaction) verify(branch, old string) { t.add("verify "+headsPrefix+branch, old) }
+func (t *transaction) verify(branch, old string) { t.add("verify", branch, old) }
 
 // create makes a branch, which must not exist.
-func (t *transaction) create(branch, tip string) { t.add("create "+headsPrefix+branch, tip) }
+func (t *transaction) create(branch, tip string) { t.add("create", branch, tip) }
 
 // update moves a branch from old.
-func (t *transaction) update(branch, tip, old string) { t.add("update "+headsPrefix+branch, tip, old) }
+func (t *transaction) update(branch, tip, old string) { t.add("update", branch, tip, old) }
 
 // remove deletes a branch that points to old.
-func (t *transaction) remove(branch, old string) { t.add("delete "+headsPrefix+branch, old) }
+func (t *transaction) remove(branch, old string) { t.add("delete", branch, old) }
+
+// git waits for the locks of branches (see refCommand), and not for that of HEAD, which it takes when HEAD names one of
+// the branches. So we do.
+const (
+	headLock     = "HEAD.lock"
+	headAttempts = 20
+	headPause    = 100 * time.Millisecond
+)
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// leftLock is a lock file that stands in the way of the transaction, or "". git takes one for a moment; one that stays was
+// left by a git that was killed.
+func (t *transaction) leftLock(repo *repository) string {
+	names := []string{"packed-refs", "HEAD"}
+	for _, branch := range t.branches {
+		names = append(names, headsPrefix+branch)
+	}
+	for _, name := range names {
+		lock := filepath.Join(repo.gitDir, filepath.FromSlash(name)+".lock")
+		if _, err := os.Lstat(lock); err == nil {
+			return lock
+		}
+	}
+	return ""
+}
 
 // add writes one line. A symbolic reference is taken for itself, never for what it points to: a branch of ours that
 // somebody replaced by a link to another branch must not lead a write there.
-func (t *transaction) add(fields ...string) {
-	t.script.WriteString("option no-deref\x00")
+func (t *transaction) add(verb, branch string, fields ...string) {
+	t.branches = append(t.branches, branch)
+	t.script.WriteString("option no-deref\x00" + verb + " " + headsPrefix + branch + "\x00")
 	for _, f := range fields {
 		t.script.WriteString(f + "\x00")
 	}
@@ -109,7 +150,22 @@ func (t *transaction) add(fields ...string) {
 // transact runs the transaction. Why it failed is for the caller to find out by looking at the references.
 func (p *Provider) transact(ctx context.Context, repo *repository, t *transaction, reason string) error {
 	script := "start\x00" + t.script.String() + "prepare\x00commit\x00"
-	_, _, err := p.refCommand(ctx, repo, script, nil, "update-ref", "--stdin", "-z", "-m", reason)
+	var err error
+	var lock string
+	for range headAttempts {
+		_, _, err = p.refCommand(ctx, repo, script, nil, "update-ref", "--stdin", "-z", "-m", reason)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if lock = t.leftLock(repo); filepath.Base(lock) != headLock {
+			break
+		}
+		pause(ctx, headPause)
+	}
+	if lock != "" {
+		return fault.Wrap(err, fault.UpstreamError, "git's lock file %s is in the way; a git command that was killed left it. "+
+			"Ask the operator to make sure that no git command runs there, and to remove it", lock)
+	}
 	return err
 }
 

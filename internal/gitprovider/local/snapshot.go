@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -78,6 +77,4 @@ func (p *Provider) closedSince(ctx context.Context, repo *repository, since time
 	return closed, nil
 }
 
-func notOurs(pr gitprovider.PullRequest) bool {
-	return !slices.Contains(pr.Labels, gitprovider.LabelOurs) && !strings.HasPrefix(pr.Branch, gitprovider.BranchPrefix)
-}
+func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr) }

@@ -74,6 +74,11 @@ func (f *Fake) SetChecks(ref gitprovider.RepoRef, number int, checks gitprovider
 	f.locked(func() { f.repos[repoKey(ref)].prs[number-1].checks = checks })
 }
 
+// Unlabel removes all labels of a pull request, as a person might.
+func (f *Fake) Unlabel(ref gitprovider.RepoRef, number int) {
+	f.locked(func() { f.repos[repoKey(ref)].prs[number-1].Labels = nil })
+}
+
 // Calls returns the names of the methods that were called, in order, whatever came of them.
 func (f *Fake) Calls() []string {
 	f.mu.Lock()

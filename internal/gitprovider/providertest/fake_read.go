@@ -3,7 +3,6 @@ package providertest
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -86,7 +85,7 @@ func (r *hostRepo) list(wanted func(*hostPR) bool) []gitprovider.PullRequest {
 }
 
 func isOurs(pr *hostPR) bool {
-	return slices.Contains(pr.Labels, gitprovider.LabelOurs) || strings.HasPrefix(pr.Branch, gitprovider.BranchPrefix)
+	return gitprovider.MayBeOurs(pr.PullRequest)
 }
 
 // FindByHead implements gitprovider.Provider.

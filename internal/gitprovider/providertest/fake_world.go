@@ -131,6 +131,14 @@ func (w *fakeWorld) OpenPR(head, title string, labels ...string) (number int) {
 	return number
 }
 
+func (w *fakeWorld) SetBody(number int, body string) {
+	w.t.Helper()
+	w.actPR(number, func(_ *hostRepo, pr *hostPR) error {
+		pr.Body = body
+		return nil
+	})
+}
+
 func (w *fakeWorld) Branches() (out map[string]string) {
 	w.act(func(repo *hostRepo) error {
 		out = maps.Clone(repo.branches)

@@ -47,6 +47,8 @@ type World interface {
 	Review(number int, author string, state gitprovider.ReviewState, body string)
 	// OpenPR opens a pull request as another program would.
 	OpenPR(head, title string, labels ...string) int
+	// SetBody replaces the body of a pull request, as somebody who may edit it would.
+	SetBody(number int, body string)
 	// Branches gives the commit of every branch.
 	Branches() map[string]string
 	// Files gives the tree of a commit, sorted by path.

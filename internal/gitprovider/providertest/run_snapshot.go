@@ -130,11 +130,14 @@ func snapshotOpen(t *testing.T, h Harness) {
 	unlabelled := s.OpenPR("claude-ops/fix/unlabelled", "Its label got lost")
 	s.Push("feature/foreign", File{Path: "checks/f.md", Content: "f\n"})
 	s.OpenPR("feature/foreign", "Somebody else's", "bug")
+	s.Push("feature/marked", File{Path: "checks/m.md", Content: "m\n"})
+	marked := s.OpenPR("feature/marked", "Has a mark, true or not")
+	s.SetBody(marked, "By us?\n\n"+gitprovider.MarkOpening+"v1 x y -->\n")
 	closed := s.propose("claude-ops/check/closed", Create("checks/c.md", "c\n"))
 	s.Close(closed.Number)
 
 	open := s.look().Open
-	s.same("numbers", slices.Sorted(slices.Values(numbers(open))), []int{mine.Number, labelled, unlabelled})
+	s.same("numbers", slices.Sorted(slices.Values(numbers(open))), []int{mine.Number, labelled, unlabelled, marked})
 	for _, pr := range open {
 		if pr.Number == mine.Number {
 			s.same("paths", pr.Paths, []string{"checks/disk.md"})

@@ -15,8 +15,7 @@ type place struct {
 	path string // the database file
 }
 
-// fail turns an error of the database or the file system into a fault that says what the operator has to do. An error
-// that is a fault already is passed on.
+// fail is engine.fail, for errors of SQLite and of the file system.
 func (p place) fail(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {

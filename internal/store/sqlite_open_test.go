@@ -1,13 +1,13 @@
+//go:build !postgres
+
 package store
 
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -56,9 +56,9 @@ func TestConnectionsAreSetUp(t *testing.T) {
 		pragma string
 		want   string
 	}{
-		{s.writer, "journal_mode", "wal"}, {s.writer, "synchronous", "2"}, {s.writer, "foreign_keys", "1"},
-		{s.writer, "trusted_schema", "0"}, {s.writer, "recursive_triggers", "1"}, {s.writer, "query_only", "0"},
-		{s.reader, "query_only", "1"}, {s.reader, "trusted_schema", "0"},
+		{writerOf(s), "journal_mode", "wal"}, {writerOf(s), "synchronous", "2"}, {writerOf(s), "foreign_keys", "1"},
+		{writerOf(s), "trusted_schema", "0"}, {writerOf(s), "recursive_triggers", "1"}, {writerOf(s), "query_only", "0"},
+		{readerOf(s), "query_only", "1"}, {readerOf(s), "trusted_schema", "0"},
 	} {
 		var got string
 		if err := test.db.QueryRow("PRAGMA " + test.pragma).Scan(&got); err != nil || got != test.want {
@@ -91,7 +91,7 @@ func TestOpenAgainRestoresWALAfterARestoredBackup(t *testing.T) {
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA journal_mode = DELETE")
 	var mode string
-	if err := open(t, dir, Options{}).reader.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+	if err := readerOf(open(t, dir, Options{})).QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		t.Fatalf("journal mode %q, %v", mode, err)
 	}
 }
@@ -100,7 +100,7 @@ func TestOpenFinishesAMigrationThatWasNotStamped(t *testing.T) {
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA user_version = 0")
 	s := open(t, dir, Options{})
-	newest, err := newestVersion()
+	newest, err := newestVersion(sqliteMigrations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,21 +118,5 @@ func TestOpenClearsAwayAHalfMadeDatabase(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, databaseName+draftSuffix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Fatalf("left: %v, %v", left, err)
-	}
-}
-
-func TestSixteenProcessesOpenAnEmptyFolderAtOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			if out, err := child(t, "race", dir, fmt.Sprint(i), "1").Output(); err != nil {
-				t.Errorf("process %d: %v %s", i, err, out)
-			}
-		})
-	}
-	wg.Wait()
-	if got := verify(t, open(t, dir, Options{}), ""); !got.OK() || got.Rows != 16 {
-		t.Fatalf("got %+v", got)
 	}
 }

@@ -1,0 +1,138 @@
+package prflow
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// mark is what a pull request's body says about its origin, signed. It is bound to one place: copied into another pull
+// request it is not believed.
+type mark struct {
+	Provider string `json:"provider"`
+	Repo     string `json:"repo"` // owner/name, lower case
+	Branch   string `json:"branch"`
+	Digest   string `json:"digest"`
+	Request  string `json:"request"`
+}
+
+// markForm is gitprovider.MarkOpening, a version, payload and signature.
+func markForm() *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(gitprovider.MarkOpening) + `v1 ([A-Za-z0-9_-]+) ([A-Za-z0-9_-]{43}) -->`)
+}
+
+// String is the mark with its signature, as an HTML comment: invisible in the rendered body.
+func (m mark) sign(key []byte) (string, error) {
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	encoded := base64.RawURLEncoding.EncodeToString(payload)
+	return fmt.Sprintf("%sv1 %s %s -->", gitprovider.MarkOpening, encoded, signature(key, encoded)), nil
+}
+
+// signature is HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
+func signature(key []byte, encoded string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("claude-ops mark v1\n" + encoded))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// markReader reads the marks of one repository's pull requests.
+type markReader struct {
+	form     *regexp.Regexp
+	key      []byte
+	provider string
+	repo     string
+}
+
+func newMarkReader(key []byte, provider string, repo gitprovider.RepoRef) markReader {
+	return markReader{markForm(), key, provider, strings.ToLower(repo.String())}
+}
+
+// read returns the first true mark of a pull request that belongs to it.
+func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
+	if !strings.Contains(pr.Body, gitprovider.MarkOpening) {
+		return mark{}, false
+	}
+	for _, found := range r.form.FindAllStringSubmatch(pr.Body, 10) {
+		if !hmac.Equal([]byte(found[2]), []byte(signature(r.key, found[1]))) {
+			continue
+		}
+		payload, err := base64.RawURLEncoding.DecodeString(found[1])
+		var m mark
+		if err != nil || json.Unmarshal(payload, &m) != nil {
+			continue
+		}
+		if m.Provider == r.provider && m.Repo == r.repo && m.Branch == pr.Branch {
+			return m, true
+		}
+	}
+	return mark{}, false
+}
+
+// keepOurs drops the pull requests that only claim to be ours from a snapshot, and notes the changes that true marks name.
+func (c *creation) keepOurs(snapshot *gitprovider.Snapshot) error {
+	key, err := c.Key()
+	if err != nil {
+		return err
+	}
+	reader := newMarkReader(key, c.resolution.Provider.Name(), snapshot.Repo)
+	c.marks = map[int]mark{}
+	isForeign := func(pr gitprovider.PullRequest) bool {
+		m, isTrue := reader.read(pr)
+		if isTrue {
+			c.marks[pr.Number] = m
+		}
+		return !isTrue && !gitprovider.ClearlyOurs(pr)
+	}
+	snapshot.Open = slices.DeleteFunc(snapshot.Open, isForeign)
+	snapshot.Closed = slices.DeleteFunc(snapshot.Closed, isForeign)
+	return nil
+}
+
+// footer is what follows the agent's body: where the pull request comes from, for people, and the mark.
+func (c *creation) footer(key []byte) (string, error) {
+	m := mark{
+		Provider: c.resolution.Provider.Name(), Repo: strings.ToLower(c.snapshot.Repo.String()), Branch: c.branch,
+		Digest: c.digest, Request: c.requestID,
+	}
+	signed, err := m.sign(key)
+	if err != nil {
+		return "", err
+	}
+	paths := make([]string, 0, c.changes.Len())
+	for _, p := range c.paths() {
+		paths = append(paths, "`"+p+"`")
+	}
+	return fmt.Sprintf("\n\n---\n\nProposed by an agent through Claude Ops at tier %s. Request `%s`, policy `%s`, change `%s`. "+
+		"Files: %s.\n\n%s\n", c.Tier, c.requestID, c.Policy.Hash(), c.digest[:12], strings.Join(paths, ", "), signed), nil
+}
+
+// dress cleans the agent's title and body and adds the footer. Nothing else makes the texts that leave.
+func (c *creation) dress() error {
+	o := &outgoing{allowMentions: c.Policy.Mentions, allowClosing: c.Policy.ClosingKeywords}
+	c.title, c.body = o.title(c.req.Title), o.body(c.req.Body)
+	c.warnings = append(c.warnings, o.warnings...)
+	if c.title == "" {
+		return refusal([]fault.Violation{invalid("title", "nothing of `title` is left without its HTML comment", "give plain text")})
+	}
+	key, err := c.Key()
+	if err != nil {
+		return err
+	}
+	footer, err := c.footer(key)
+	if err != nil {
+		return err
+	}
+	c.body = strings.TrimRight(c.body, " \t\r\n") + footer
+	return nil
+}

@@ -1,0 +1,49 @@
+package prflow
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Settled is a proposal that a process had left unfinished, and what became of it.
+type Settled struct {
+	RequestID string `json:"request_id"`
+	Repo      string `json:"repo"` // provider:owner/name
+	Branch    string `json:"branch"`
+	// Live says that another process still works on it; it was left alone.
+	Live  bool   `json:"live"`
+	Error string `json:"error,omitempty"` // why it could not be settled now
+}
+
+// Resume settles every proposal that a process which ended has left: an open pull request is recorded, a branch without
+// one is removed if it still is ours. It goes on after a failure, which is told in the entry.
+func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
+	left, err := s.History.Unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Settled, 0, len(left))
+	for _, p := range left {
+		entry := Settled{RequestID: p.ID, Repo: p.Provider + ":" + p.Owner + "/" + p.Repo, Branch: p.Branch}
+		if entry.Live = !s.abandoned(p); !entry.Live {
+			if err := s.settle(ctx, p); err != nil {
+				entry.Error = s.Secrets.Redact(fault.From(err).Message)
+				s.Log.Error("proposal not settled", "request_id", p.ID, "error", logText(s, err))
+			}
+		}
+		out = append(out, entry)
+	}
+	return out, nil
+}
+
+// resumeOnce settles what was left before the first creation of this process. A failure is no reason to refuse: the
+// files of what could not be settled stay reserved, and whoever proposes them settles it then.
+func (c *creation) resumeOnce(ctx context.Context) {
+	if c.ReadOnly != "" || c.DryRun || c.Policy.Tiers.MaxFiles(c.Tier) == 0 || !c.resumed.CompareAndSwap(false, true) {
+		return
+	}
+	if _, err := c.Resume(ctx); err != nil {
+		c.Log.Warn("unfinished proposals not looked for", "error", logText(c.Service, err))
+	}
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// engine is what the databases do differently. Errors are those of the driver unless they are faults already; fail makes
+// faults of them.
+type engine interface {
+	// beginWrite begins a transaction that sees everything committed before it. Until it ends, no other writes, in
+	// whatever process.
+	beginWrite(ctx context.Context) (*sql.Tx, error)
+
+	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
+	beginRead(ctx context.Context) (*sql.Tx, error)
+
+	// check looks for damage that no transaction shows by itself, missing guards of the audit included.
+	check(ctx context.Context) error
+
+	// fail turns an error into a fault that says what the operator has to do. Faults and nil are passed on.
+	fail(ctx context.Context, err error) error
+
+	// close ends all connections. Calls after the first do nothing.
+	close() error
+}
+
+// presence tells the processes that share a store of each other's end.
+type presence interface {
+	// enter returns the name under which this store makes proposals. From then on the others see that it is alive, until
+	// leave is called or the process ends, however it ends. If that sign was lost meanwhile, the store gets a new name.
+	enter(ctx context.Context) (name string, err error)
+
+	// gone reports which of the names belong to processes that have ended. A name that enter ever gave to this store is
+	// never among them.
+	gone(ctx context.Context, names []string) (map[string]bool, error)
+
+	leave() error
+}
+
+// cause sorts the errors of the drivers by what has to be done about them.
+type cause int
+
+const (
+	causeOther cause = iota
+	causeBusy
+	causeInterrupted
+	causeCorrupt
+	causeForeign // not a database of ours
+	causeFull
+	causeReadOnly
+	causeUnopenable
+	causeIO
+	causeUnique
+)
+
+func causeOf(err error) cause {
+	if c := sqliteCause(err); c != causeOther {
+		return c
+	}
+	return postgresCause(err)
+}

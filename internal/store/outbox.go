@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// This file is the outbox: notices wait here, recorded in the transaction that gave rise to them, until a sender of
+// internal/notify has delivered them. Delivery is at least once: a sender that is killed between delivering a notice and
+// settling it leaves it to the next one.
+
+const (
+	noticeKeep     = 30 * 24 * time.Hour // how long settled notices are kept
+	noticePrune    = 1000                // how many are removed at once
+	maxNoticeError = 500                 // bytes
+)
+
+// insertNotices records notices that are due at once, whatever the clocks of the senders say.
+func insertNotices(ctx context.Context, tx *sql.Tx, notices []prflow.Notice, now time.Time) error {
+	for _, n := range notices {
+		payload := n.Payload
+		if payload == nil {
+			payload = []byte{} // the column is not null
+		}
+		const insert = `INSERT INTO notices (event, payload, created_us) VALUES ($1, $2, $3)`
+		if _, err := tx.ExecContext(ctx, insert, text(n.Event), payload, micros(now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ClaimNotices returns at most limit notices that are due at now, oldest first, and keeps them from other callers until
+// now+lease: by then the caller has settled them or died. Notices settled more than 30 days before now are removed.
+// Nothing due costs one read.
+func (s *Store) ClaimNotices(
+	ctx context.Context, now time.Time, lease time.Duration, limit int,
+) (claimed []prflow.PendingNotice, err error) {
+	work, err := s.outboxHasWork(ctx, now)
+	if err != nil || !work {
+		return nil, err
+	}
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		if claimed, err = selectDue(ctx, tx, now, limit); err != nil {
+			return err
+		}
+		for _, n := range claimed {
+			const claim = `UPDATE notices SET due_us = $1, attempts = attempts + 1 WHERE id = $2`
+			if _, err := tx.ExecContext(ctx, claim, micros(now.Add(lease)), n.ID); err != nil {
+				return err
+			}
+		}
+		const prune = `DELETE FROM notices WHERE id IN (
+			SELECT id FROM notices WHERE state IN ('delivered', 'given_up') AND settled_us < $1 LIMIT $2)`
+		_, err := tx.ExecContext(ctx, prune, micros(now.Add(-noticeKeep)), noticePrune)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// outboxHasWork reports whether a claim at now would change anything.
+func (s *Store) outboxHasWork(ctx context.Context, now time.Time) (due bool, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM notices WHERE state = 'pending' AND due_us <= $1)
+			OR EXISTS (SELECT 1 FROM notices WHERE state IN ('delivered', 'given_up') AND settled_us < $2)`,
+			micros(now), micros(now.Add(-noticeKeep))).Scan(&due)
+	})
+	return due, err
+}
+
+func selectDue(
+	ctx context.Context, tx *sql.Tx, now time.Time, limit int,
+) (out []prflow.PendingNotice, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT id, event, payload, attempts, created_us FROM notices
+		WHERE state = 'pending' AND due_us <= $1 ORDER BY id LIMIT $2`, micros(now), max(limit, 0))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var n prflow.PendingNotice
+		if err := rows.Scan(&n.ID, (*text)(&n.Event), &n.Payload, &n.Attempts, at(&n.CreatedAt)); err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, rows.Err()
+}
+
+// SettleNotice ends a claim. A notice that somebody else has settled meanwhile, because the claim had run out, keeps
+// that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no error.
+// A settlement that says neither or several things is fault.Internal.
+func (s *Store) SettleNotice(ctx context.Context, id int64, settlement prflow.NoticeSettlement) error {
+	said := 0
+	for _, is := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {
+		if is {
+			said++
+		}
+	}
+	if said != 1 {
+		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id, said)
+	}
+	reason := text(cutText(settlement.Error, maxNoticeError))
+	return s.write(ctx, func(tx *sql.Tx) (err error) {
+		now := micros(s.opts.Now())
+		switch {
+		case settlement.Delivered:
+			_, err = tx.ExecContext(ctx, `UPDATE notices SET state = 'delivered', settled_us = $1, error = ''
+				WHERE id = $2 AND state <> 'delivered'`, now, id)
+		case settlement.GiveUp:
+			_, err = tx.ExecContext(ctx, `UPDATE notices SET state = 'given_up', settled_us = $1, error = $2
+				WHERE id = $3 AND state = 'pending'`, now, reason, id)
+		default:
+			_, err = tx.ExecContext(ctx, `UPDATE notices SET due_us = $1, error = $2
+				WHERE id = $3 AND state = 'pending'`, micros(settlement.RetryAt), reason, id)
+		}
+		return err
+	})
+}
+
+// cutText returns the first limit bytes of s, fewer so as not to split a character.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "\uFFFD")
+}
+
+// NoticeCounts is the state of the outbox.
+type NoticeCounts struct {
+	Pending   int    // waiting, or being delivered now
+	GivenUp   int    // not delivered, of the last 30 days
+	LastError string // why the newest of those that failed was not delivered yet; "" if none is waiting or given up
+}
+
+// NoticeCounts reports what waits in the outbox and what was not delivered.
+func (s *Store) NoticeCounts(ctx context.Context) (counts NoticeCounts, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		const query = `SELECT
+			(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
+			COALESCE((SELECT error FROM notices WHERE state <> 'delivered' AND error <> '' ORDER BY id DESC LIMIT 1), '')`
+		return tx.QueryRowContext(ctx, query).Scan(&counts.Pending, &counts.GivenUp, (*text)(&counts.LastError))
+	})
+	return counts, err
+}
+
+// ClaimNotices is Store.ClaimNotices.
+func (l *Lazy) ClaimNotices(
+	ctx context.Context, now time.Time, lease time.Duration, limit int,
+) ([]prflow.PendingNotice, error) {
+	return get(ctx, l, func(s *Store) ([]prflow.PendingNotice, error) { return s.ClaimNotices(ctx, now, lease, limit) })
+}
+
+// SettleNotice is Store.SettleNotice.
+func (l *Lazy) SettleNotice(ctx context.Context, id int64, settlement prflow.NoticeSettlement) error {
+	return l.do(ctx, func(s *Store) error { return s.SettleNotice(ctx, id, settlement) })
+}
+
+// NoticeCounts is Store.NoticeCounts.
+func (l *Lazy) NoticeCounts(ctx context.Context) (NoticeCounts, error) {
+	return get(ctx, l, func(s *Store) (NoticeCounts, error) { return s.NoticeCounts(ctx) })
+}
