@@ -63,7 +63,7 @@ func describeFindings(w *strings.Builder, findings []finding, blocking []string)
 func (p *parts) diagnose(ctx context.Context) []finding {
 	out := []finding{p.tierFinding(), p.switchFinding(), p.policyFinding(), p.stateFinding(ctx)}
 	out = append(out, p.providerFindings()...)
-	out = append(out, p.gitFinding(ctx), p.reposFinding())
+	out = append(out, p.gitFinding(ctx), p.reposFinding(), p.noticeFinding(ctx))
 	for _, w := range p.cfg.Warnings {
 		out = append(out, finding{Name: "configuration", Status: "warning", Detail: w})
 	}
@@ -130,6 +130,19 @@ func (p *parts) providerFindings() []finding {
 			Detail: "none is enabled; set CLAUDEOPS_LOCAL_ROOT for local repositories"})
 	}
 	return out
+}
+
+func (p *parts) noticeFinding(ctx context.Context) finding {
+	names := p.targets.Names()
+	if len(names) == 0 {
+		return finding{Name: "notifications", Status: "off", Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
+	}
+	counts, err := p.store.NoticeCounts(ctx)
+	if err != nil {
+		return finding{Name: "notifications", Status: "warning", Detail: fault.From(err).Message}
+	}
+	detail := fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(names, ", "), counts.Pending, counts.GivenUp)
+	return finding{Name: "notifications", Status: "ok", Detail: detail}
 }
 
 // gitFinding matters to the local provider alone.

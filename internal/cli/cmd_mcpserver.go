@@ -20,7 +20,8 @@ func (a *app) mcpServerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
 			p := a.wire()
-			server, err := mcpserver.New(p.flow, mcpserver.Options{
+			flow := newDelivering(p)
+			server, err := mcpserver.New(flow, mcpserver.Options{
 				Version: version(), HideCreate: p.cfg.ReadOnly, Log: p.log, NewID: newID,
 			})
 			if err != nil {
@@ -29,7 +30,9 @@ func (a *app) mcpServerCommand() *cobra.Command {
 			if len(p.cfg.Toolsets) > 0 && !slices.Equal(p.cfg.Toolsets, []string{"pr"}) {
 				p.log.Warn("CLAUDEOPS_TOOLSETS knows only pr; the rest is ignored", "value", p.cfg.Toolsets)
 			}
-			return server.Serve(cmd.Context(), a.streams.In, a.streams.Out)
+			err = server.Serve(cmd.Context(), a.streams.In, a.streams.Out)
+			flow.finish(cmd.Context())
+			return err
 		},
 	}
 }

@@ -24,7 +24,7 @@ func (a *app) prCommand() *cobra.Command {
 		Use: "pr", Short: "Propose, list and read pull requests", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.prCreateCommand(), a.prListCommand(), a.prStatusCommand())
+	cmd.AddCommand(a.prCreateCommand(), a.prListCommand(), a.prStatusCommand(), a.prResumeCommand())
 	return cmd
 }
 
@@ -67,6 +67,7 @@ func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
 	}
 	p := a.wire()
 	result, err := p.flow.Create(cmd.Context(), a.caller(p), raw)
+	p.deliver(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func (a *app) reviewCommand() *cobra.Command {
 // reviewVerb is one thing that a person can do with a pull request.
 type reviewVerb struct {
 	name, short, done string
-	force             bool // has the flag --force
+	force             bool         // has the flag --force
+	event             prflow.Event // what people are told; "" for nothing
 	act               reviewAct
 }
 
@@ -42,11 +43,12 @@ type reviewAct func(context.Context, *local.Reviewer, gitprovider.RepoRef, int, 
 
 func reviewVerbs() []reviewVerb {
 	return []reviewVerb{
-		{"approve", "Approve a pull request", "approved", false, plainAct((*local.Reviewer).Approve)},
-		{"request-changes", "Ask for changes; needs --comment", "asked for changes to", false,
+		{"approve", "Approve a pull request", "approved", false, "", plainAct((*local.Reviewer).Approve)},
+		{"request-changes", "Ask for changes; needs --comment", "asked for changes to", false, "",
 			plainAct((*local.Reviewer).RequestChanges)},
-		{"merge", "Merge a pull request", "merged", true, merge},
-		{"close", "Close a pull request without merging it", "closed", false, plainAct((*local.Reviewer).Close)},
+		{"merge", "Merge a pull request", "merged", true, prflow.EventMerged, merge},
+		{"close", "Close a pull request without merging it", "closed", false, prflow.EventClosed,
+			plainAct((*local.Reviewer).Close)},
 	}
 }
 
@@ -123,7 +125,12 @@ func (a *app) review(
 		e := fault.From(actErr)
 		attempt.Outcome, attempt.Code, attempt.Message = prflow.OutcomeRefused, e.Code, p.scanner.Redact(e.Message)
 	}
-	recordErr := p.store.Record(context.WithoutCancel(ctx), attempt, nil)
+	var notices []prflow.Notice
+	if actErr == nil && verb.event != "" {
+		notices = p.notices(verb.event, attempt)
+	}
+	recordErr := p.store.Record(context.WithoutCancel(ctx), attempt, nil, notices...)
+	p.deliver(ctx)
 	if actErr != nil {
 		return actErr
 	}

@@ -3,16 +3,22 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/notify"
 )
 
 func TestMain(m *testing.M) {
@@ -39,9 +45,37 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
 	env.Setenv("CLAUDEOPS_TIER", "2")
 	env.Setenv("USER", "ann")
+	env.Setenv("WEBHOOK", webhook(env))
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	return nil
+}
+
+// webhook serves a receiver that writes each delivery to the file "deliveries", as "EVENT BODY" lines, and refuses those
+// whose signature under the secret "a-secret" is wrong.
+func webhook(env *testscript.Env) string {
+	var mu sync.Mutex
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = notify.Verify("a-secret", r.Header, body, time.Now())
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		f, err := os.OpenFile(filepath.Join(env.WorkDir, "deliveries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		defer f.Close()
+		fmt.Fprintf(f, "%s %s\n", r.Header.Get(notify.HeaderEvent), body)
+	}))
+	env.Defer(server.Close)
+	return server.URL
 }
 
 // exits runs a command and checks its exit code: exits CODE COMMAND ARG...

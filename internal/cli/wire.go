@@ -5,15 +5,19 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/keyfile"
 	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
@@ -30,6 +34,8 @@ type parts struct {
 	local     *local.Provider // nil when disabled
 	registry  *gitprovider.Registry
 	flow      *prflow.Service
+	targets   notify.Targets
+	deliverer *notify.Deliverer
 }
 
 // wire makes the parts once per run. It is the only place that constructs them.
@@ -47,15 +53,21 @@ func (a *app) wire() *parts {
 		p.policy = policy.Default()
 	}
 	p.policy.EnvRepositories = p.cfg.Repos
-	p.scanner = content.NewScanner(p.cfg.Secrets)
+	p.notifications()
+	p.scanner = content.NewScanner(append(p.cfg.Secrets, p.targets.Secrets()...))
 	p.store = store.NewLazy(p.cfg.StateDir, store.Options{
-		Now: time.Now, MakeParents: p.cfg.StateDirDefault, MustExist: a.looksOnly(),
+		DatabaseURL: p.cfg.DatabaseURL,
+		Now:         time.Now, MakeParents: p.cfg.StateDirDefault, MustExist: a.looksOnly(),
 	})
+	p.deliverer = notify.New(p.store, p.targets.Senders(notify.SenderOptions{
+		Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
+	}), notify.Options{Log: p.log})
 	p.providers()
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner,
 		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(),
-		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep,
+		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notices: p.notices,
 	})
 	a.parts = p
 	return p
@@ -85,6 +97,22 @@ func (p *parts) providers() {
 	}
 	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.DefaultProvider,
 		mounted.Repos{Dir: p.cfg.ReposDir})
+}
+
+// markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key
+// by CLAUDEOPS_MARK_KEY.
+func (p *parts) markKey() ([]byte, error) {
+	if p.cfg.MarkKey == "" {
+		if p.cfg.StateDir == "" {
+			return nil, fault.New(fault.Internal, "%s", p.cfg.StateDirProblem)
+		}
+		return keyfile.Load(p.cfg.StateDir)
+	}
+	key, err := keyfile.Parse(p.cfg.MarkKey)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
+	}
+	return key, nil
 }
 
 // readOnlyReason says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,8 +29,14 @@ type Config struct {
 	DefaultProvider string
 	Repos           []policy.RepoPattern
 	ReposProblem    string // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
-	Secrets         []string
-	User            string // the operating system's user, for the record of what people do
+	DatabaseURL     string // PostgreSQL; "" means SQLite in StateDir
+	MarkKey         string // 64 hexadecimal digits; "" means the key file in StateDir
+	AppriseURLs     string
+	WebhookURL      string
+	WebhookSecret   string
+	NotifyPlainHTTP bool
+	Secrets         []string // values that must never appear in a text
+	User            string   // the operating system's user, for the record of what people do
 	Toolsets        []string
 	Warnings        []string
 }
@@ -58,8 +65,12 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.StateDir, c.StateDirProblem = e.stateDir()
 	c.StateDirDefault = e.get("CLAUDEOPS_STATE_DIR") == ""
 	c.Repos, c.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
-	c.Secrets = e.secrets("GITHUB_TOKEN", "GITEA_TOKEN", "CLAUDEOPS_API_TOKENS", "CLAUDEOPS_DATABASE_URL",
-		"CLAUDEOPS_APPRISE_URLS", "CLAUDEOPS_WEBHOOK_URL")
+	c.DatabaseURL, c.MarkKey = e.secret("CLAUDEOPS_DATABASE_URL"), e.secret("CLAUDEOPS_MARK_KEY")
+	c.AppriseURLs, c.WebhookURL = e.secret("CLAUDEOPS_APPRISE_URLS"), e.secret("CLAUDEOPS_WEBHOOK_URL")
+	c.WebhookSecret = e.secret("CLAUDEOPS_WEBHOOK_SECRET")
+	c.NotifyPlainHTTP = e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP")
+	c.Secrets = secretValues(e.secret("GITHUB_TOKEN"), e.secret("GITEA_TOKEN"), e.secret("CLAUDEOPS_API_TOKENS"),
+		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))
 	c.Warnings = e.warnings
 	return c
@@ -118,6 +129,16 @@ func (e *env) boolean(name string) bool {
 	return value
 }
 
+// permission treats everything but a clear yes as no: what it permits makes the product less careful.
+func (e *env) permission(name string) bool {
+	raw := e.get(name)
+	value, err := strconv.ParseBool(strings.ToLower(raw))
+	if raw != "" && err != nil {
+		e.warn("%s is %s, which is neither true nor false: false holds", name, shown(raw))
+	}
+	return err == nil && value
+}
+
 // shown quotes a value for a warning, cut short: it may be anything, a misplaced token included.
 func shown(s string) string {
 	const limit = 8
@@ -164,17 +185,21 @@ func splitList(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
 }
 
-// secrets collects the values that must never appear in a text: each variable, its _FILE form, and the parts of lists.
-func (e *env) secrets(names ...string) []string {
+// secretValues lists the values that must never appear in a text, and the parts of those that are lists.
+func secretValues(values ...string) []string {
 	var out []string
-	for _, name := range names {
-		value := e.secret(name)
+	for _, value := range values {
 		if value == "" {
 			continue
 		}
 		out = append(out, value)
 		if parts := splitList(value); len(parts) > 1 {
 			out = append(out, parts...)
+		}
+		if u, err := url.Parse(value); err == nil && u.User != nil {
+			if password, has := u.User.Password(); has {
+				out = append(out, password)
+			}
 		}
 	}
 	return out

@@ -95,15 +95,24 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 	}
 	c := load(map[string]string{
 		"GITHUB_TOKEN": "from-a-variable", "GITEA_TOKEN_FILE": file, "CLAUDEOPS_API_TOKENS": "one-token,two-token",
-		"CLAUDEOPS_WEBHOOK_URL_FILE": "/does/not/exist", "CLAUDEOPS_DATABASE_URL": "${CLAUDEOPS_DATABASE_URL}",
+		"CLAUDEOPS_WEBHOOK_URL_FILE": "/does/not/exist", "CLAUDEOPS_APPRISE_URLS": "${CLAUDEOPS_APPRISE_URLS}",
+		"CLAUDEOPS_DATABASE_URL": "postgres://joe:database-password@127.0.0.1/ops",
 	})
-	for _, want := range []string{"from-a-variable", "from-a-file", "one-token", "two-token"} {
+	for _, want := range []string{"from-a-variable", "from-a-file", "one-token", "two-token", "database-password"} {
 		if !slices.Contains(c.Secrets, want) {
 			t.Errorf("%q is not among the secrets %q", want, c.Secrets)
 		}
 	}
-	if len(c.Secrets) != 5 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "CLAUDEOPS_WEBHOOK_URL_FILE") {
+	if len(c.Secrets) != 7 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "CLAUDEOPS_WEBHOOK_URL_FILE") {
 		t.Errorf("secrets %q, warnings %q", c.Secrets, c.Warnings)
+	}
+}
+
+func TestAPermissionThatCannotBeReadIsNotGiven(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "true": true, "1": true, "TRUE": true, "false": false, "yes please": false, "2": false} {
+		if c := load(map[string]string{"CLAUDEOPS_NOTIFY_PLAIN_HTTP": value}); c.NotifyPlainHTTP != want {
+			t.Errorf("%q: %t, want %t", value, c.NotifyPlainHTTP, want)
+		}
 	}
 }
 

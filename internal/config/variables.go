@@ -13,12 +13,13 @@ func ServerVariables() []Variable {
 	}
 	for _, plain := range []string{
 		"CLAUDEOPS_REPOS", "CLAUDEOPS_POLICY", "CLAUDEOPS_DEFAULT_PROVIDER", "CLAUDEOPS_LOCAL_ROOT",
-		"CLAUDEOPS_STATE_DIR", "GITHUB_API_URL", "GITEA_URL",
+		"CLAUDEOPS_STATE_DIR", "CLAUDEOPS_NOTIFY_PLAIN_HTTP", "GITHUB_API_URL", "GITEA_URL",
 	} {
 		out = append(out, Variable{plain, ""})
 	}
 	for _, secret := range []string{
-		"GITHUB_TOKEN", "GITEA_TOKEN", "CLAUDEOPS_DATABASE_URL", "CLAUDEOPS_APPRISE_URLS", "CLAUDEOPS_WEBHOOK_URL",
+		"GITHUB_TOKEN", "GITEA_TOKEN", "CLAUDEOPS_DATABASE_URL", "CLAUDEOPS_MARK_KEY",
+		"CLAUDEOPS_APPRISE_URLS", "CLAUDEOPS_WEBHOOK_URL", "CLAUDEOPS_WEBHOOK_SECRET",
 	} {
 		out = append(out, Variable{secret, ""}, Variable{secret + "_FILE", ""})
 	}

@@ -1,0 +1,92 @@
+// Package keyfile keeps the secret key with which Claude Ops signs the marks in its pull requests.
+package keyfile
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Size is the length of the key in bytes: that of the hash it is used with.
+const Size = 32
+
+// name is the key's file in the state folder.
+const name = "mark.key"
+
+// Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes that
+// race get the same key. A file that holds something else is an error, fault.Internal, and is left as it is.
+func Load(stateDir string) ([]byte, error) {
+	path := filepath.Join(stateDir, name)
+	key, err := read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, explain(path, err)
+	}
+	if err := create(stateDir, path); err != nil {
+		return nil, explain(path, err)
+	}
+	key, err = read(path)
+	return key, explain(path, err)
+}
+
+// Parse reads a key that configuration gives: 64 hexadecimal digits.
+func Parse(text string) ([]byte, error) {
+	key, err := hex.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != Size {
+		return nil, fmt.Errorf("it is not %d hexadecimal digits", 2*Size)
+	}
+	return key, nil
+}
+
+func read(path string) ([]byte, error) {
+	text, err := os.ReadFile(path) // #nosec G304: a fixed name in the state folder
+	if err != nil {
+		return nil, err
+	}
+	return Parse(string(text))
+}
+
+// create writes a new key under a private name and links it into place, which fails if another process was faster: then
+// that one's key holds.
+func create(dir, path string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	key := make([]byte, Size)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, name+".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // a leftover harms nobody
+	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func explain(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pathErr *fs.PathError
+	reason := err
+	if errors.As(err, &pathErr) {
+		reason = pathErr.Err
+	}
+	return fault.Wrap(err, fault.Internal,
+		"the key file %s cannot be used (%s); correct its permissions, or move it away to have a new one made", path, reason)
+}

@@ -1,0 +1,196 @@
+//go:build unix
+
+package notify
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fakeApprise writes a program that does what the script says, with $OUT as the folder for what it records.
+func fakeApprise(t *testing.T, script string) (o SenderOptions, out string) {
+	t.Helper()
+	out = t.TempDir()
+	path := filepath.Join(out, "apprise")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temp := filepath.Join(out, "temp folder")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return SenderOptions{Command: CommandOptions{Path: path, Env: []string{"OUT=" + out}, TempDir: temp}}, out
+}
+
+func read(t *testing.T, parts ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// left is what the sender left in the folder for temporary files.
+func left(t *testing.T, out string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(out, "temp folder"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+const notifyURL = "discord://id/" + sentinel
+
+func TestCommandIsGivenTheURLInPrivate(t *testing.T) {
+	t.Setenv("CLAUDEOPS_TEST_TOKEN", sentinel)
+	o, out := fakeApprise(t, `
+printf '%s\n' "$@" >"$OUT/args"
+env >"$OUT/env"
+cat >"$OUT/stdin"
+f=${1#--config=}
+cp "$f" "$OUT/config"
+ls -l "$f" >"$OUT/file"
+ls -ld "${f%/*}" >"$OUT/folder"`)
+	s := only(t, Settings{AppriseURLs: notifyURL}, o)
+	if err := s.Send(t.Context(), delivery(t)); err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Split(strings.TrimSpace(read(t, out, "args")), "\n")
+	if len(args) != 4 || !strings.HasPrefix(args[0], "--config="+out) || args[1] != "--title="+Title(openedMessage()) ||
+		args[2] != "--notification-type=info" || args[3] != "--input-format=text" {
+		t.Errorf("arguments are %q", args)
+	}
+	if got := read(t, out, "stdin"); got != Text(openedMessage()) {
+		t.Errorf("standard input is %q", got)
+	}
+	if got := read(t, out, "config"); got != notifyURL+"\n" {
+		t.Errorf("the configuration is %q", got)
+	}
+	if got := read(t, out, "file"); !strings.HasPrefix(got, "-rw------- ") {
+		t.Errorf("the configuration file is %s", got)
+	}
+	if got := read(t, out, "folder"); !strings.HasPrefix(got, "drwx------ ") {
+		t.Errorf("its folder is %s", got)
+	}
+	if got := read(t, out, "env") + strings.Join(args, " "); strings.Contains(got, sentinel) {
+		t.Errorf("the environment or the arguments hold a secret: %s", got)
+	}
+	if entries := left(t, out); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestExitCodesOfTheCommand(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, script string
+		permanent    bool
+		want         string
+	}{
+		{"1 may pass", `cat >/dev/null; cat "${1#--config=}"; cat "${1#--config=}" >&2; exit 1`, false, "exit code 1"},
+		{"2 is for ever", "exit 2", true, "exit code 2"},
+		{"3 is for ever", "exit 3", true, "exit code 3"},
+		{"a crash may pass", "kill -9 $$", false, "failed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o, out := fakeApprise(t, tt.script)
+			f := failureFrom(t, t.Context(), only(t, Settings{AppriseURLs: notifyURL}, o))
+			if f.Permanent != tt.permanent || !strings.Contains(f.Text, tt.want) {
+				t.Errorf("failure is %+v", f)
+			}
+			if !strings.HasPrefix(f.Text, "apprise-discord: ") {
+				t.Errorf("the error does not name the target: %s", f.Text)
+			}
+			if entries := left(t, out); len(entries) != 0 {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+func TestCommandThatIsNotThereOrCannotBeServed(t *testing.T) {
+	t.Parallel()
+	o, _ := fakeApprise(t, "exit 0")
+	missing, full, broken := o, o, o
+	missing.Command.Path = filepath.Join(t.TempDir(), "apprise")
+	full.Command.TempDir = filepath.Join(t.TempDir(), "missing")
+	broken.Command.Path = filepath.Join(t.TempDir(), "apprise")
+	if err := os.WriteFile(broken.Command.Path, []byte("#!/does/not/exist\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for want, options := range map[string]SenderOptions{
+		"was not found": missing, "could not be written": full, "could not be started": broken,
+	} {
+		f := failureFrom(t, t.Context(), only(t, Settings{AppriseURLs: notifyURL}, options))
+		if f.Permanent || !strings.Contains(f.Text, want) {
+			t.Errorf("failure is %+v, want %q", f, want)
+		}
+	}
+}
+
+func TestACommandThatStallsIsEndedWithItsChildren(t *testing.T) {
+	t.Parallel()
+	o, out := fakeApprise(t, `
+exec 3>"$OUT/alive"
+( sleep 30; echo survived >&3 ) &
+echo started >&3
+wait`)
+	pipe := filepath.Join(out, "alive")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	rest := make(chan string)
+	go func() {
+		alive, err := os.Open(pipe)
+		if err != nil {
+			t.Error(err)
+		}
+		defer alive.Close()
+		in := bufio.NewReader(alive)
+		_, _ = in.ReadString('\n') // it has started a child
+		cancel()
+		more, _ := io.ReadAll(in) // ends when no process holds the pipe any more
+		rest <- string(more)
+	}()
+	f := failureFrom(t, ctx, only(t, Settings{AppriseURLs: notifyURL}, o))
+	if f.Permanent || !strings.Contains(f.Text, "did not finish in time") {
+		t.Errorf("failure is %+v", f)
+	}
+	if more := <-rest; more != "" {
+		t.Errorf("a child lived on: %q", more)
+	}
+	if entries := left(t, out); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestACommandThatFloodsIsNotListenedTo(t *testing.T) {
+	t.Parallel()
+	o, _ := fakeApprise(t, "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
+	if err := only(t, Settings{AppriseURLs: notifyURL}, o).Send(t.Context(), delivery(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandEnvironmentPassesNoTokens(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{"HOME": "/home/joe", "HTTPS_PROXY": "http://proxy:3128", "GITHUB_TOKEN": sentinel, "LANG": ""}
+	got := strings.Join(CommandEnvironment(func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}), " ")
+	if got != "HOME=/home/joe LANG= HTTPS_PROXY=http://proxy:3128" {
+		t.Errorf("environment is %q", got)
+	}
+}

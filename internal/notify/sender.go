@@ -1,0 +1,50 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Sender takes messages to one target. It is safe for concurrent use.
+type Sender interface {
+	// Name is the name of the target; see Targets.Names.
+	Name() string
+
+	// Send delivers d, or says why not by a *Failure. It returns within its timeout, or when ctx ends.
+	Send(ctx context.Context, d Delivery) error
+}
+
+// Delivery is one message for one target.
+type Delivery struct {
+	ID      string // 32 hex digits; the same at each attempt
+	Message Message
+	Body    []byte // the JSON form of Message, the same at each attempt; not to be changed
+}
+
+// Failure is why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what happened
+// in our own words.
+type Failure struct {
+	Text       string        // one sentence without a full stop
+	Permanent  bool          // another attempt cannot succeed
+	Partial    bool          // some of those behind the target may have been told, and will be told again
+	RetryAfter time.Duration // what the target asked for, at most maxRetryAfter; zero: nothing
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Text }
+
+// peace is RetryAfter within its bounds.
+func (f *Failure) peace() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
+
+// failureOf is err as a Failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
+func failureOf(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Failure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
+}

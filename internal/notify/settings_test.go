@@ -1,0 +1,194 @@
+package notify
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// described lists targets as name -> where it goes, for comparison.
+func described(t Targets) []string {
+	out := []string{}
+	for _, one := range t.list {
+		where := "command"
+		if one.server != nil {
+			where = one.server.String()
+		}
+		if one.notify != "" {
+			where += " " + one.notify
+		}
+		if one.secret != "" {
+			where += " signed"
+		}
+		out = append(out, one.name+" -> "+where)
+	}
+	return out
+}
+
+func TestParseTargets(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdef"
+	tests := []struct {
+		name     string
+		s        Settings
+		want     []string
+		problems []string // how each begins
+	}{
+		{"nothing configured", Settings{}, []string{}, nil},
+		{"blank lists", Settings{AppriseURLs: " , ,\n", WebhookURL: " "}, []string{}, nil},
+		{"notification URLs go to the command", Settings{AppriseURLs: "discord://id/token mailto://a:b@example.org"},
+			[]string{"apprise-discord -> command discord://id/token", "apprise-mailto -> command mailto://a:b@example.org"}, nil},
+		{"commas, spaces and lines separate", Settings{AppriseURLs: "a://1,b://2, c://3 ,\n\td://4,,e://5,"},
+			[]string{
+				"apprise-a -> command a://1", "apprise-b -> command b://2", "apprise-c -> command c://3",
+				"apprise-d -> command d://4", "apprise-e -> command e://5",
+			}, nil},
+		{"a comma within a URL stays", Settings{AppriseURLs: "mailto://x?to=a@example.org,b@example.org,slack://y"},
+			[]string{
+				"apprise-mailto -> command mailto://x?to=a@example.org,b@example.org", "apprise-slack -> command slack://y",
+			}, nil},
+		{"the second of a kind is numbered", Settings{AppriseURLs: "ntfy://a ntfy://b NTFY://c"},
+			[]string{
+				"apprise-ntfy -> command ntfy://a", "apprise-ntfy-2 -> command ntfy://b", "apprise-ntfy-3 -> command NTFY://c",
+			}, nil},
+		{"a server with a key knows whom to tell",
+			Settings{AppriseURLs: "https://apprise.example.net/notify/ops?tag=all ntfy://a"},
+			[]string{"apprise-api -> https://apprise.example.net/notify/ops?tag=all", "apprise-ntfy -> command ntfy://a"}, nil},
+		{"a server without a key is given the other URLs",
+			Settings{AppriseURLs: "ntfy://a https://apprise.example.net/x/notify/ slack://b"},
+			[]string{
+				"apprise-ntfy -> https://apprise.example.net/x/notify/ ntfy://a",
+				"apprise-slack -> https://apprise.example.net/x/notify/ slack://b",
+			}, nil},
+		{"a server without a key and no other URL has its own", Settings{AppriseURLs: "http://localhost:8000/notify"},
+			[]string{"apprise-api -> http://localhost:8000/notify"}, nil},
+		{"a key may be the word notify", Settings{AppriseURLs: "http://[::1]:8000/notify/notify"},
+			[]string{"apprise-api -> http://[::1]:8000/notify/notify"}, nil},
+		{"Apprise's own scheme for servers goes to the command", Settings{AppriseURLs: "apprises://apprise.example.net/ops"},
+			[]string{"apprise-apprises -> command apprises://apprise.example.net/ops"}, nil},
+		{"only one server without a key", Settings{AppriseURLs: "http://127.0.0.1:1/notify http://127.0.0.1:2/notify"},
+			[]string{"apprise-api -> http://127.0.0.1:1/notify"}, []string{"CLAUDEOPS_APPRISE_URLS, entry 2 is a second server"}},
+		{"the address of a service is no server", Settings{AppriseURLs: "https://discord.com/api/webhooks/12/hunter2 ntfy://a"},
+			[]string{"apprise-ntfy -> command ntfy://a"}, []string{"CLAUDEOPS_APPRISE_URLS, entry 1 is a web address, but"}},
+		{"a key of odd characters is none", Settings{AppriseURLs: "https://apprise.example.net/notify/a.b"}, []string{},
+			[]string{"CLAUDEOPS_APPRISE_URLS, entry 1 is a web address, but"}},
+		{"what is no URL",
+			Settings{AppriseURLs: "hunter2 tag=ntfy://hunter2 ://hunter2 ntfy:// ntfy://a\x01hunter2 include /etc/passwd"},
+			[]string{}, []string{
+				"CLAUDEOPS_APPRISE_URLS, entry 1 is no URL", "CLAUDEOPS_APPRISE_URLS, entry 2 is no URL",
+				"CLAUDEOPS_APPRISE_URLS, entry 3 is no URL", "CLAUDEOPS_APPRISE_URLS, entry 4 is no URL",
+				"CLAUDEOPS_APPRISE_URLS, entry 5 is no URL", "CLAUDEOPS_APPRISE_URLS, entry 6 is no URL",
+				"CLAUDEOPS_APPRISE_URLS, entry 7 is no URL",
+			}},
+		{"the longest scheme", Settings{AppriseURLs: strings.Repeat("a", 32) + "://x " + strings.Repeat("b", 33) + "://x"},
+			[]string{"apprise-" + strings.Repeat("a", 32) + " -> command " + strings.Repeat("a", 32) + "://x"},
+			[]string{"CLAUDEOPS_APPRISE_URLS, entry 2 is no URL"}},
+		{"a URL of a whole file", Settings{AppriseURLs: "ntfy://" + strings.Repeat("a", maxEntry)}, []string{},
+			[]string{"CLAUDEOPS_APPRISE_URLS, entry 1 is no URL"}},
+		{"the same twice", Settings{AppriseURLs: "ntfy://a ntfy://a"}, []string{"apprise-ntfy -> command ntfy://a"},
+			[]string{"CLAUDEOPS_APPRISE_URLS, entry 2 is there twice"}},
+		{"a broken web address", Settings{AppriseURLs: "https://%zz/notify https:///notify"}, []string{},
+			[]string{"CLAUDEOPS_APPRISE_URLS, entry 1 is no URL of", "CLAUDEOPS_APPRISE_URLS, entry 2 is no URL of"}},
+		{"plain http beyond this machine",
+			Settings{AppriseURLs: "http://apprise:8000/notify/ops", WebhookURL: "http://10.0.0.1/", WebhookSecret: secret},
+			[]string{}, []string{
+				"CLAUDEOPS_APPRISE_URLS, entry 1 would send over plain http",
+				"CLAUDEOPS_WEBHOOK_URL would send over plain http",
+			}},
+		{"plain http where it is allowed", Settings{AppriseURLs: "http://apprise:8000/notify/ops", AllowPlainHTTP: true},
+			[]string{"apprise-api -> http://apprise:8000/notify/ops"}, nil},
+		{"a signed webhook", Settings{WebhookURL: " https://joe:pw@hooks.example.net/claude#x ", WebhookSecret: secret},
+			[]string{"webhook -> https://joe:pw@hooks.example.net/claude signed"}, nil},
+		{"an unsigned webhook", Settings{WebhookURL: "https://hooks.example.net/claude"},
+			[]string{"webhook -> https://hooks.example.net/claude"}, []string{"CLAUDEOPS_WEBHOOK_SECRET is not set"}},
+		{"a secret that can be guessed", Settings{WebhookURL: "https://hooks.example.net/", WebhookSecret: "hunter2"},
+			[]string{"webhook -> https://hooks.example.net/ signed"}, []string{"CLAUDEOPS_WEBHOOK_SECRET is shorter than 16 bytes"}},
+		{"a secret without a webhook", Settings{WebhookSecret: "hunter2"}, []string{},
+			[]string{"CLAUDEOPS_WEBHOOK_SECRET is set, but"}},
+		{"a webhook that is none", Settings{WebhookURL: "ftp://hunter2/", WebhookSecret: secret}, []string{},
+			[]string{"CLAUDEOPS_WEBHOOK_URL is no URL of"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, problems := ParseTargets(tt.s)
+			if diff := cmp.Diff(tt.want, described(got)); diff != "" {
+				t.Errorf("targets differ (-want +got):\n%s", diff)
+			}
+			if len(problems) != len(tt.problems) {
+				t.Fatalf("problems are %q, want %q", problems, tt.problems)
+			}
+			for i, problem := range problems {
+				if !strings.HasPrefix(problem, tt.problems[i]) || strings.Contains(problem, "hunter2") {
+					t.Errorf("problem %q, want it to begin with %q and to hold no secret", problem, tt.problems[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTooManyEntriesAreCut(t *testing.T) {
+	t.Parallel()
+	var list strings.Builder
+	for i := range maxEntries + 1 {
+		fmt.Fprintf(&list, "ntfy://%d ", i)
+	}
+	got, problems := ParseTargets(Settings{AppriseURLs: list.String()})
+	if len(got.Names()) != maxEntries || len(problems) != 1 {
+		t.Errorf("%d targets, problems %q", len(got.Names()), problems)
+	}
+}
+
+func TestTargetsDoNotPrintTheirSecrets(t *testing.T) {
+	t.Parallel()
+	targets, problems := ParseTargets(Settings{
+		AppriseURLs: "discord://hunter2/hunter2", WebhookURL: "https://example.net/hunter2",
+		WebhookSecret: "hunter2hunter2hunter2",
+	})
+	if len(problems) != 0 {
+		t.Fatal(problems)
+	}
+	config := struct{ Notify Targets }{targets}
+	for _, shown := range []string{
+		fmt.Sprint(config), fmt.Sprintf("%+v", config), fmt.Sprintf("%#v", config), fmt.Sprintf("%s %v", targets, &targets),
+		targets.LogValue().String(),
+	} {
+		if strings.Contains(shown, "hunter2") || !strings.Contains(shown, "apprise-discord webhook") {
+			t.Errorf("printed as %s", shown)
+		}
+	}
+	want := []string{"discord://hunter2/hunter2", "https://example.net/hunter2", "hunter2hunter2hunter2"}
+	if diff := cmp.Diff(want, targets.Secrets()); diff != "" {
+		t.Errorf("Secrets differ (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzParseTargets(f *testing.F) {
+	f.Add("discord://a/b,mailto://c?to=d,e https://h/notify/k", "https://h/w")
+	f.Add("http://localhost/notify\n//,://,a:// x", "http://[::1]:99999/")
+	f.Add(",,,a://,b://,", "https://%2e/\x00")
+	f.Fuzz(func(t *testing.T, list, hook string) {
+		targets, problems := ParseTargets(Settings{AppriseURLs: list, WebhookURL: hook, WebhookSecret: "0123456789abcdef"})
+		names := map[string]bool{}
+		for _, one := range targets.list {
+			if names[one.name] || one.name == "" {
+				t.Errorf("the name %q is there twice or empty", one.name)
+			}
+			names[one.name] = true
+			if strings.ContainsAny(one.notify, "\r\n \t") || one.server == nil && schemeOf(one.notify) == "" {
+				t.Errorf("the command is given %q", one.notify)
+			}
+			if one.server != nil {
+				if _, err := url.Parse(one.server.String()); err != nil || one.server.Host == "" {
+					t.Errorf("a server is at %q: %v", one.server, err)
+				}
+			}
+		}
+		if len(targets.list) > maxEntries+1 || len(problems) > 2*maxEntries+3 {
+			t.Errorf("%d targets, %d problems", len(targets.list), len(problems))
+		}
+	})
+}

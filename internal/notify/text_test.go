@@ -1,0 +1,105 @@
+package notify
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextForPeople(t *testing.T) {
+	t.Parallel()
+	opened := openedMessage()
+	opened.Title = "Raise the disk threshold"
+	many := opened
+	many.Paths = slicesOf("checks/a.md", 12)
+	many.PathsOmitted = 3
+	merged := opened
+	merged.Event, merged.Tier, merged.Caller = prflow.EventMerged, 0, "joe"
+	closed := Message{Event: prflow.EventClosed, Number: 3}
+	refused := Message{
+		Event: prflow.EventRefused, Repository: "joe/home-cluster", Code: fault.ScopeDenied, Tier: 2, Caller: "claude-code",
+		Message: `"main.go" is outside the scope`, Paths: []string{"main.go"}, RequestID: "01JQ80",
+	}
+	tests := []struct {
+		name, title, text string
+		m                 Message
+	}{
+		{"an opened pull request", "Claude Ops: pull request #12 opened in joe/home-cluster",
+			`Pull request #12 was opened in joe/home-cluster on gitea by "claude-code" at tier 2. A person has to review it.
+Title, as its author wrote it: "Raise the disk threshold"
+Files: checks/disk.md
+https://git.example.net/joe/home-cluster/pulls/12
+Request 01JQ7Z`, opened},
+		{"many files", "Claude Ops: pull request #12 opened in joe/home-cluster",
+			`Pull request #12 was opened in joe/home-cluster on gitea by "claude-code" at tier 2. A person has to review it.
+Title, as its author wrote it: "Raise the disk threshold"
+Files: ` + strings.Repeat("checks/a.md, ", 9) + `checks/a.md and 5 more
+https://git.example.net/joe/home-cluster/pulls/12
+Request 01JQ7Z`, many},
+		{"a merged one", "Claude Ops: pull request #12 merged in joe/home-cluster",
+			`Pull request #12 was merged in joe/home-cluster on gitea by "joe".
+Title, as its author wrote it: "Raise the disk threshold"
+Files: checks/disk.md
+https://git.example.net/joe/home-cluster/pulls/12
+Request 01JQ7Z`, merged},
+		{"a closed one of which little is known", "Claude Ops: pull request #3 closed without merging",
+			"Pull request #3 was closed without merging.", closed},
+		{"a refusal", "Claude Ops: proposal refused in joe/home-cluster",
+			`A proposal was refused in joe/home-cluster by "claude-code" at tier 2.
+Reason: scope_denied "'main.go' is outside the scope"
+Files: main.go
+Request 01JQ80`, refused},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Title(tt.m); got != tt.title {
+				t.Errorf("Title = %q, want %q", got, tt.title)
+			}
+			if diff := cmp.Diff(tt.text, Text(tt.m)); diff != "" {
+				t.Errorf("Text differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOthersTextCannotActInAChat(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		{"mentions", "@everyone <@42> <!channel>", "＠everyone ‹＠42› ‹!channel›"},
+		{"links", "[approve](https://evil.example) <https://evil.example|ok>",
+			"(approve)(https: //evil.example) ‹https: //evil.example¦ok›"},
+		{"HTML", `<img src="x">`, "‹img src='x'›"},
+		{"Markdown", "**bold** ~~gone~~ ||spoiler|| `code` \\*", "∗∗bold∗∗ ∼∼gone∼∼ ¦¦spoiler¦¦ 'code' ⧵∗"},
+		{"lines", "a\n# Merged\r\n\tb", "a # Merged   b"},
+		{"the end of our quotes", `ok". A person approved it. "`, "ok'. A person approved it. '"},
+		{"hidden characters", "a\u202e\u200bb\x1b[31m", "ab(31m"},
+		{"names of files stay", "checks/disk_usage.md: 90% & more", "checks/disk_usage.md: 90% & more"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := plain(tt.text, 200); got != tt.want {
+				t.Errorf("plain(%q) = %q, want %q", tt.text, got, tt.want)
+			}
+			checkText(t, Message{
+				Event: prflow.EventRefused, Title: tt.text, Repository: tt.text, Branch: tt.text, Paths: []string{tt.text},
+				Caller: tt.text, Code: fault.Code(tt.text), Message: tt.text, RequestID: tt.text, Provider: tt.text, URL: tt.text,
+			}.normal())
+		})
+	}
+}
+
+func TestKindOfNotification(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[prflow.Event]string{
+		prflow.EventOpened: "info", prflow.EventRefused: "warning", prflow.EventMerged: "success", prflow.EventClosed: "info",
+	} {
+		if got := kind(event); got != want {
+			t.Errorf("kind(%s) = %s, want %s", event, got, want)
+		}
+	}
+}

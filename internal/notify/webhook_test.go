@@ -1,0 +1,105 @@
+package notify
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// request is what a server was sent.
+type request struct {
+	method, path string
+	header       http.Header
+	body         []byte
+}
+
+// recorder answers every request with status and hands it to the test.
+func recorder(t *testing.T, status int) (url string, got <-chan request) {
+	t.Helper()
+	requests := make(chan request, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- request{r.Method, r.URL.String(), r.Header, body}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+func TestWebhookSendsWhatItDocuments(t *testing.T) {
+	t.Parallel()
+	url, requests := recorder(t, http.StatusNoContent)
+	now := noon()
+	const secret = "0123456789abcdef"
+	s := only(t, Settings{WebhookURL: url + "/hook?a=b", WebhookSecret: secret},
+		SenderOptions{Now: func() time.Time { return now }})
+	if s.Name() != "webhook" {
+		t.Errorf("name %q", s.Name())
+	}
+	d := delivery(t)
+	want, err := Marshal(openedMessage())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for range 2 {
+		if err := s.Send(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		got := <-requests
+		if got.method != http.MethodPost || got.path != "/hook?a=b" ||
+			got.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s %v", got.method, got.path, got.header)
+		}
+		if !bytes.Equal(got.body, want) {
+			t.Errorf("body\n%s\nwant\n%s", got.body, want)
+		}
+		if event := got.header.Get("Claudeops-Event"); event != "opened" {
+			t.Errorf("event %q", event)
+		}
+		if err := Verify(secret, got.header, got.body, now); err != nil {
+			t.Errorf("Verify gives %v", err)
+		}
+		ids = append(ids, got.header.Get("Claudeops-Delivery"))
+		now = now.Add(time.Hour) // the second attempt has its own timestamp
+	}
+	if len(ids[0]) != 32 || ids[0] != ids[1] {
+		t.Errorf("delivery ids are %q, want the same 32 digits twice", ids)
+	}
+}
+
+func TestDeliveryIDsDiffer(t *testing.T) {
+	t.Parallel()
+	id := func(m Message, target string) string {
+		notices, err := Notices(m, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, d, err := open(notices[0].Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.ID
+	}
+	base := openedMessage()
+	later, other, merged := base, base, base
+	later.Time = later.Time.Add(time.Millisecond)
+	other.RequestID = "01JQ81"
+	merged.Event = "merged"
+	seen := map[string]bool{
+		id(base, "webhook"): true, id(base, "webhook-2"): true, id(later, "webhook"): true, id(other, "webhook"): true,
+		id(merged, "webhook"): true,
+	}
+	if len(seen) != 5 || !seen[id(base, "webhook")] {
+		t.Errorf("five deliveries have %d ids", len(seen))
+	}
+}
