@@ -22,8 +22,8 @@ check: lint test ## what must hold before a commit
 
 lint: ## formatting, vet and the linters of .golangci.yml
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
-	go vet ./... && go vet -tags e2e ./$(E2E)
-	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e ./...
+	go vet ./... && go vet -tags e2e,postgres ./...
+	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e,postgres ./...
 
 bench: build ## the benchmarks of docs/benchmarks.md
 	./bench/run.sh $(BIN)
@@ -39,9 +39,11 @@ fuzz: ## each fuzz target for FUZZTIME
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/...
 
-e2e: build ## the real Claude CLI and the MCP Inspector; installs them by npm
+e2e: build ## the real Claude CLI, the MCP Inspector and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
+	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
+	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m -run 'Sixteen|EveryStep' ./internal/crash
 
 clean:
 	rm -rf bin $(E2E)/node_modules
