@@ -52,6 +52,9 @@ func (p *Provider) createBranch(ctx context.Context, repo *repository, req gitpr
 		if why := p.whyRefused(ctx, repo, req, err); fault.CodeOf(why) == fault.Conflict || ctx.Err() != nil {
 			return why
 		}
+		if t.leftLock(repo) != "" {
+			return err // it was waited for already
+		}
 	}
 	return err
 }

@@ -124,11 +124,11 @@ func pause(ctx context.Context, d time.Duration) {
 // leftLock is a lock file that stands in the way of the transaction, or "". git takes one for a moment; one that stays was
 // left by a git that was killed.
 func (t *transaction) leftLock(repo *repository) string {
-	names := []string{"packed-refs", "HEAD"}
+	names := []string{"packed-refs"}
 	for _, branch := range t.branches {
 		names = append(names, headsPrefix+branch)
 	}
-	for _, name := range names {
+	for _, name := range append(names, "HEAD") {
 		lock := filepath.Join(repo.gitDir, filepath.FromSlash(name)+".lock")
 		if _, err := os.Lstat(lock); err == nil {
 			return lock
