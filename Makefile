@@ -7,7 +7,7 @@ FUZZTIME ?= 20s
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build run test check lint bench fuzz golden e2e clean
+.PHONY: build run test check lint bench fuzz golden e2e crash clean
 
 build: ## build the binary
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -44,6 +44,9 @@ e2e: build ## the real Claude CLI, the MCP Inspector and PostgreSQL; installs th
 	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m -run 'Sixteen|EveryStep' ./internal/crash
+
+crash: ## the long loop of kills at random moments; see docs/crash-safety.md
+	go test -tags crash -count=1 -timeout 20m -run KillNine ./internal/crash
 
 clean:
 	rm -rf bin $(E2E)/node_modules
