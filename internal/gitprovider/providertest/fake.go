@@ -2,22 +2,23 @@ package providertest
 
 import (
 	"slices"
-	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
 // Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. It counts
 // calls and can be told to fail, wait or let others act in between; see FailBefore, FailAfter, Before, After and Block.
 // Use World to act as the people around it. It is safe for concurrent use.
 type Fake struct {
-	mu     sync.Mutex
+	host *memhost.Host
+
+	mu     sync.Mutex // guards what follows
 	name   string
-	now    func() time.Time
-	repos  map[string]*hostRepo // by lower-case owner/name
 	calls  []string
 	faults map[string]*faults
 }
@@ -27,11 +28,7 @@ var _ gitprovider.Provider = (*Fake)(nil)
 // NewFake makes a Fake without repositories. Its name is "fake", and its clock starts at 2026-01-01 and moves on by one
 // second whenever it is read.
 func NewFake() *Fake {
-	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return &Fake{
-		name: "fake", repos: map[string]*hostRepo{}, faults: map[string]*faults{},
-		now: func() time.Time { clock = clock.Add(time.Second); return clock },
-	}
+	return &Fake{name: "fake", host: memhost.New("https://fake.example"), faults: map[string]*faults{}}
 }
 
 // SetName changes what Name answers.
@@ -39,7 +36,7 @@ func (f *Fake) SetName(name string) { f.locked(func() { f.name = name }) }
 
 // SetClock replaces the clock, by which pull requests, reviews and merges are dated. It is read under the Fake's lock,
 // so it must not call the Fake.
-func (f *Fake) SetClock(now func() time.Time) { f.locked(func() { f.now = now }) }
+func (f *Fake) SetClock(now func() time.Time) { f.host.SetClock(now) }
 
 // AddRepo makes a repository whose branch MainBranch has one commit with the files (content by path); with none, one
 // without a commit.
@@ -53,30 +50,25 @@ func (f *Fake) AddRepo(owner, name string, files map[string]string) gitprovider.
 
 // AddRepoFiles is AddRepo for files of every kind.
 func (f *Fake) AddRepoFiles(owner, name string, files ...File) gitprovider.RepoRef {
-	repo := newHostRepo(owner, name)
-	if len(files) > 0 {
-		repo.write(MainBranch, "first commit", files)
-	}
-	f.locked(func() { f.repos[repoKey(repo.ref)] = repo })
-	return repo.ref
+	return f.host.Add(owner, name, files...)
 }
 
 // Alter hands the flags of a repository to change: archived (read-only), fork, default branch.
 func (f *Fake) Alter(ref gitprovider.RepoRef, archived, fork bool, defaultBranch string) {
-	f.locked(func() {
-		repo := f.repos[repoKey(ref)]
-		repo.archived, repo.fork, repo.head = archived, fork, defaultBranch
+	f.host.Locked(func() {
+		repo := f.host.Repo(ref)
+		repo.Archived, repo.Fork, repo.Default = archived, fork, defaultBranch
 	})
 }
 
 // SetChecks sets the outcome of CI on a pull request.
 func (f *Fake) SetChecks(ref gitprovider.RepoRef, number int, checks gitprovider.Checks) {
-	f.locked(func() { f.repos[repoKey(ref)].prs[number-1].checks = checks })
+	f.host.Locked(func() { f.host.Repo(ref).PR(number).Checks = checks })
 }
 
 // Unlabel removes all labels of a pull request, as a person might.
 func (f *Fake) Unlabel(ref gitprovider.RepoRef, number int) {
-	f.locked(func() { f.repos[repoKey(ref)].prs[number-1].Labels = nil })
+	f.host.Locked(func() { f.host.Repo(ref).PR(number).Labels = nil })
 }
 
 // Calls returns the names of the methods that were called, in order, whatever came of them.
@@ -114,31 +106,37 @@ func (f *Fake) locked(do func()) {
 	do()
 }
 
-func repoKey(ref gitprovider.RepoRef) string { return strings.ToLower(ref.String()) }
-
-// repo finds a repository. The caller holds the lock.
-func (f *Fake) repo(ref gitprovider.RepoRef) (*hostRepo, error) {
-	if repo := f.repos[repoKey(ref)]; repo != nil {
+// repo finds a repository. The caller holds the host's lock.
+func (f *Fake) repo(ref gitprovider.RepoRef) (*memhost.Repo, error) {
+	if repo := f.host.Repo(ref); repo != nil {
 		return repo, nil
 	}
 	return nil, fault.New(fault.NotFound, "there is no repository %s; check owner and name", ref)
 }
 
-// pr finds a pull request. The caller holds the lock.
-func (f *Fake) pr(ref gitprovider.RepoRef, number int) (*hostPR, error) {
+// pr finds a pull request. The caller holds the host's lock.
+func (f *Fake) pr(ref gitprovider.RepoRef, number int) (*memhost.PR, error) {
 	repo, err := f.repo(ref)
 	if err != nil {
 		return nil, err
 	}
-	if number < 1 || number > len(repo.prs) {
-		return nil, fault.New(fault.NotFound, "%s has no pull request #%d; check the number", ref, number)
+	if pr := repo.PR(number); pr != nil {
+		return pr, nil
 	}
-	return repo.prs[number-1], nil
+	return nil, fault.New(fault.NotFound, "%s has no pull request #%d; check the number", ref, number)
 }
 
-// copy is a copy that the caller may keep and change.
-func (pr *hostPR) copy() gitprovider.PullRequest {
-	out := pr.PullRequest
-	out.Labels, out.Paths = slices.Clone(out.Labels), slices.Clone(out.Paths)
-	return out
+// World gives the people's side of one of the Fake's repositories.
+func (f *Fake) World(t testing.TB, ref gitprovider.RepoRef) World { return f.host.World(t, ref, f) }
+
+// FakeHarness runs the contract suite over a Fake of its own. The zero value is ready.
+type FakeHarness struct{}
+
+// NewRepo implements Harness.
+func (FakeHarness) NewRepo(t testing.TB, files ...File) World {
+	f := NewFake()
+	return f.World(t, f.AddRepoFiles("demo", "home-cluster", files...))
 }
+
+// ManyPRs implements Harness.
+func (FakeHarness) ManyPRs() int { return 120 }

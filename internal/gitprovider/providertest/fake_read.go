@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
 // Name implements gitprovider.Provider.
@@ -24,28 +25,28 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		}
 		base := q.Base
 		if base == "" {
-			base = repo.head
+			base = repo.Default
 		}
-		tip := repo.branches[base]
+		tip := repo.Branches[base]
 		if tip == "" {
 			return fault.New(fault.NotFound, "the repository %s is empty or has no branch %s; name an existing base branch",
-				repo.ref, base)
+				repo.Ref, base)
 		}
-		ref := repo.ref
+		ref := repo.Ref
 		ref.Remote = q.Repo.Remote
 		snap = &gitprovider.Snapshot{
-			Repo: ref, URL: "https://fake.example/" + ref.String(), DefaultBranch: repo.head, Base: base, BaseCommit: tip,
-			Archived: repo.archived, Fork: repo.fork, Tips: map[string]string{},
+			Repo: ref, URL: "https://fake.example/" + ref.String(), DefaultBranch: repo.Default, Base: base, BaseCommit: tip,
+			Archived: repo.Archived, Fork: repo.Fork, Tips: map[string]string{},
 		}
 		for _, branch := range q.Branches {
-			if at, exists := repo.branches[branch]; exists {
+			if at, exists := repo.Branches[branch]; exists {
 				snap.Tips[branch] = at
 			}
 		}
-		snap.Tree, snap.Contents = repo.read(tip, q.Paths)
-		snap.Open = repo.list(func(pr *hostPR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
+		snap.Tree, snap.Contents = repo.Read(tip, q.Paths)
+		snap.Open = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
 		if !q.ClosedSince.IsZero() {
-			snap.Closed = repo.list(func(pr *hostPR) bool {
+			snap.Closed = repo.List(func(pr *memhost.PR) bool {
 				return isOurs(pr) && pr.State == gitprovider.StateClosed && !pr.ClosedAt.Before(q.ClosedSince)
 			})
 		}
@@ -57,34 +58,7 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 	return snap, nil
 }
 
-// read gives the folders above the paths, and the contents of the paths.
-func (r *hostRepo) read(id string, paths []gitprovider.Path) (gitprovider.Tree, map[gitprovider.Path][]byte) {
-	tree, contents := gitprovider.Tree{}, map[gitprovider.Path][]byte{}
-	r.entries(id, "", tree)
-	for _, p := range paths {
-		for _, dir := range p.Ancestors() {
-			r.entries(id, dir, tree)
-		}
-		f, exists := r.tree(id)[p.String()]
-		if exists && f.Kind == gitprovider.KindFile && len(f.Content) <= gitprovider.MaxContentRead {
-			contents[p] = []byte(f.Content)
-		}
-	}
-	return tree, contents
-}
-
-// list copies pull requests, oldest first.
-func (r *hostRepo) list(wanted func(*hostPR) bool) []gitprovider.PullRequest {
-	var out []gitprovider.PullRequest
-	for _, pr := range r.prs {
-		if wanted(pr) {
-			out = append(out, pr.copy())
-		}
-	}
-	return out
-}
-
-func isOurs(pr *hostPR) bool {
+func isOurs(pr *memhost.PR) bool {
 	return gitprovider.MayBeOurs(pr.PullRequest)
 }
 
@@ -96,9 +70,9 @@ func (f *Fake) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch s
 		if err != nil {
 			return err
 		}
-		for _, pr := range slices.Backward(repo.prs) {
+		for _, pr := range slices.Backward(repo.PRs) {
 			if pr.Branch == branch {
-				c := pr.copy()
+				c := pr.Copy()
 				found = &c
 				return nil
 			}
@@ -116,7 +90,7 @@ func (f *Fake) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch st
 	err = f.call(ctx, MethodBranchTip, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
-			tip = repo.branches[branch]
+			tip = repo.Branches[branch]
 		}
 		return err
 	})
@@ -132,7 +106,7 @@ func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label stri
 	err = f.call(ctx, MethodListOpen, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
-			prs = repo.list(func(pr *hostPR) bool {
+			prs = repo.List(func(pr *memhost.PR) bool {
 				return pr.State == gitprovider.StateOpen && slices.Contains(pr.Labels, label)
 			})
 		}
@@ -151,10 +125,10 @@ func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) 
 		if err != nil {
 			return err
 		}
-		status = gitprovider.Status{PullRequest: pr.copy(), Reviews: slices.Clone(pr.reviews), Checks: pr.checks}
+		status = gitprovider.Status{PullRequest: pr.Copy(), Reviews: slices.Clone(pr.Reviews), Checks: pr.Checks}
 		if pr.State == gitprovider.StateOpen {
-			repo := f.repos[repoKey(ref)]
-			_, ok := repo.merge(repo.branches[pr.Base], pr.HeadCommit)
+			repo := f.host.Repo(ref)
+			_, ok := repo.Merge(repo.Branches[pr.Base], pr.HeadCommit)
 			status.Mergeable = &ok
 		}
 		return nil

@@ -2,13 +2,12 @@ package providertest
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
 // Commit implements gitprovider.Provider.
@@ -21,29 +20,29 @@ func (f *Fake) Commit(ctx context.Context, req gitprovider.CommitRequest) (made 
 		if err != nil {
 			return err
 		}
-		if repo.archived {
-			return fault.New(fault.UpstreamError, "the repository %s is archived and takes no writes", repo.ref)
+		if repo.Archived {
+			return fault.New(fault.UpstreamError, "the repository %s is archived and takes no writes", repo.Ref)
 		}
-		if err := repo.mayCommit(req); err != nil {
+		if err := mayCommit(repo, req); err != nil {
 			return err
 		}
-		c := &hostCommit{parents: []string{req.Snapshot.BaseCommit}, message: req.Message}
-		if c.files, err = repo.apply(req); err != nil {
+		c := &memhost.Commit{Parents: []string{req.Snapshot.BaseCommit}, Message: req.Message}
+		if c.Files, err = apply(repo, req); err != nil {
 			return err
 		}
-		made = gitprovider.Commit{ID: repo.add(c), Branch: req.Branch}
-		repo.branches[req.Branch] = made.ID
-		repo.notice(f.now())
+		made = gitprovider.Commit{ID: repo.Add(c), Branch: req.Branch}
+		repo.Branches[req.Branch] = made.ID
+		repo.Notice(f.host.Now())
 		return nil
 	})
 	return made, err
 }
 
-func (r *hostRepo) mayCommit(req gitprovider.CommitRequest) error {
-	if r.branches[req.Snapshot.Base] != req.Snapshot.BaseCommit {
+func mayCommit(r *memhost.Repo, req gitprovider.CommitRequest) error {
+	if r.Branches[req.Snapshot.Base] != req.Snapshot.BaseCommit {
 		return fault.New(fault.Conflict, "the base branch %s has moved since it was read", req.Snapshot.Base)
 	}
-	for branch := range r.branches {
+	for branch := range r.Branches {
 		if branch == req.Branch || strings.HasPrefix(branch, req.Branch+"/") || strings.HasPrefix(req.Branch, branch+"/") {
 			return fault.New(fault.Conflict, "the branch %s is in the way", branch)
 		}
@@ -52,8 +51,8 @@ func (r *hostRepo) mayCommit(req gitprovider.CommitRequest) error {
 }
 
 // apply gives the files of the base with the changes made.
-func (r *hostRepo) apply(req gitprovider.CommitRequest) (map[string]File, error) {
-	files := maps.Clone(r.tree(req.Snapshot.BaseCommit))
+func apply(r *memhost.Repo, req gitprovider.CommitRequest) (map[string]File, error) {
+	files := maps.Clone(r.Tree(req.Snapshot.BaseCommit))
 	for _, c := range req.Changes.Changes() {
 		path := c.Path.String()
 		have, exists := files[path]
@@ -91,39 +90,21 @@ func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequest
 }
 
 // openPR records a pull request. The caller holds the lock.
-func (f *Fake) openPR(repo *hostRepo, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
-	for _, pr := range repo.prs {
+func (f *Fake) openPR(repo *memhost.Repo, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+	for _, pr := range repo.PRs {
 		if pr.State == gitprovider.StateOpen && pr.Branch == spec.Head && pr.Base == spec.Base {
-			return pr.copy(), nil
+			return pr.Copy(), nil
 		}
 	}
-	base, head := repo.branches[spec.Base], repo.branches[spec.Head]
+	base, head := repo.Branches[spec.Base], repo.Branches[spec.Head]
 	switch {
 	case base == "" || head == "":
 		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "the branch %s or %s does not exist", spec.Head,
 			spec.Base)
-	case repo.contains(base, head):
+	case repo.Contains(base, head):
 		return gitprovider.PullRequest{}, fault.New(fault.NoChange, "the branch %s holds nothing new", spec.Head)
 	}
-	number := len(repo.prs) + 1
-	pr := &hostPR{checks: gitprovider.Checks{State: gitprovider.ChecksNone}}
-	pr.PullRequest = gitprovider.PullRequest{
-		Number: number, Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: head, Base: spec.Base,
-		URL:   fmt.Sprintf("https://fake.example/%s/pulls/%d", repo.ref, number),
-		State: gitprovider.StateOpen, Labels: withLabels(nil, spec.Labels), CreatedAt: f.now(), Paths: repo.changed(spec.Base,
-			head),
-	}
-	repo.prs = append(repo.prs, pr)
-	return pr.copy(), nil
-}
-
-func withLabels(have, more []string) []string {
-	for _, label := range more {
-		if !slices.Contains(have, label) {
-			have = append(have, label)
-		}
-	}
-	return have
+	return f.host.Open(repo, spec).Copy(), nil
 }
 
 // Label implements gitprovider.Provider.
@@ -131,7 +112,7 @@ func (f *Fake) Label(ctx context.Context, ref gitprovider.RepoRef, number int, l
 	return f.call(ctx, MethodLabel, func() error {
 		pr, err := f.pr(ref, number)
 		if err == nil {
-			pr.Labels = withLabels(pr.Labels, labels)
+			pr.AddLabels(labels...)
 		}
 		return err
 	})
@@ -147,12 +128,12 @@ func (f *Fake) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, branch
 		if err != nil {
 			return err
 		}
-		have := repo.branches[branch]
+		have := repo.Branches[branch]
 		if have != "" && have != tip {
 			return fault.New(fault.Conflict, "the branch %s has moved since", branch)
 		}
-		delete(repo.branches, branch)
-		repo.notice(f.now())
+		delete(repo.Branches, branch)
+		repo.Notice(f.host.Now())
 		return nil
 	})
 }

@@ -92,11 +92,8 @@ func (f *Fake) call(ctx context.Context, method string, act func() error) error 
 	if failBefore != nil {
 		return failBefore
 	}
-	err := func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return act()
-	}()
+	var err error
+	f.host.Locked(func() { err = act() })
 	if after != nil {
 		after()
 	}

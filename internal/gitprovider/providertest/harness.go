@@ -4,18 +4,14 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
 // MainBranch is the default branch of every repository that a Harness makes.
-const MainBranch = "main"
+const MainBranch = memhost.MainBranch
 
 // File is one file of a repository's tree.
-type File struct {
-	Path       string
-	Kind       gitprovider.EntryKind // "" means KindFile
-	Executable bool
-	Content    string // of a symlink: what it points to; of a submodule: nothing
-}
+type File = memhost.File
 
 // Harness lets the contract suite make repositories on the host under test. It must be safe for parallel tests.
 type Harness interface {
