@@ -68,6 +68,7 @@ type SnapshotQuery struct {
 	Paths       []Path    // target files of the change
 	Branches    []string  // head branch names that the change might take, to see which are free
 	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
+	Contents    bool      // whether Contents is wanted, which costs some hosts further calls; the Tree has the object ids
 }
 
 // Snapshot is what a repository looked like at one commit of its base branch.
@@ -83,7 +84,8 @@ type Snapshot struct {
 	// Tree lists each existing ancestor folder of the queried paths, the root included: every entry of those folders
 	// by its full path. An entry that is absent here does not exist in the base commit.
 	Tree Tree
-	// Contents holds the bytes of the queried paths that exist as regular files of at most MaxContentRead bytes.
+	// Contents holds the bytes of the queried paths that exist as regular files of at most MaxContentRead bytes; empty
+	// unless the query asks for it.
 	Contents map[Path][]byte
 	// Tips maps the queried branch names that exist to their commits.
 	Tips map[string]string
@@ -119,4 +121,36 @@ type PullRequestSpec struct {
 	Title  string
 	Body   string
 	Labels []string
+	Draft  bool // where the host has drafts; the local provider has none and ignores it
+}
+
+// Assigner is what a Provider can do besides, if its host knows reviewers and assignees.
+type Assigner interface {
+	// Assign asks for reviews by the people named (a name of the form owner/team is a team) and assigns the pull request.
+	// It does not look what is there already: both may be repeated without harm. A name that the host does not take is
+	// not_found and named in the message; the others may or may not have been set.
+	Assign(ctx context.Context, repo RepoRef, number int, reviewers, assignees []string) error
+}
+
+// Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.
+type Examiner interface {
+	// Examine asks the host about our access, in some calls that change nothing. base "" means the default branch. An
+	// error means that the host could not be asked at all; what it would not tell stays nil in the Access.
+	Examine(ctx context.Context, repo RepoRef, base string, labels []string) (Access, error)
+}
+
+// Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that the
+// host did not say.
+type Access struct {
+	User          string   // whom the host takes us for; "" when it did not say
+	Scopes        []string // of the token, as the host names them; nil when it did not say
+	Base          string   // the branch that the answers are about
+	CanPush       *bool    // may create branches, and so propose
+	CanPushToBase *bool    // may write to the base branch without a pull request: it should not
+	CanMerge      *bool    // may merge a pull request into the base branch: it should not
+	BaseProtected *bool
+	MissingLabels []string // of those asked about
+	ChecksRun     *bool    // whether CI is set up to run on our pull requests
+	Archived      bool
+	Fork          bool
 }

@@ -150,8 +150,8 @@ func (s *Service) removeBranch(ctx context.Context, p gitprovider.Provider, repo
 	if err != nil || tip == "" {
 		return err
 	}
-	ours := left.Commit == tip
-	if left.Commit == "" {
+	ours := tip == left.Commit || tip == left.BaseCommit // at the base commit it holds nothing of anybody's
+	if !ours && left.Commit == "" {
 		ours, err = branchHolds(ctx, p, repo, left.Branch, changesOf(left))
 		if err != nil {
 			return err

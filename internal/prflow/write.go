@@ -96,6 +96,8 @@ func (c *creation) lookForBranch(ctx context.Context, failure error) error {
 		return unsettled(failure)
 	case tip == "":
 		return failure
+	case tip == c.snapshot.BaseCommit: // the host may be between branch and commit
+		return unsettled(failure)
 	}
 	holds, err := branchHolds(ctx, c.resolution.Provider, c.snapshot.Repo, c.branch, c.changes.Changes())
 	switch {

@@ -36,12 +36,12 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	if snap.Closed, err = p.closedSince(ctx, repo, q.ClosedSince); err != nil {
 		return nil, err
 	}
-	return snap, p.readFiles(ctx, repo, snap, q.Paths)
+	return snap, p.readFiles(ctx, repo, snap, q)
 }
 
-// readFiles fills in tree and contents.
+// readFiles fills in the tree, and the contents if they are wanted.
 func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitprovider.Snapshot,
-	paths []gitprovider.Path) error {
+	q gitprovider.SnapshotQuery) error {
 	w, err := p.workspace(repo, snap.BaseCommit, false)
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitpro
 	if err != nil {
 		return err
 	}
-	snap.Tree, err = readTrees(o, snap.BaseCommit, paths, w.idLen)
-	if err == nil {
-		snap.Contents, err = readContents(o, snap.Tree, paths)
+	snap.Tree, err = readTrees(o, snap.BaseCommit, q.Paths, w.idLen)
+	if err == nil && q.Contents {
+		snap.Contents, err = readContents(o, snap.Tree, q.Paths)
 	}
 	return o.close(err)
 }

@@ -44,6 +44,9 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 			}
 		}
 		snap.Tree, snap.Contents = repo.Read(tip, q.Paths)
+		if !q.Contents {
+			snap.Contents = nil
+		}
 		snap.Open = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
 		if !q.ClosedSince.IsZero() {
 			snap.Closed = repo.List(func(pr *memhost.PR) bool {

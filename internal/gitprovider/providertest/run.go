@@ -74,7 +74,7 @@ func when() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
 // look takes a snapshot for the paths.
 func (s *scene) look(paths ...string) *gitprovider.Snapshot {
 	s.t.Helper()
-	q := gitprovider.SnapshotQuery{Repo: s.Ref()}
+	q := gitprovider.SnapshotQuery{Repo: s.Ref(), Contents: true}
 	for _, p := range paths {
 		q.Paths = append(q.Paths, Path(s.t, p))
 	}

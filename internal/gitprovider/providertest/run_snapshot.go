@@ -18,6 +18,7 @@ func snapshotTests() map[string]func(*testing.T, Harness) {
 		"lists each existing folder above the paths":            snapshotTree,
 		"shows links and submodules as such, without following": snapshotKinds,
 		"holds the bytes of regular files":                      snapshotContents,
+		"holds no bytes that were not asked for":                snapshotNoContents,
 		"leaves out contents that are too large":                snapshotLarge,
 		"holds the tips of the branches that exist":             snapshotTips,
 		"shows the open pull requests that may be ours":         snapshotOpen,
@@ -44,7 +45,7 @@ func snapshotBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
 	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
-		Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
+		Paths: []gitprovider.Path{Path(t, "checks/old.md")}, Contents: true})
 	s.must(err)
 	s.same("base", snap.Base, "stable")
 	s.same("base commit", snap.BaseCommit, tip)
@@ -97,6 +98,16 @@ func snapshotContents(t *testing.T, h Harness) {
 	snap := s.look("checks/disk.md", "checks/none.md")
 	s.same("contents", len(snap.Contents), 1)
 	s.same("disk", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
+}
+
+func snapshotNoContents(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
+		Repo: s.Ref(), Paths: []gitprovider.Path{Path(t, "checks/disk.md")},
+	})
+	s.must(err)
+	s.same("contents", len(snap.Contents), 0)
+	s.same("kind", snap.Tree["checks/disk.md"].Kind, gitprovider.KindFile)
 }
 
 func snapshotLarge(t *testing.T, h Harness) {
