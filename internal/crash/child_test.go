@@ -122,6 +122,8 @@ func (c *child) said(t *testing.T) (a answer, phases []string, done bool) {
 		switch {
 		case m.Method == "notifications/progress":
 			phases = append(phases, m.Params.Message)
+		case m.ID == 2 && m.Error != nil:
+			t.Fatalf("the call was broken off after the phases %v: %s\n%s", phases, m.Error, &c.err)
 		case m.ID == 2:
 			a, done = decode[answer](t, m.Result.Structured), true
 		}

@@ -93,4 +93,5 @@ type message struct {
 	Result struct {
 		Structured json.RawMessage `json:"structuredContent"`
 	} `json:"result"`
+	Error json.RawMessage `json:"error"` // of the protocol: the server refused or broke off the call
 }

@@ -7,12 +7,18 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// BranchTip implements gitprovider.Provider.
+// BranchTip implements gitprovider.Provider. It waits for writes that are under way, those of a process that was killed
+// meanwhile included: what it answers does not change by itself any more.
 func (p *Provider) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch string) (string, error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return "", err
 	}
+	mine, err := takeTurn(ctx, repo)
+	if err != nil {
+		return "", err
+	}
+	defer mine.end()
 	have, err := p.refs(ctx, repo)
 	return have.tips[branch], err
 }

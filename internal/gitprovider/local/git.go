@@ -41,6 +41,10 @@ type command struct {
 	stdin  io.Reader
 	accept []int // exit codes beside 0 that are answers, not failures
 	limit  int   // bytes of output; 0 means maxOutput
+	// turn, if not nil, is the turn under which the command writes. The command inherits it and runs to its end, even if
+	// this process is killed meanwhile: a git that is ended between making a lock file and noting that it did leaves the
+	// file, and blocks the repository.
+	turn *turn
 }
 
 // exitError is how git failed. Its text is for logs.
@@ -129,7 +133,7 @@ func (g *git) prepare(ctx context.Context, c command) (*exec.Cmd, error) {
 	cmd.Dir = c.gitDir
 	cmd.Env = append(append(environment(binary), g.committer.environ("COMMITTER")...), c.env...)
 	cmd.WaitDelay = grace
-	isolate(cmd)
+	isolate(cmd, c.turn)
 	return cmd, nil
 }
 

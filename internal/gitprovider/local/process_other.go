@@ -5,6 +5,6 @@ package local
 import "os/exec"
 
 // isolate and endGroup need process groups; elsewhere a cancelled command is killed alone.
-func isolate(*exec.Cmd) {}
+func isolate(*exec.Cmd, *turn) {}
 
 func endGroup(*exec.Cmd) {}

@@ -10,8 +10,14 @@ import (
 // isolate puts the command into a process group of its own: a Ctrl-C at the terminal does not reach git in the middle
 // of a write, and a cancelled command is ended with all its children. It is asked first (SIGTERM), so that git removes
 // its lock files; a killed git would leave them and block the repository.
-func isolate(cmd *exec.Cmd) {
+//
+// A command with a turn is left alone.
+func isolate(cmd *exec.Cmd, t *turn) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if t != nil {
+		cmd.ExtraFiles = t.files()
+		return
+	}
 	endWithParent(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }

@@ -16,17 +16,19 @@ type refs struct {
 	head string            // the branch that HEAD names, if it exists; "" otherwise
 }
 
-// refCommand runs git in the repository itself, for references only: the settings keep every hook from running, and
-// bound the wait for somebody else's lock.
+// refConfig is how git runs in the repository itself: no hook runs, and the wait for somebody else's lock is bounded.
+func refConfig() []string {
+	return []string{
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.allow=never",
+		"core.filesRefLockTimeout=2000", "core.packedRefsTimeout=2000",
+	}
+}
+
+// refCommand runs git in the repository itself, to read references.
 func (p *Provider) refCommand(ctx context.Context, repo *repository, stdin string, accept []int,
 	args ...string) ([]byte, int, error) {
 	return p.git.run(ctx, command{
-		gitDir: repo.gitDir,
-		config: []string{
-			"core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.allow=never",
-			"core.filesRefLockTimeout=2000", "core.packedRefsTimeout=2000",
-		},
-		args: args, stdin: strings.NewReader(stdin), accept: accept,
+		gitDir: repo.gitDir, config: refConfig(), args: args, stdin: strings.NewReader(stdin), accept: accept,
 	})
 }
 
@@ -103,11 +105,11 @@ func (t *transaction) update(branch, tip, old string) { t.add("update", branch, 
 // remove deletes a branch that points to old.
 func (t *transaction) remove(branch, old string) { t.add("delete", branch, old) }
 
-// git waits for the locks of branches (see refCommand), and not for that of HEAD, which it takes when HEAD names one of
-// the branches. So we do.
+// git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names one
+// of the branches. So we do.
 const (
 	headLock     = "HEAD.lock"
-	headAttempts = 20
+	headPatience = 2 * time.Second
 	headPause    = 100 * time.Millisecond
 )
 
@@ -147,20 +149,30 @@ func (t *transaction) add(verb, branch string, fields ...string) {
 	}
 }
 
-// transact runs the transaction. Why it failed is for the caller to find out by looking at the references.
+// transact runs the transaction when its turn has come; from then on the end of ctx no longer stops it. Why it failed is
+// for the caller to find out by looking at the references.
 func (p *Provider) transact(ctx context.Context, repo *repository, t *transaction, reason string) error {
+	mine, err := takeTurn(ctx, repo)
+	if err != nil {
+		return err
+	}
+	defer mine.end()
 	script := "start\x00" + t.script.String() + "prepare\x00commit\x00"
-	var err error
 	var lock string
-	for range headAttempts {
-		_, _, err = p.refCommand(ctx, repo, script, nil, "update-ref", "--stdin", "-z", "-m", reason)
+	patience, cancel := context.WithTimeout(ctx, headPatience)
+	defer cancel()
+	for {
+		_, _, err = p.git.run(context.WithoutCancel(ctx), command{
+			gitDir: repo.gitDir, config: refConfig(), stdin: strings.NewReader(script), turn: mine,
+			args: []string{"update-ref", "--stdin", "-z", "-m", reason},
+		})
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if lock = t.leftLock(repo); filepath.Base(lock) != headLock {
+		if lock = t.leftLock(repo); filepath.Base(lock) != headLock || patience.Err() != nil {
 			break
 		}
-		pause(ctx, headPause)
+		pause(patience, headPause)
 	}
 	if lock != "" {
 		return fault.Wrap(err, fault.UpstreamError, "git's lock file %s is in the way; a git command that was killed left it. "+
