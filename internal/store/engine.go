@@ -32,7 +32,7 @@ type presence interface {
 	enter(ctx context.Context) (name string, err error)
 
 	// gone reports which of the names belong to processes that have ended. A name that enter ever gave to this store is
-	// never among them.
+	// never among them, unless leave was called since.
 	gone(ctx context.Context, names []string) (map[string]bool, error)
 
 	leave() error

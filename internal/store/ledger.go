@@ -17,6 +17,7 @@ var _ prflow.Ledger = (*Store)(nil)
 func (s *Store) Reserve(
 	ctx context.Context, p prflow.Proposal, seen prflow.Position,
 ) (taken *prflow.Proposal, err error) {
+	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
 	if err != nil {
 		return nil, s.fail(ctx, err)
@@ -38,10 +39,11 @@ func (s *Store) Reserve(
 		return insertReservations(ctx, tx, p)
 	})
 	if err != nil {
+		s.holdings.doubt(err)
 		return nil, err
 	}
 	if len(holders) == 0 {
-		s.held.Store(p.ID, process)
+		s.holdings.add(p.ID, process)
 		return nil, nil
 	}
 	others, err := s.handOut(ctx, holders)
@@ -98,7 +100,11 @@ func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) erro
 	if err := checkStep(to.State, prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled); err != nil {
 		return err
 	}
-	return s.write(ctx, func(tx *sql.Tx) error { return s.progress(ctx, tx, id, to) })
+	err := s.write(ctx, func(tx *sql.Tx) error { return s.progress(ctx, tx, id, to) })
+	if to.State == prflow.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
+		s.holdings.end(id, err)
+	}
+	return err
 }
 
 // Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
@@ -129,7 +135,9 @@ func (s *Store) Finish(
 		return err
 	})
 	if err == nil {
-		s.held.Delete(id)
+		s.holdings.finished(id)
+	} else {
+		s.holdings.end(id, err)
 	}
 	return err
 }
@@ -163,6 +171,7 @@ func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) err
 
 // Adopt implements prflow.Ledger.
 func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err error) {
+	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
 	if err != nil {
 		return false, s.fail(ctx, err)
@@ -180,18 +189,16 @@ func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err e
 		return err
 	})
 	if err != nil || !ok {
+		s.holdings.doubt(err)
 		return false, err
 	}
-	s.held.Store(left.ID, process)
+	s.holdings.add(left.ID, process)
 	return true, nil
 }
 
 // progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
 func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
-	holder := text("")
-	if name, known := s.held.Load(id); known {
-		holder = text(name.(string)) //nolint:forcetypeassert // only names are stored
-	}
+	holder := text(s.holdings.name(id))
 	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
 			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
 			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url)

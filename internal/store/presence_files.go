@@ -151,6 +151,7 @@ func (l *lockFiles) left(name string) (bool, error) {
 func (l *lockFiles) leave() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.own, l.name)
 	return l.drop()
 }
 

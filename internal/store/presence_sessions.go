@@ -120,6 +120,7 @@ func (s *sessions) held(ctx context.Context) (keys map[int64]bool, err error) {
 func (s *sessions) leave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.own, s.name)
 	return s.drop()
 }
 

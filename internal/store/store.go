@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -53,7 +52,7 @@ type Store struct {
 	opts Options
 	engine
 	presence
-	held sync.Map // id of each proposal that this store holds -> the name under which it does
+	holdings *holdings
 }
 
 // Open opens the database in the folder dir, and makes folder (mode 0700), database (0600) and tables if they are
@@ -69,7 +68,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{path: e.path, opts: opts, engine: e, presence: newLockFiles(e.place, opts.NewID)}, nil
+	return newStore(e.path, opts, e, newLockFiles(e.place, opts.NewID)), nil
 }
 
 // OpenURL opens the PostgreSQL database that the URL names, and makes the tables if they are missing; see the package
@@ -81,7 +80,11 @@ func OpenURL(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{path: e.name(), opts: opts, engine: e, presence: newSessions(e, opts.NewID)}, nil
+	return newStore(e.name(), opts, e, newSessions(e, opts.NewID)), nil
+}
+
+func newStore(path string, opts Options, e engine, p presence) *Store {
+	return &Store{path: path, opts: opts, engine: e, presence: p, holdings: newHoldings(p)}
 }
 
 // Path is where the database is, for people: its file, or host, port and name on PostgreSQL.
