@@ -54,7 +54,24 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Repositories: %s\n", orAll(v.Repositories, "every one that a provider serves"))
 	fmt.Fprintf(w, "Base branches: %s\n", orAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
+	describePullRequests(w, v)
 	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))
+}
+
+func describePullRequests(w *strings.Builder, v policy.View) {
+	kind, labels, forks := "ready for review", "are left out", "may not be targeted"
+	if v.PullRequests.Draft {
+		kind = "as drafts"
+	}
+	if v.PullRequests.CreateLabels {
+		labels = "are made"
+	}
+	if v.AllowForks {
+		forks = "may be targeted"
+	}
+	fmt.Fprintf(w, "Pull requests are opened %s; labels that a repository lacks %s; forks %s.\n", kind, labels, forks)
+	fmt.Fprintf(w, "Reviewers: %s. Assignees: %s.\n", orAll(v.PullRequests.Reviewers, "none"),
+		orAll(v.PullRequests.Assignees, "none"))
 }
 
 func orAll(list []string, none string) string {

@@ -1,4 +1,4 @@
-//go:build linux && crash
+//go:build linux
 
 package crash
 

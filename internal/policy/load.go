@@ -32,6 +32,8 @@ type file struct {
 	Caps         *capSection   `yaml:"caps"`
 	Cooldown     *int          `yaml:"cooldown_hours"`
 	Labels       []string      `yaml:"labels"`
+	Pulls        *pullSection  `yaml:"pull_requests"`
+	Forks        bool          `yaml:"allow_forks"`
 	Body         *bodySection  `yaml:"body"`
 	Mentions     []string      `yaml:"mentions"`
 	Closing      bool          `yaml:"closing_keywords"`
@@ -146,7 +148,7 @@ func (f file) policy(name string) (Policy, error) {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.body, f.outgoing,
+		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.body, f.outgoing,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {
@@ -202,19 +204,6 @@ func (f file) tiers(p *Policy) error {
 		}
 		p.TierCaps[t.tier] = caps
 	}
-	return nil
-}
-
-func (f file) outgoing(p *Policy) error {
-	for _, name := range f.Mentions {
-		name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
-		if name == "" || strings.ContainsAny(name, " \t\n@") {
-			return fmt.Errorf("mentions: %q is no name", name)
-		}
-		p.Mentions = append(p.Mentions, name)
-	}
-	p.ClosingKeywords = f.Closing
-	p.NotifyRefused = f.Notify != nil && f.Notify.Refused
 	return nil
 }
 
@@ -282,33 +271,4 @@ func (f file) cooldown(p *Policy) error {
 	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
 	p.Cooldown = time.Duration(hours) * time.Hour
 	return err
-}
-
-func (f file) labels(p *Policy) error {
-	if f.Labels == nil {
-		return nil
-	}
-	p.Labels = []string{gitprovider.LabelOurs}
-	for _, l := range f.Labels {
-		if l = strings.TrimSpace(l); l == "" || len(l) > 50 || strings.ContainsAny(l, ",\n\r\t") {
-			return fmt.Errorf("labels: %q must be 1 to 50 bytes without commas", l)
-		}
-		if !slices.Contains(p.Labels, l) {
-			p.Labels = append(p.Labels, l)
-		}
-	}
-	return nil
-}
-
-func (f file) body(p *Policy) error {
-	if f.Body == nil {
-		return nil
-	}
-	for _, s := range f.Body.RequiredSections {
-		if strings.TrimSpace(s) == "" {
-			return fmt.Errorf("body.required_sections: a heading is empty")
-		}
-		p.RequiredSections = append(p.RequiredSections, strings.TrimSpace(s))
-	}
-	return nil
 }

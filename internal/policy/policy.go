@@ -39,6 +39,8 @@ type Policy struct {
 	TierCaps         map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
 	Cooldown         time.Duration             // how long a rejected change blocks its paths; 0: not at all
 	Labels           []string                  // always begins with gitprovider.LabelOurs
+	Pulls            PullRequests              // what they get beside labels
+	AllowForks       bool                      // whether a repository that is a fork may be targeted
 	RequiredSections []string                  // headings that a pull request's body must have
 	Mentions         []string                  // names that a proposal may mention with @, lower case
 	ClosingKeywords  bool                      // whether "fixes #1" may close issues
@@ -185,6 +187,9 @@ type View struct {
 	NotifyRefused    bool     `json:"notify_refused"`
 	Tier2Caps        Caps     `json:"tier2_caps"`
 	Tier3Caps        Caps     `json:"tier3_caps"`
+	AllowForks       bool     `json:"allow_forks"`
+
+	PullRequests PullRequests `json:"pull_requests"`
 }
 
 // View renders the policy. Lists are never null.
@@ -199,6 +204,7 @@ func (p Policy) View() View {
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
 		Mentions: append([]string{}, p.Mentions...), ClosingKeywords: p.ClosingKeywords, NotifyRefused: p.NotifyRefused,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
+		AllowForks: p.AllowForks, PullRequests: p.Pulls.view(),
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -211,7 +217,7 @@ func (p Policy) Hash() string {
 	rules := []any{
 		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches,
 		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.CapsFor(2), p.CapsFor(3), p.Cooldown, p.Labels, p.RequiredSections,
-		p.Mentions, p.ClosingKeywords, p.NotifyRefused,
+		p.Mentions, p.ClosingKeywords, p.NotifyRefused, p.Pulls, p.AllowForks,
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ caps: {open_prs: 3, creations_per_hour: 5}
 cooldown_hours: 2
 labels: [agents]
 body: {required_sections: [Why]}
+pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe], create_labels: true}
+allow_forks: true
 `
 
 func TestAFullPolicyIsRead(t *testing.T) {
@@ -47,6 +50,10 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	}
 	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.RequiredSections, " ") != "Why" {
 		t.Errorf("labels %v, sections %v", p.Labels, p.RequiredSections)
+	}
+	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
+	if !reflect.DeepEqual(p.Pulls, pulls) || !p.AllowForks {
+		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.AllowForks)
 	}
 }
 
@@ -74,6 +81,9 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"stacking on our own branches":  {"version: 1\nbase_branches: [\"claude-ops/**\"]\n", "stacked"},
 		"a label with a comma":          {"version: 1\nlabels: [\"a,b\"]\n", "labels"},
 		"an empty required section":     {"version: 1\nbody: {required_sections: [\" \"]}\n", "required_sections"},
+		"a team as an assignee":         {"version: 1\npull_requests: {assignees: [acme/ops]}\n", "pull_requests.assignees"},
+		"a reviewer without a name":     {"version: 1\npull_requests: {reviewers: [acme/]}\n", "pull_requests.reviewers"},
+		"too many reviewers":            {"version: 1\npull_requests: {reviewers: [a,b,c,d,e,f,g,h,i,j,k]}\n", "11 names"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
 	}
 	for name, c := range cases {

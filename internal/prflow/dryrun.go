@@ -41,12 +41,19 @@ func (c *creation) dryRun(ctx context.Context) (CreateResult, error) {
 
 func (c *creation) calls() []string {
 	repo := c.resolution.Provider.Name() + ":" + c.snapshot.Repo.String()
-	return []string{
+	calls := []string{
 		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
 			c.branch, repo, short(c.snapshot.BaseCommit), c.snapshot.Base, c.changes.Len()),
 		fmt.Sprintf("open the pull request %q from %s into %s", c.title, c.branch, c.snapshot.Base),
 		"label it " + strings.Join(c.Policy.Labels, ", "),
 	}
+	if people := c.Policy.Pulls.Reviewers; len(people) > 0 {
+		calls = append(calls, "ask "+strings.Join(people, ", ")+" for a review")
+	}
+	if people := c.Policy.Pulls.Assignees; len(people) > 0 {
+		calls = append(calls, "assign "+strings.Join(people, ", "))
+	}
+	return calls
 }
 
 func (c *creation) diff() string {

@@ -40,6 +40,13 @@ func (s *Service) checkBase(
 			Suggestion: "ask a person which repository took its place",
 		})
 	}
+	if snap.Fork && !s.Policy.AllowForks {
+		out = append(out, fault.Violation{
+			Code: fault.RepoNotAllowed, Rule: "allow_forks",
+			Message:    fmt.Sprintf("the repository %s is a fork", snap.Repo),
+			Suggestion: "propose to the repository that it was forked from, or ask the operator to set allow_forks in the policy",
+		})
+	}
 	if strings.HasPrefix(snap.Base, gitprovider.BranchPrefix) {
 		return append(out, baseDenied(snap.Base, "is a branch of another proposal", snap.DefaultBranch))
 	}

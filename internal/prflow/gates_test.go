@@ -329,6 +329,16 @@ func TestRepositoryGate(t *testing.T) {
 			t.Errorf("violations %s", violationsOf(e))
 		}
 	})
+	t.Run("a fork", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Alter(infra, false, true, "main")
+		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		if violationsOf(e) != "repo_not_allowed:allow_forks" {
+			t.Errorf("violations %s", violationsOf(e))
+		}
+		b.options.Policy = mustPolicy(t, "allow_forks: true")
+		b.mustOpen(request(nil))
+	})
 	t.Run("a host that no provider has", func(t *testing.T) {
 		newBench(t).mustRefuse(request(with("clone_url", "https://elsewhere.example/joe/infra")), fault.ProviderUnresolved)
 	})

@@ -24,6 +24,9 @@ const ownToken = "own-token-value-0123456789"
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = content.NewScanner([]string{ownToken})
 
+// infra is the repository that requests are about.
+var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+
 // bench is a Service over the stateful fake and a real SQLite store, with a clock that the test moves.
 type bench struct {
 	*testing.T

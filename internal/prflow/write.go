@@ -34,7 +34,7 @@ func (c *creation) write(ctx context.Context) (CreateResult, error) {
 		return CreateResult{}, c.abandon(ctx, err)
 	}
 	c.step("opened")
-	c.label(ctx, pr)
+	c.labelAndAssign(ctx, pr)
 	c.step("labelled")
 	result := c.finish(ctx, pr)
 	c.step("recorded")
@@ -114,7 +114,7 @@ func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest
 	provider := c.resolution.Provider
 	pr, failure := provider.OpenPullRequest(ctx, gitprovider.PullRequestSpec{
 		Repo: c.snapshot.Repo, Base: c.snapshot.Base, Head: c.branch,
-		Title: c.title, Body: c.body, Labels: c.Policy.Labels,
+		Title: c.title, Body: c.body, Labels: c.Policy.Labels, Draft: c.Policy.Pulls.Draft,
 	})
 	if failure == nil {
 		return pr, nil
@@ -129,24 +129,6 @@ func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest
 		}
 	}
 	return pr, failure
-}
-
-// label adds the labels that the creation did not set. Without them the pull request is still ours by its branch, so a
-// failure is a warning.
-func (c *creation) label(ctx context.Context, pr gitprovider.PullRequest) {
-	var missing []string
-	for _, l := range c.Policy.Labels {
-		if !slices.Contains(pr.Labels, l) {
-			missing = append(missing, l)
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	if err := c.resolution.Provider.Label(ctx, c.snapshot.Repo, pr.Number, missing); err != nil {
-		c.Log.Warn("labels not set", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
-		c.warnings = append(c.warnings, fmt.Sprintf("the labels %v could not be set: %s", missing, fault.From(err).Message))
-	}
 }
 
 func (c *creation) commitMessage() string {

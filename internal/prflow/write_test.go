@@ -89,6 +89,18 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 			b.mustVerify()
 		})
 	}
+	t.Run("the host was between branch and commit: the next request removes the bare branch", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Before(providertest.MethodCommit, func() { b.fake.PointBranch(infra, plainBranch, b.tip("main")) })
+		b.fake.FailBefore(providertest.MethodCommit, down())
+		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
+			t.Fatalf("got %v", err)
+		}
+		b.mustOpen(request(nil))
+		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
+			t.Errorf("branches %v", b.world().Branches())
+		}
+	})
 	t.Run("a branch that somebody else made meanwhile is not taken for ours", func(t *testing.T) {
 		b := newBench(t)
 		b.fake.Before(providertest.MethodCommit, func() {
@@ -158,16 +170,6 @@ func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 	}
 	b.mustBeClean(plainBranch)
 	b.mustOpen(request(nil))
-}
-
-func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
-	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "labels: [extra]")
-	b.fake.After(providertest.MethodOpenPullRequest, func() {})
-	result := b.mustOpen(request(nil))
-	if len(result.Warnings) != 0 {
-		t.Errorf("warnings %v", result.Warnings)
-	}
 }
 
 func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
@@ -285,6 +287,15 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		branches := b.world().Branches()
 		if len(branches) != 2 {
 			t.Errorf("branches %v", branches)
+		}
+	})
+	t.Run("it died between branch and commit: the bare branch is removed", func(t *testing.T) {
+		b := newBench(t)
+		reserve(b)
+		b.fake.PointBranch(infra, plainBranch, b.tip("main"))
+		b.mustOpen(request(nil))
+		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
+			t.Errorf("branches %v", b.world().Branches())
 		}
 	})
 	t.Run("it died after the pull request: that one is reused", func(t *testing.T) {

@@ -71,6 +71,11 @@ func (f *Fake) Unlabel(ref gitprovider.RepoRef, number int) {
 	f.host.Locked(func() { f.host.Repo(ref).PR(number).Labels = nil })
 }
 
+// PointBranch makes a branch that points to a commit, or moves it there.
+func (f *Fake) PointBranch(ref gitprovider.RepoRef, branch, commit string) {
+	f.host.Locked(func() { f.host.Repo(ref).Branches[branch] = commit })
+}
+
 // Calls returns the names of the methods that were called, in order, whatever came of them.
 func (f *Fake) Calls() []string {
 	f.mu.Lock()

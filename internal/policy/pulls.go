@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// PullRequests says what our pull requests get beside their labels, on hosts that have such things. The zero value is the
+// default: nothing.
+type PullRequests struct {
+	Draft        bool     `json:"draft"`         // they are opened as drafts
+	Reviewers    []string `json:"reviewers"`     // who is asked for a review; owner/team is a team
+	Assignees    []string `json:"assignees"`     // who is assigned
+	CreateLabels bool     `json:"create_labels"` // labels that the repository lacks are made
+}
+
+// maxPeople bounds reviewers and assignees: GitHub takes 15 of the former and 10 of the latter.
+const maxPeople = 10
+
+type pullSection struct {
+	Draft        bool     `yaml:"draft"`
+	Reviewers    []string `yaml:"reviewers"`
+	Assignees    []string `yaml:"assignees"`
+	CreateLabels bool     `yaml:"create_labels"`
+}
+
+func (f file) pulls(p *Policy) error {
+	p.AllowForks = f.Forks
+	if f.Pulls == nil {
+		return nil
+	}
+	reviewers, err := people("pull_requests.reviewers", f.Pulls.Reviewers, true)
+	if err != nil {
+		return err
+	}
+	assignees, err := people("pull_requests.assignees", f.Pulls.Assignees, false)
+	p.Pulls = PullRequests{
+		Draft: f.Pulls.Draft, Reviewers: reviewers, Assignees: assignees, CreateLabels: f.Pulls.CreateLabels,
+	}
+	return err
+}
+
+func (f file) labels(p *Policy) error {
+	if f.Labels == nil {
+		return nil
+	}
+	p.Labels = []string{gitprovider.LabelOurs}
+	for _, l := range f.Labels {
+		if l = strings.TrimSpace(l); l == "" || len(l) > 50 || strings.ContainsAny(l, ",\n\r\t") {
+			return fmt.Errorf("labels: %q must be 1 to 50 bytes without commas", l)
+		}
+		if !slices.Contains(p.Labels, l) {
+			p.Labels = append(p.Labels, l)
+		}
+	}
+	return nil
+}
+
+func (f file) body(p *Policy) error {
+	if f.Body == nil {
+		return nil
+	}
+	for _, s := range f.Body.RequiredSections {
+		if strings.TrimSpace(s) == "" {
+			return fmt.Errorf("body.required_sections: a heading is empty")
+		}
+		p.RequiredSections = append(p.RequiredSections, strings.TrimSpace(s))
+	}
+	return nil
+}
+
+func (f file) outgoing(p *Policy) error {
+	for _, name := range f.Mentions {
+		name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
+		if name == "" || strings.ContainsAny(name, " \t\n@") {
+			return fmt.Errorf("mentions: %q is no name", name)
+		}
+		p.Mentions = append(p.Mentions, name)
+	}
+	p.ClosingKeywords = f.Closing
+	p.NotifyRefused = f.Notify != nil && f.Notify.Refused
+	return nil
+}
+
+// people checks a list of names.
+func people(key string, names []string, teams bool) ([]string, error) {
+	if len(names) > maxPeople {
+		return nil, fmt.Errorf("%s: %d names; at most %d", key, len(names), maxPeople)
+	}
+	var out []string
+	for _, given := range names {
+		name := strings.TrimPrefix(strings.TrimSpace(given), "@")
+		owner, team, isTeam := strings.Cut(name, "/")
+		if owner == "" || isTeam && (!teams || team == "") || strings.ContainsAny(name, " \t\n@,") || strings.Contains(team, "/") {
+			return nil, fmt.Errorf("%s: %q is no name", key, given)
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// view is the same with lists that are never null.
+func (p PullRequests) view() PullRequests {
+	p.Reviewers, p.Assignees = append([]string{}, p.Reviewers...), append([]string{}, p.Assignees...)
+	return p
+}
