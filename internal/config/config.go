@@ -27,6 +27,10 @@ type Config struct {
 	LocalRoot       string
 	ReposDir        string
 	DefaultProvider string
+	GitHub          Forge
+	Gitea           Forge
+	ForgePlainHTTP  bool   // tokens may go over plain http to other machines
+	CAFile          string // PEM certificates to trust beside the system's
 	Repos           []policy.RepoPattern
 	ReposProblem    string // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
 	DatabaseURL     string // PostgreSQL; "" means SQLite in StateDir
@@ -69,7 +73,9 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.AppriseURLs, c.WebhookURL = e.secret("CLAUDEOPS_APPRISE_URLS"), e.secret("CLAUDEOPS_WEBHOOK_URL")
 	c.WebhookSecret = e.secret("CLAUDEOPS_WEBHOOK_SECRET")
 	c.NotifyPlainHTTP = e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP")
-	c.Secrets = secretValues(e.secret("GITHUB_TOKEN"), e.secret("GITEA_TOKEN"), e.secret("CLAUDEOPS_API_TOKENS"),
+	c.GitHub, c.Gitea = e.github(), e.gitea()
+	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
+	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))
 	c.Warnings = e.warnings

@@ -14,6 +14,7 @@ func ServerVariables() []Variable {
 	for _, plain := range []string{
 		"CLAUDEOPS_REPOS", "CLAUDEOPS_POLICY", "CLAUDEOPS_DEFAULT_PROVIDER", "CLAUDEOPS_LOCAL_ROOT",
 		"CLAUDEOPS_STATE_DIR", "CLAUDEOPS_NOTIFY_PLAIN_HTTP", "GITHUB_API_URL", "GITEA_URL",
+		"CLAUDEOPS_FORGE_PLAIN_HTTP", "CLAUDEOPS_CA_FILE",
 	} {
 		out = append(out, Variable{plain, ""})
 	}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// DefaultGitHubAPI is GitHub's own API.
+const DefaultGitHubAPI = "https://api.github.com/"
+
+// Forge is how to reach a git host over its API. Problem says, naming the variable, why it cannot be used; it is "" if
+// nothing speaks against trying.
+type Forge struct {
+	URL     *url.URL // of the API (GitHub) or of the installation (Gitea), with a slash at its end; nil if Problem is set
+	Token   string
+	Problem string
+}
+
+func (e *env) github() Forge {
+	raw := e.get("GITHUB_API_URL")
+	if raw == "" {
+		raw = DefaultGitHubAPI
+	}
+	return forge("GITHUB_API_URL", raw, "GITHUB_TOKEN", e.secret("GITHUB_TOKEN"))
+}
+
+func (e *env) gitea() Forge {
+	return forge("GITEA_URL", e.get("GITEA_URL"), "GITEA_TOKEN", e.secret("GITEA_TOKEN"))
+}
+
+func forge(urlName, raw, tokenName, token string) Forge {
+	if token == "" && raw == "" {
+		return Forge{Problem: urlName + " and " + tokenName + " are not set"}
+	}
+	if token == "" {
+		return Forge{Problem: tokenName + " is not set"}
+	}
+	u, err := parseBase(raw)
+	if err != nil {
+		return Forge{Token: token, Problem: fmt.Sprintf("%s %s", urlName, err)}
+	}
+	return Forge{URL: u, Token: token}
+}
+
+// parseBase reads the address of an API. The text itself is in no error: it may hold a password.
+func parseBase(raw string) (*url.URL, error) {
+	if raw == "" {
+		return nil, fmt.Errorf("is not set")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, fmt.Errorf("is no address of the form https://host/")
+	case u.User != nil:
+		return nil, fmt.Errorf("carries a user name or password; give the token in its own variable")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("has a query or a fragment; give the plain address")
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Path = strings.TrimRight(u.Path, "/") + "/"
+	u.RawPath = ""
+	return u, nil
+}
