@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,31 +22,55 @@ type finding struct {
 	Blocks bool   `json:"blocks"`
 }
 
+type doctorOptions struct {
+	online bool
+	repos  []string
+}
+
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var o doctorOptions
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration and say what would stop a pull request",
-		Long: "doctor looks at providers, records, policy, tier and git without contacting any server. It ends with exit code 3 if\n" +
-			"something would stop every pull request.",
+		Long: "doctor looks at providers, records, policy, tier and git without contacting any server. With --online it also asks\n" +
+			"the providers what our tokens may do: enough to propose, and not so much that they could merge. It ends with exit\n" +
+			"code 3 if something would stop every pull request, or every one to a repository that it was asked about.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings := a.wire().diagnose(cmd.Context())
-			var blocking []string
-			for _, f := range findings {
-				if f.Blocks {
-					blocking = append(blocking, f.Name)
-				}
-			}
-			answer := map[string]any{
-				"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...),
-			}
-			err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
-			if err == nil && len(blocking) > 0 {
-				return silentExit(fault.ExitRefused)
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), o) },
 	}
+	cmd.Flags().BoolVar(&o.online, "online", false, "ask the providers about our access")
+	cmd.Flags().StringArrayVar(&o.repos, "repo", nil,
+		"repository to ask about, as owner/name; may be repeated (default: those that CLAUDEOPS_REPOS and the policy name)")
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, o doctorOptions) error {
+	if len(o.repos) > 0 && !o.online {
+		return usageError{errors.New("--repo goes with --online")}
+	}
+	p := a.wire()
+	findings := p.diagnose(ctx)
+	if o.online {
+		asked, err := p.online(ctx, o.repos)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, asked...)
+	}
+	var blocking []string
+	for _, f := range findings {
+		if f.Blocks && !slices.Contains(blocking, f.Name) {
+			blocking = append(blocking, f.Name)
+		}
+	}
+	answer := map[string]any{
+		"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...),
+	}
+	err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
+	if err == nil && len(blocking) > 0 {
+		return silentExit(fault.ExitRefused)
+	}
+	return err
 }
 
 func describeFindings(w *strings.Builder, findings []finding, blocking []string) {
@@ -127,7 +153,7 @@ func (p *parts) providerFindings() []finding {
 	}
 	if enabled == 0 {
 		out = append(out, finding{Name: "providers", Status: "problem", Blocks: true,
-			Detail: "none is enabled; set CLAUDEOPS_LOCAL_ROOT for local repositories"})
+			Detail: "none is enabled; set GITHUB_TOKEN, or GITEA_URL and GITEA_TOKEN, or CLAUDEOPS_LOCAL_ROOT"})
 	}
 	return out
 }
