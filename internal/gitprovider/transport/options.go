@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Options say whom a Transport talks to. Name and Base are required.
+type Options struct {
+	Name      string // the provider's name, for messages: "github"
+	TokenName string // the variable that holds the token, for messages: "GITHUB_TOKEN"
+	BaseName  string // the variable that holds the base URL, for messages: "GITHUB_API_URL"
+
+	// Base is the API's root: https, or http to a loopback address, or http to anywhere if AllowPlainHTTP. A path is
+	// kept; user information, query and fragment are refused.
+	Base           *url.URL
+	AllowPlainHTTP bool
+
+	Token  string // empty: requests are anonymous
+	Scheme string // of the Authorization header: "Bearer" (the default) or "token"
+
+	RootCAs   *x509.CertPool                        // nil: the system's
+	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy
+	UserAgent string                                // empty: the library's
+	Limits    Limits
+
+	Now    func() time.Time                           // nil: time.Now
+	Sleep  func(ctx context.Context, d time.Duration) // ends early with ctx; nil: a timer
+	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; nil: uniformly random
+	Log    *slog.Logger                               // one line a request, at debug level; nil: none
+}
+
+// Limits bound what one request may cost. Zero fields take the defaults named.
+type Limits struct {
+	Dial           time.Duration // to connect; 10 s
+	TLSHandshake   time.Duration // 10 s
+	ResponseHeader time.Duration // from the request's last byte to the answer's header; 20 s
+	Whole          time.Duration // one try from connecting to the last byte of the body; 30 s
+	MaxBody        int64         // bytes of an answer after decompression; 32 MiB
+	Retries        int           // tries after the first; 2; negative: none
+	RetryWait      time.Duration // ceiling of the first wait; it doubles each time, and jitter takes a part; 250 ms
+	MaxRetryAfter  time.Duration // the longest wait that a server may ask of us; beyond it the answer is final; 10 s
+	MaxConcurrent  int           // requests at once; 8
+	// WritePause is kept between the end of a write and the next write. GitHub recommends a second for clients that
+	// write in bulk; one pull request is three writes, so the default is none.
+	WritePause time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Dial:           cmp.Or(l.Dial, 10*time.Second),
+		TLSHandshake:   cmp.Or(l.TLSHandshake, 10*time.Second),
+		ResponseHeader: cmp.Or(l.ResponseHeader, 20*time.Second),
+		Whole:          cmp.Or(l.Whole, 30*time.Second),
+		MaxBody:        cmp.Or(l.MaxBody, 32<<20),
+		Retries:        max(0, cmp.Or(l.Retries, 2)),
+		RetryWait:      cmp.Or(l.RetryWait, 250*time.Millisecond),
+		MaxRetryAfter:  cmp.Or(l.MaxRetryAfter, 10*time.Second),
+		MaxConcurrent:  cmp.Or(l.MaxConcurrent, 8),
+		WritePause:     l.WritePause,
+	}
+}
+
+func (o Options) withDefaults() Options {
+	o.Limits = o.Limits.withDefaults()
+	o.TokenName = cmp.Or(o.TokenName, "the token")
+	o.BaseName = cmp.Or(o.BaseName, "the base URL")
+	o.Scheme = cmp.Or(o.Scheme, "Bearer")
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Jitter == nil {
+		o.Jitter = jitter
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// check says what is wrong with the options, or nil.
+func (o Options) check() error {
+	base := o.Base
+	switch {
+	case base == nil || base.Host == "" || base.Opaque != "" || base.Scheme != "http" && base.Scheme != "https":
+		return fault.New(fault.ProviderDisabled, "%s is not an address like https://host/path; correct it", o.BaseName)
+	case base.User != nil:
+		return fault.New(fault.ProviderDisabled,
+			"%s holds a user name or password; leave them out and put the token into %s", o.BaseName, o.TokenName)
+	case base.RawQuery != "" || base.Fragment != "":
+		return fault.New(fault.ProviderDisabled, "%s has a query or a fragment; leave them out", o.BaseName)
+	case base.Scheme == "http" && !o.AllowPlainHTTP && !loopback(base.Hostname()):
+		return fault.New(fault.ProviderDisabled,
+			"%s is plain http, which would show the token to the network; use https", o.BaseName)
+	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fault.New(fault.ProviderDisabled,
+			"%s holds a space, a line break or another character that no token has; correct it", o.TokenName)
+	case o.Scheme != "Bearer" && o.Scheme != "token":
+		return fault.New(fault.Internal, "unknown authorization scheme for %s", o.Name)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func jitter(ceiling time.Duration) time.Duration {
+	return rand.N(ceiling + 1) // #nosec G404 -- spreads retries, guards nothing
+}

@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type safeKey struct{}
+
+// Safe marks the POST requests made with the context as reads, such as a GraphQL query: they may be repeated and do not
+// wait for writes. Other methods mean what they mean.
+func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
+
+func isSafe(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPost:
+		marked, _ := req.Context().Value(safeKey{}).(bool)
+		return marked
+	default:
+		return false
+	}
+}
+
+// again says whether the request is tried once more, and how long to wait before.
+//
+// A safe request is, when the connection or the answer broke and when a gateway says that the server cannot be reached
+// just now. A write is only when it cannot have acted: it was never sent, or the server turned it away for a time.
+func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
+	limits := t.opt.Limits
+	if c.tries > limits.Retries {
+		return 0, false
+	}
+	backoff := t.opt.Jitter(limits.RetryWait << min(c.tries-1, 10))
+	if failed != nil {
+		return backoff, failed.unsent || failed.broken && c.safe
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusForbidden:
+		wait, known := t.limitWait(resp.Header)
+		return wait, known && wait <= limits.MaxRetryAfter
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if wait, known := t.retryAfter(resp.Header); known {
+			return wait, c.safe && wait <= limits.MaxRetryAfter
+		}
+		return backoff, c.safe
+	default:
+		return 0, false
+	}
+}
+
+// longestWait caps what a header can make us say, in an answer or a wait.
+const longestWait = 24 * time.Hour
+
+// retryAfter reads Retry-After: seconds or a date (RFC 9110, section 10.2.3).
+func (t *Transport) retryAfter(h http.Header) (wait time.Duration, known bool) {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0, false
+	}
+	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return time.Duration(min(max(seconds, 0), int64(longestWait/time.Second))) * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	return t.until(at), true
+}
+
+// limitWait is how long the headers of a refusal ask us to stay away: Retry-After, or the end of a rate limit's window
+// when nothing of it is left. known is false when they say nothing, and the refusal then has another reason.
+func (t *Transport) limitWait(h http.Header) (wait time.Duration, known bool) {
+	if wait, known = t.retryAfter(h); known {
+		return wait, true
+	}
+	if h.Get("X-Ratelimit-Remaining") != "0" {
+		return 0, false
+	}
+	reset, err := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return t.until(time.Unix(reset, 0)), true
+}
+
+// until is the time to at in whole seconds, rounded up, between 0 and longestWait.
+func (t *Transport) until(at time.Time) time.Duration {
+	d := min(max(at.Sub(t.opt.Now()), 0), longestWait)
+	return (d + time.Second - 1).Truncate(time.Second)
+}

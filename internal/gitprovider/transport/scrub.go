@@ -1,0 +1,123 @@
+package transport
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// redacted stands where a secret stood.
+const redacted = "[redacted]"
+
+// scrubber takes the token, and what may hold secrets besides, out of texts.
+type scrubber struct {
+	plain    *regexp.Regexp // the token in any escaping; nil without one. Tokens are ASCII, see Options.check
+	cores    []string       // what the token looks like inside base64, at each of the three alignments
+	userinfo *regexp.Regexp
+	query    *regexp.Regexp
+}
+
+// minCore is how many characters of base64 are enough to be sure that they come from the token.
+const minCore = 6
+
+func newScrubber(token string) *scrubber {
+	s := &scrubber{
+		userinfo: regexp.MustCompile(`://[^/?#\s"]*@`),
+		query:    regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`),
+	}
+	if token == "" {
+		return s
+	}
+	s.plain = anyEscaping(token)
+	for shift := range 3 {
+		core := coreOf(token, shift)
+		if len(core) >= minCore {
+			s.cores = append(s.cores, core, strings.NewReplacer("+", "-", "/", "_").Replace(core))
+		}
+	}
+	return s
+}
+
+// coreOf is the base64 of the token after shift bytes of something else, without the characters at both ends that
+// depend on the neighbours too.
+func coreOf(token string, shift int) string {
+	encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + token))
+	begin, end := (shift*8+5)/6, (shift+len(token))*8/6
+	return encoded[begin:max(begin, end)]
+}
+
+// anyEscaping matches the token however a URL or a JSON string writes its characters: as they are, percent-encoded in
+// either case, once or repeatedly, or as \u00xx.
+func anyEscaping(token string) *regexp.Regexp {
+	var pattern strings.Builder
+	for i := range len(token) {
+		fmt.Fprintf(&pattern, `(?:%s|(?i:(?:%%(?:25)*|\\u00)%02x))`, regexp.QuoteMeta(token[i:i+1]), token[i])
+	}
+	return regexp.MustCompile(pattern.String())
+}
+
+// text returns s without the token in any of its forms, without user information in addresses and without the queries
+// of web addresses.
+func (s *scrubber) text(in string) string {
+	if s.plain != nil {
+		in = s.plain.ReplaceAllString(in, redacted)
+	}
+	for _, core := range s.cores {
+		in = cutRuns(in, core)
+	}
+	in = s.userinfo.ReplaceAllString(in, "://")
+	return s.query.ReplaceAllString(in, "$1")
+}
+
+// cutRuns replaces each run of base64 characters that holds core.
+func cutRuns(in, core string) string {
+	var out strings.Builder
+	for {
+		at := strings.Index(in, core)
+		if at < 0 {
+			return out.String() + in
+		}
+		begin, end := at, at+len(core)
+		for begin > 0 && base64Char(in[begin-1]) {
+			begin--
+		}
+		for end < len(in) && base64Char(in[end]) {
+			end++
+		}
+		out.WriteString(in[:begin] + redacted)
+		in = in[end:]
+	}
+}
+
+func base64Char(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
+}
+
+// err returns an error with the scrubbed text of e, in which errors.Is finds what it finds in e. e itself, whose text is
+// not scrubbed, cannot be reached through it.
+func (s *scrubber) err(e error) error {
+	if e == nil {
+		return nil
+	}
+	return &scrubbedError{text: s.text(e.Error()), of: e}
+}
+
+type scrubbedError struct {
+	text string
+	of   error
+}
+
+// Error implements error.
+func (e *scrubbedError) Error() string { return e.text }
+
+// Is lets errors.Is look into the original.
+func (e *scrubbedError) Is(target error) bool { return errors.Is(e.of, target) }
+
+// GoString keeps the original out of %#v.
+func (e *scrubbedError) GoString() string { return e.text }
+
+// Scrub returns text without the token in any common encoding, without passwords in addresses and without the queries
+// of web addresses. It is for adapters that show what a forge said.
+func (t *Transport) Scrub(text string) string { return t.scrub.text(text) }

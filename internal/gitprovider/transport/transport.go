@@ -1,0 +1,173 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Transport carries the requests of one adapter to one forge. It is safe for concurrent use and does nothing before the
+// first request.
+type Transport struct {
+	opt       Options
+	http      *http.Transport
+	slots     chan struct{} // holds one for each request under way
+	writer    turn
+	cache     *cache
+	scrub     *scrubber
+	remaining atomic.Int64 // last x-ratelimit-remaining plus one; 0: none seen
+}
+
+// idleFor is how long an unused connection is kept. It is shorter than what servers and address translators on the way
+// allow, so that a write seldom meets a connection that the other side is just closing.
+const idleFor = 30 * time.Second
+
+// New makes a Transport. The error is a *fault.Error: provider_disabled that names the variable to correct.
+func New(o Options) (*Transport, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	base := *o.Base
+	o.Base = &base
+	dialer := &net.Dialer{Timeout: o.Limits.Dial}
+	return &Transport{
+		opt: o,
+		http: &http.Transport{
+			Proxy: o.Proxy,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, address)
+				if err != nil {
+					return nil, &dialError{err}
+				}
+				return conn, nil
+			},
+			TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    o.Limits.TLSHandshake,
+			ResponseHeaderTimeout:  o.Limits.ResponseHeader,
+			IdleConnTimeout:        idleFor,
+			MaxIdleConnsPerHost:    o.Limits.MaxConcurrent,
+			MaxResponseHeaderBytes: 1 << 20,
+			OnProxyConnectResponse: checkProxy,
+			ForceAttemptHTTP2:      true, // own dialer and TLS settings switch it off otherwise
+		},
+		slots:  make(chan struct{}, o.Limits.MaxConcurrent),
+		writer: newTurn(),
+		cache:  newCache(cacheEntries, cacheBytes),
+		scrub:  newScrubber(o.Token),
+	}, nil
+}
+
+// Client returns a client that sends by t and follows redirects by the rules of this package.
+func (t *Transport) Client() *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (t *Transport) CloseIdleConnections() { t.http.CloseIdleConnections() }
+
+// RoundTrip implements http.RoundTripper. The error is always a *fault.Error; what it is given by an http.Client is
+// wrapped by that, and Failure finds it again. The answer's body is in memory, at most Limits.MaxBody bytes, and can be
+// rewound (io.Seeker). An answer "304 Not Modified" is seen only by a caller who asked for it.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	started := t.opt.Now()
+	c := &call{req: req, safe: isSafe(req), own: sameOrigin(req.URL, t.opt.Base)}
+	resp, failed := t.exchange(c)
+	t.record(c, resp, failed, t.opt.Now().Sub(started))
+	if failed != nil {
+		return nil, failed
+	}
+	return resp, nil
+}
+
+// call is one request with what its tries share.
+type call struct {
+	req    *http.Request // the caller's; never changed
+	body   []byte
+	safe   bool   // may be repeated
+	own    bool   // goes to our forge and carries the token
+	stored *entry // an earlier answer that the server is asked to confirm
+	tries  int
+}
+
+// exchange tries until there is an answer or a failure that is final.
+func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
+	ctx := c.req.Context()
+	if err := c.readBody(); err != nil {
+		return nil, fault.Wrap(t.scrub.err(err), fault.Internal, "the request to %s could not be made", t.opt.Name)
+	}
+	if !c.safe {
+		done, ok := t.startWrite(ctx)
+		if !ok {
+			return nil, t.ended(ctx)
+		}
+		defer done()
+	}
+	c.stored = t.cache.find(c)
+	for {
+		c.tries++
+		resp, failed := t.try(c)
+		wait, again := t.again(c, resp, failed)
+		switch {
+		case again && t.pause(ctx, wait):
+		case again:
+			return nil, t.ended(ctx)
+		case failed != nil:
+			return nil, failed.fault
+		default:
+			return resp, nil
+		}
+	}
+}
+
+// pause waits for d and says whether ctx still stands.
+func (t *Transport) pause(ctx context.Context, d time.Duration) bool {
+	if d > 0 {
+		t.opt.Sleep(ctx, d)
+	}
+	return ctx.Err() == nil
+}
+
+// readBody takes the request's body into memory, so that each try can send it from its beginning.
+func (c *call) readBody() error {
+	if c.req.Body == nil || c.req.Body == http.NoBody {
+		return nil
+	}
+	defer c.req.Body.Close()
+	var buf bytes.Buffer
+	_, err := io.Copy(&buf, c.req.Body)
+	c.body = buf.Bytes()
+	return err
+}
+
+// record writes the log line of a request.
+func (t *Transport) record(c *call, resp *http.Response, failed *fault.Error, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("provider", t.opt.Name),
+		slog.String("method", c.req.Method),
+		slog.String("path", t.scrub.text(c.req.URL.EscapedPath())),
+		slog.Int("tries", c.tries),
+		slog.Duration("took", took),
+	}
+	if !c.own {
+		attrs = append(attrs, slog.String("host", t.scrub.text(c.req.URL.Host)))
+	}
+	if resp != nil {
+		attrs = append(attrs, slog.Int("status", resp.StatusCode), slog.String("upstream_request_id", t.requestID(resp)))
+	}
+	if failed != nil {
+		attrs = append(attrs, slog.String("code", string(failed.Code)))
+	}
+	if failed != nil && failed.Cause != nil {
+		attrs = append(attrs, slog.String("cause", failed.Cause.Error())) // scrubbed, as every cause is here
+	}
+	t.opt.Log.LogAttrs(c.req.Context(), slog.LevelDebug, "request to forge", attrs...)
+}
