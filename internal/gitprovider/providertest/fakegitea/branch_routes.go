@@ -1,0 +1,221 @@
+package fakegitea
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+type personJSON struct {
+	Name     string `json:"name"`
+	Email    string `json:"email"`
+	Username string `json:"username"`
+}
+
+func personOf(login string) personJSON {
+	return personJSON{Name: login, Email: emailOf(login), Username: login}
+}
+
+type verificationJSON struct {
+	Verified  bool      `json:"verified"`
+	Reason    string    `json:"reason"`
+	Signature string    `json:"signature"`
+	Signer    *userJSON `json:"signer"`
+	Payload   string    `json:"payload"`
+}
+
+func unsigned() verificationJSON { return verificationJSON{Reason: "gpg.error.not_signed_commit"} }
+
+type tipJSON struct {
+	ID           string           `json:"id"`
+	Message      string           `json:"message"`
+	URL          string           `json:"url"`
+	Author       personJSON       `json:"author"`
+	Committer    personJSON       `json:"committer"`
+	Verification verificationJSON `json:"verification"`
+	Timestamp    string           `json:"timestamp"`
+	Added        []string         `json:"added"`
+	Removed      []string         `json:"removed"`
+	Modified     []string         `json:"modified"`
+}
+
+type branchJSON struct {
+	Name                string   `json:"name"`
+	Commit              tipJSON  `json:"commit"`
+	Protected           bool     `json:"protected"`
+	RequiredApprovals   int      `json:"required_approvals"`
+	EnableStatusCheck   bool     `json:"enable_status_check"`
+	StatusCheckContexts []string `json:"status_check_contexts"`
+	UserCanPush         bool     `json:"user_can_push"`
+	UserCanMerge        bool     `json:"user_can_merge"`
+	ProtectionName      string   `json:"effective_branch_protection_name"`
+}
+
+// message is a commit's message as git keeps it: with a line feed at its end.
+func message(text string) string { return strings.TrimRight(text, "\n") + "\n" }
+
+func (c *call) branch(name string) *branchJSON {
+	tip := c.repo.Branches[name]
+	made := c.s.stampOf(tip)
+	out := &branchJSON{
+		Name: name,
+		Commit: tipJSON{
+			ID: tip, Message: message(c.repo.Commits[tip].Message), URL: c.web() + "/commit/" + tip, Author: made.author.who,
+			Committer: made.committer.who, Verification: unsigned(), Timestamp: stampTime(made.committer.when),
+		},
+		StatusCheckContexts: []string{}, UserCanPush: c.access >= writeAccess, UserCanMerge: c.access >= writeAccess,
+	}
+	if pattern := c.st.protection(name); pattern != "" {
+		out.Protected, out.ProtectionName, out.UserCanPush = true, pattern, false
+		out.StatusCheckContexts, out.RequiredApprovals = nil, c.st.RequiredApprovals[pattern]
+	}
+	return out
+}
+
+// listBranches begins with the default branch. An empty repository has null for a list.
+func (c *call) listBranches() (*answer, error) {
+	if len(c.repo.Branches) == 0 {
+		var none []branchJSON
+		return ok(none).counted(0), nil
+	}
+	names := slices.Sorted(maps.Keys(c.repo.Branches))
+	if i := slices.Index(names, c.repo.Default); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, c.repo.Default)
+	}
+	p := pageOf(c.query)
+	list := []*branchJSON{}
+	for _, name := range cut(names, p) {
+		list = append(list, c.branch(name))
+	}
+	return ok(list).counted(len(names)).with("Link", c.link(p, len(names))), nil
+}
+
+func (c *call) getBranch() (*answer, error) {
+	if c.repo.Branches[c.params["branch"]] == "" {
+		return nil, notFound()
+	}
+	return ok(c.branch(c.params["branch"])), nil
+}
+
+// deleteBranch says the same of a branch that never existed as of one that it deleted.
+func (c *call) deleteBranch() (*answer, error) {
+	name := c.params["branch"]
+	if err := c.writer(); err != nil {
+		return nil, err
+	}
+	if err := c.inUse(); err != nil {
+		return nil, err
+	}
+	if name == c.repo.Default {
+		return nil, forbidden("can not delete default branch")
+	}
+	if c.st.protection(name) != "" {
+		return nil, forbidden("branch protected")
+	}
+	if c.repo.Branches[name] != "" {
+		delete(c.repo.Branches, name)
+		for _, pr := range c.repo.PRs {
+			if isOpen(pr) && pr.Branch == name {
+				c.pull(pr).late = c.st.LateClose
+			}
+		}
+		c.settle()
+	}
+	return &answer{status: http.StatusNoContent}, nil
+}
+
+type refJSON struct {
+	Ref    string        `json:"ref"`
+	URL    string        `json:"url"`
+	Object refObjectJSON `json:"object"`
+}
+
+type refObjectJSON struct {
+	Type string `json:"type"`
+	SHA  string `json:"sha"`
+	URL  string `json:"url"`
+}
+
+// listRefs lists the refs whose names begin with the one asked for, which need not end at a slash.
+func (c *call) listRefs() (*answer, error) {
+	refs := map[string]string{}
+	for name, tip := range c.repo.Branches {
+		refs["refs/heads/"+name] = tip
+	}
+	for name, commit := range c.st.Tags {
+		refs["refs/tags/"+name] = commit
+	}
+	for _, pr := range c.repo.PRs {
+		refs[pullRef(pr.Number)] = pr.HeadCommit
+	}
+	list := []refJSON{}
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if strings.HasPrefix(name, "refs/"+c.params["ref"]) {
+			object := refObjectJSON{Type: "commit", SHA: refs[name], URL: c.api() + "/git/commits/" + refs[name]}
+			list = append(list, refJSON{Ref: name, URL: c.api() + "/git/" + name, Object: object})
+		}
+	}
+	if len(list) == 0 {
+		return nil, notFound()
+	}
+	return ok(list), nil
+}
+
+type treeEntryJSON struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"`
+	Type string `json:"type"`
+	Size int    `json:"size"`
+	SHA  string `json:"sha"`
+	URL  string `json:"url"`
+}
+
+// getTree takes a commit, a tree, HEAD, a branch or a tag; the tag wins where both have the name. Its sha is the
+// commit's own when it was asked for a commit.
+func (c *call) getTree() (*answer, error) {
+	name := c.params["sha"]
+	id := c.st.Tags[name]
+	if id == "" {
+		id = resolve(c.repo, c.st, strings.TrimPrefix(name, "refs/heads/"))
+	}
+	root := c.st.objects.object(c.repo, name)
+	switch {
+	case id != "":
+		root = c.st.objects.root(c.repo, id)
+	case root != nil && root.kind == gitprovider.KindDir:
+		id = root.id
+	default:
+		return nil, refuse(http.StatusBadRequest, "sha not found ["+name+"]")
+	}
+	deep, _ := strconv.ParseBool(c.query.Get("recursive"))
+	all := root.walk(deep)
+	p := page{number: max(number(c.query, "page"), 1), limit: number(c.query, "per_page")}
+	if p.limit <= 0 || p.limit > maxTreeEntries {
+		p.limit = maxTreeEntries
+	}
+	var entries []treeEntryJSON // null past the end
+	for _, n := range cut(all, p) {
+		entries = append(entries, c.treeEntry(n, root.path))
+	}
+	return ok(map[string]any{
+		"sha": id, "url": c.api() + "/git/trees/" + id, "tree": entries, "truncated": p.number*p.limit < len(all),
+		"page": p.number, "total_count": len(all),
+	}).counted(len(all)), nil
+}
+
+func (c *call) treeEntry(n *node, below string) treeEntryJSON {
+	path := strings.TrimPrefix(strings.TrimPrefix(n.path, below), "/")
+	out := treeEntryJSON{Path: path, Mode: n.mode, Type: "blob", Size: n.size(), SHA: n.id}
+	out.URL = c.api() + "/git/blobs/" + n.id
+	switch n.kind {
+	case gitprovider.KindDir:
+		out.Type, out.URL = "tree", c.api()+"/git/trees/"+n.id
+	case gitprovider.KindSubmodule:
+		out.Type, out.URL, out.Size = "commit", "", 0
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package fakegithub
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxBody bounds, in bytes, what a request may carry; GitHub's own bound is of this order.
+const maxBody = 100 << 20
+
+// handler answers a request about a repository, under the host's lock.
+type handler func(p *place, a *exchange)
+
+// route is one operation of REST.
+type route struct {
+	name    string // method and path template, as the description has it
+	method  string
+	parts   []string
+	literal int // parts that are no parameters
+	handle  handler
+}
+
+// table puts the handlers to their routes. Every operation of the description has one.
+func (s *Server) table() ([]route, error) {
+	handlers := map[string]handler{}
+	for _, group := range []map[string]handler{
+		repoRoutes(), branchRoutes(), refRoutes(), treeRoutes(), commitRoutes(), pullRoutes(), pullPartRoutes(),
+		peopleRoutes(), labelRoutes(), checkRoutes(), actionsRoutes(),
+	} {
+		for name, h := range group {
+			handlers[name] = h
+		}
+	}
+	var out []route
+	for _, name := range s.spec.Routes() {
+		if handlers[name] == nil && !strings.Contains(name, "{repo}") {
+			handlers[name] = func(*place, *exchange) {}
+		}
+		if handlers[name] == nil {
+			return nil, fmt.Errorf("nothing handles %s", name)
+		}
+		method, path, _ := strings.Cut(name, " ")
+		r := route{name: name, method: method, parts: strings.Split(path[1:], "/"), handle: handlers[name]}
+		for _, part := range r.parts {
+			if part[0] != '{' {
+				r.literal++
+			}
+		}
+		out = append(out, r)
+		delete(handlers, name)
+	}
+	for name := range handlers {
+		return nil, fmt.Errorf("the description has no %s", name)
+	}
+	slices.SortStableFunc(out, func(a, b route) int { return b.literal - a.literal })
+	return out, nil
+}
+
+// rest answers a request that is not GraphQL.
+func (s *Server) rest(a *exchange) {
+	if !s.recognise(a) {
+		a.notFound()
+		return
+	}
+	handle := a.find()
+	if wrong := s.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
+		s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
+	}
+	s.host.Locked(func() {
+		switch a.route {
+		case "GET /user":
+			a.reply(http.StatusOK, s.restViewer())
+		case "GET /rate_limit":
+			a.reply(http.StatusOK, s.restRateLimit())
+		default:
+			s.inRepo(a, handle)
+		}
+	})
+}
+
+// recognise finds the route of a request and reads its parts.
+func (s *Server) recognise(a *exchange) bool {
+	body, err := io.ReadAll(io.LimitReader(a.r.Body, maxBody))
+	a.body = body
+	var queryErr error
+	a.query, queryErr = url.ParseQuery(a.r.URL.RawQuery)
+	parts := strings.Split(strings.TrimPrefix(a.r.URL.EscapedPath(), "/"), "/")
+	s.host.Locked(func() { parts = s.byName(parts) })
+	for _, r := range s.routes {
+		if path, ok := match(r.parts, parts); ok && r.method == a.r.Method && err == nil && queryErr == nil {
+			a.route, a.path = r.name, path
+			return true
+		}
+	}
+	s.t.Errorf("a request to no route of GitHub's that the fake knows: %s %s", a.r.Method, a.r.URL)
+	return false
+}
+
+// byName spells the path /repositories/ID, to which former names are redirected, with the name of today.
+func (s *Server) byName(parts []string) []string {
+	if len(parts) < 2 || parts[0] != "repositories" {
+		return parts
+	}
+	id, err := strconv.Atoi(parts[1])
+	if repo := s.byID[id]; err == nil && repo != nil {
+		return append([]string{"repos", repo.Ref.Owner, repo.Ref.Name}, parts[2:]...)
+	}
+	return parts
+}
+
+func (a *exchange) find() handler {
+	i := slices.IndexFunc(a.s.routes, func(r route) bool { return r.name == a.route })
+	return a.s.routes[i].handle
+}
+
+// match holds the parts of a path against a template. Parameters that GitHub takes with slashes take one part or more.
+func match(template, parts []string) (map[string]string, bool) {
+	if len(template) == 0 {
+		return map[string]string{}, len(parts) == 0
+	}
+	if len(parts) == 0 {
+		return nil, false
+	}
+	name, isParam := strings.CutPrefix(template[0], "{")
+	if !isParam {
+		if template[0] != parts[0] {
+			return nil, false
+		}
+		return match(template[1:], parts[1:])
+	}
+	name = strings.TrimSuffix(name, "}")
+	most := 1
+	if slices.Contains([]string{"ref", "branch", "path"}, name) {
+		most = len(parts)
+	}
+	for n := most; n > 0; n-- {
+		rest, ok := match(template[1:], parts[n:])
+		value, err := url.PathUnescape(strings.Join(parts[:n], "/"))
+		if ok && err == nil && value != "" {
+			rest[name] = value
+			return rest, true
+		}
+	}
+	return nil, false
+}
+
+// inRepo answers a request about a repository: it follows renames, and hides what may not be seen.
+func (s *Server) inRepo(a *exchange, handle handler) {
+	owner, name := a.path["owner"], a.path["repo"]
+	p := s.find(owner, name, false)
+	if p == nil {
+		if p = s.find(owner, name, true); p == nil {
+			a.notFound()
+			return
+		}
+		_, rest, _ := strings.Cut(strings.TrimPrefix(a.r.URL.EscapedPath(), "/repos/"+owner+"/"), "/")
+		to := fmt.Sprintf("%s/repositories/%d", s.URL(), p.id)
+		if rest != "" {
+			to += "/" + rest
+		}
+		a.header.Set("Location", to)
+		status := http.StatusMovedPermanently
+		if a.r.Method != http.MethodGet {
+			status = http.StatusTemporaryRedirect
+		}
+		a.reply(status, object{
+			"message": "Moved Permanently", "url": to, "documentation_url": "https://docs.github.com/rest",
+		})
+		return
+	}
+	handle(p, a)
+}
