@@ -18,6 +18,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
 )
 
@@ -33,7 +36,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "repository": repository, "bytes": writeBytes,
+			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
 		},
 	})
 }
@@ -120,6 +123,28 @@ func repository(ts *testscript.TestScript, _ bool, args []string) {
 	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "add", "--all")
 	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first")
 	ts.Check(os.Remove(filepath.Join(dir, "index")))
+}
+
+// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github. The repository's
+// name is in REPO.
+func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		files := []memhost.File{{Path: "README.md", Content: "# Infra\n"}, {Path: "checks/disk.md", Content: "# Disk\n"}}
+		switch args[0] {
+		case "gitea":
+			server := fakegitea.New(t)
+			ts.Setenv("GITEA_URL", server.URL())
+			ts.Setenv("GITEA_TOKEN", server.Token())
+			ts.Setenv("REPO", server.AddRepo(files...).String())
+		case "github":
+			server := fakegithub.New(t)
+			ts.Setenv("GITHUB_API_URL", server.URL())
+			ts.Setenv("GITHUB_TOKEN", server.Token())
+			ts.Setenv("REPO", server.AddRepo(files...).String())
+		default:
+			ts.Fatalf("usage: forge gitea|github")
+		}
+	}
 }
 
 // writeBytes writes a file from Go string escapes: bytes FILE "escaped\x00text" [COUNT]

@@ -75,10 +75,7 @@ func (a *app) wire() *parts {
 
 // providers registers every provider, those that lack something as disabled with the reason.
 func (p *parts) providers() {
-	entries := []gitprovider.Registration{
-		{Name: "github", Hosts: []string{"github.com"}, Disabled: "this build has no GitHub adapter yet"},
-		{Name: "gitea", Disabled: "this build has no Gitea adapter yet"},
-	}
+	entries := []gitprovider.Registration{p.githubEntry(), p.giteaEntry()}
 	localEntry := gitprovider.Registration{
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}

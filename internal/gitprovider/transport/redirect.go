@@ -20,7 +20,7 @@ func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error
 		return http.ErrUseLastResponse
 	}
 	if !sameOrigin(next.URL, first.URL) {
-		return fault.New(fault.UpstreamError, "%s answers with a redirect to %s, which is not followed; %s",
+		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s, which is not followed; %s",
 			t.opt.Base.Host, t.origin(next.URL), t.baseAdvice())
 	}
 	if len(via) > maxRedirects {

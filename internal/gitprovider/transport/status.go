@@ -21,7 +21,8 @@ const unsaidWait = time.Minute
 //	401                                provider_disabled
 //	403 or 429 for coming too often    rate_limited with RetryAfter, at least a second
 //	407                                upstream_error: a proxy
-//	3xx                                upstream_error: moved
+//	3xx to another host                provider_disabled: the address in the configuration is not the forge's
+//	other 3xx                          upstream_error: moved
 //	408, 504                           timeout
 //	other 5xx                          upstream_error
 func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Error {
@@ -78,7 +79,7 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	host := t.opt.Base.Host
 	to, err := url.Parse(resp.Header.Get("Location"))
 	if err == nil && to.Host != "" && !sameOrigin(to, t.opt.Base) {
-		return fault.New(fault.UpstreamError, "%s answers with a redirect to %s (%d), which is not followed; %s%s",
+		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s (%d), which is not followed; %s%s",
 			host, t.origin(to), resp.StatusCode, t.baseAdvice(), said)
 	}
 	return fault.New(fault.UpstreamError,

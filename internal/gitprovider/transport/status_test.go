@@ -89,7 +89,7 @@ func TestStatusFaultIsTheSameForAllForges(t *testing.T) {
 		{name: "407 is a proxy", status: 407, code: fault.UpstreamError, says: "proxy"},
 		{
 			name: "301 elsewhere", status: 301, header: []string{"Location", "https://other.test/a?b=c"},
-			code: fault.UpstreamError, says: "redirect to https://other.test (301), which is not followed; set GITHUB_API_URL",
+			code: fault.ProviderDisabled, says: "redirect to https://other.test (301), which is not followed; set GITHUB_API_URL",
 		},
 		{
 			name: "301 at home", status: 301, header: []string{"Location", "/repositories/1"},

@@ -119,15 +119,15 @@ func TestRedirects(t *testing.T) {
 		{"a write is not repeated after 307", "POST", 307, "", 307, "", "", 1},
 		{"a write is not repeated after 308 to another port", "PUT", 308, other.srv.URL, 308, "", "", 1},
 		{"a delete is not repeated after 301", "DELETE", 301, "", 301, "", "", 1},
-		{"a read does not follow to another port", "GET", 302, other.srv.URL, 0, fault.UpstreamError, other.srv.URL, 1},
-		{"a query does not follow to another port", "query", 308, other.srv.URL, 0, fault.UpstreamError, other.srv.URL, 1},
+		{"a read does not follow to another port", "GET", 302, other.srv.URL, 0, fault.ProviderDisabled, other.srv.URL, 1},
+		{"a query does not follow to another port", "query", 308, other.srv.URL, 0, fault.ProviderDisabled, other.srv.URL, 1},
 		{
-			"a read does not follow to another name", "GET", 302, "http://localhost:" + port, 0, fault.UpstreamError,
+			"a read does not follow to another name", "GET", 302, "http://localhost:" + port, 0, fault.ProviderDisabled,
 			"http://localhost:" + port, 1,
 		},
 		{
 			"the token is not shown where it is asked for", "GET", 302, "http://x:" + url.QueryEscape(token) + "@localhost:" + port,
-			0, fault.UpstreamError, "localhost:" + port, 1,
+			0, fault.ProviderDisabled, "localhost:" + port, 1,
 		},
 	}
 	for _, tt := range tests {
@@ -219,7 +219,7 @@ func TestNoFallToPlainHTTP(t *testing.T) {
 	plain := newBed(t, hello)
 	b := tlsBed(t, true)
 	b.Plan(nil, httpfault.Fault{Kind: httpfault.Redirect, Target: plain.srv.URL})
-	if got := b.do(t.Context(), "GET", "/"); got.code() != fault.UpstreamError || len(plain.Requests()) != 0 {
+	if got := b.do(t.Context(), "GET", "/"); got.code() != fault.ProviderDisabled || len(plain.Requests()) != 0 {
 		t.Errorf("got %v, %d requests in the clear", got.fault, len(plain.Requests()))
 	}
 	b.connect(t, strings.Replace(plain.srv.URL, "http:", "https:", 1))

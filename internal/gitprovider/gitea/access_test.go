@@ -1,0 +1,166 @@
+package gitea_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+)
+
+func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
+	t.Parallel()
+	const requested, issue = "POST " + repoPath + "/pulls/1/requested_reviewers", "PATCH " + repoPath + "/issues/1"
+	team := func(names ...string) object {
+		var teams []object
+		for _, name := range names {
+			teams = append(teams, object{"name": name})
+		}
+		return pull(1, object{"requested_reviewers_teams": teams})
+	}
+	created, done := reply{status: 201, body: []object{}}, reply{status: 201, body: object{}}
+	unknown := refused(404, "User 'x' not exist")
+	for name, tc := range map[string]struct {
+		script               routes
+		reviewers, assignees []string
+		want                 fault.Code
+		says                 string
+		calls                int
+	}{
+		"all are taken": {routes{requested: created, issue: done}, []string{"ann"}, []string{"bob"}, "", "", 2},
+		"nobody":        {routes{}, nil, nil, "", "", 0},
+		"one of two reviewers is unknown": {
+			routes{requested: []reply{unknown, created, unknown}, "GET " + repoPath + "/pulls/1": pull(1, nil)},
+			[]string{"ann", "nobody"}, nil, fault.NotFound, "nobody", 4},
+		"the author cannot review": {routes{requested: refused(422, "poster of pr can't be reviewer"),
+			"GET " + repoPath + "/pulls/1": pull(1, nil)}, []string{"joe"}, nil, fault.NotFound, "joe", 3},
+		"no such pull request": {routes{requested: unknown, "GET " + repoPath + "/pulls/1": refused(404, "not found")},
+			[]string{"ann"}, nil, fault.NotFound, "pull request #1", 2},
+		"a team that is left out without a word": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},
+			[]string{"joe/ops", "joe/none"}, nil, fault.NotFound, "joe/none", 2},
+		"a team of another owner": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},
+			[]string{"joe/ops", "acme/ops"}, nil, fault.NotFound, "acme/ops", 2},
+		"an unknown assignee, for whom the server fails": {routes{issue: []reply{refused(500, "user does not exist"), done},
+			"GET " + repoPath + "/assignees": []object{{"login": "Bob"}}}, nil, []string{"bob", "nobody"}, fault.NotFound, "nobody", 3},
+		"a server that fails for another reason": {
+			routes{issue: reply{status: 500}, "GET " + repoPath + "/assignees": []object{{"login": "bob"}}}, nil,
+			[]string{"bob"}, fault.UpstreamError, "", 2},
+		"a token that may not": {routes{requested: refused(403, "write permission is required")}, []string{"ann"}, nil,
+			fault.RepoNotAllowed, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, tc.script)
+			err := s.provider(t).Assign(t.Context(), ref(), 1, tc.reviewers, tc.assignees)
+			wantCode(t, err, tc.want)
+			wantSays(t, err, tc.says)
+			if n := len(s.faults.Requests()); n != tc.calls {
+				t.Errorf("%d requests, want %d", n, tc.calls)
+			}
+		})
+	}
+}
+
+func TestAssignOnAServerOfPeople(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	pr := sc.propose(sc.p, ourBranch)
+	sc.s.TokenOf("ann")
+	for range 2 {
+		sc.must(sc.p.Assign(t.Context(), sc.Ref(), pr.Number, []string{"ann"}, []string{"ann"}))
+	}
+	wantCode(t, sc.p.Assign(t.Context(), sc.Ref(), 4711, []string{"ann"}, nil), fault.NotFound)
+}
+
+func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	base := func() routes {
+		return routes{
+			"GET " + repoPath: repository(), "GET /user": object{"login": "joe"},
+			"GET " + repoPath + "/labels": list(1, object{"id": 1, "name": "claude-ops"}),
+			"GET " + repoPath + "/branches/main": object{"name": "main", "commit": object{"id": baseCommit}, "protected": true,
+				"user_can_push": false, "user_can_merge": true},
+			"GET " + repoPath + "/commits/" + baseCommit + "/status": counted(object{"statuses": []object{}}),
+		}
+	}
+	all := gitprovider.Access{User: "joe", Base: "main", CanPush: &yes, CanPushToBase: &no, CanMerge: &yes, BaseProtected: &yes,
+		MissingLabels: []string{"automated"}, ChecksRun: &no}
+	with := func(change func(a *gitprovider.Access)) gitprovider.Access {
+		a := all
+		change(&a)
+		return a
+	}
+	actions := repository()
+	actions["has_actions"] = true
+	workflow := "GET " + repoPath + "/contents/.github/workflows"
+	missing := refused(404, "not found")
+	for name, tc := range map[string]struct {
+		change func(routes)
+		want   gitprovider.Access
+		code   fault.Code
+	}{
+		"everything is told": {func(routes) {}, all, ""},
+		"a label of the organization": {func(r routes) { r["GET /orgs/joe/labels"] = []object{{"id": 9, "name": "automated"}} },
+			with(func(a *gitprovider.Access) { a.MissingLabels = nil }), ""},
+		"a token that may not read its user": {func(r routes) { r["GET /user"] = refused(403, "required scope(s)") },
+			with(func(a *gitprovider.Access) { a.User = "" }), ""},
+		"workflows": {func(r routes) {
+			r["GET "+repoPath], r[workflow] = actions, []object{{"name": "ci.yaml", "type": "file"}}
+			r["GET "+repoPath+"/contents/.gitea/workflows"], r["GET "+repoPath+"/contents/.forgejo/workflows"] = missing, missing
+		}, with(func(a *gitprovider.Access) { a.ChecksRun = &yes }), ""},
+		"workflows that cannot be read": {func(r routes) {
+			r["GET "+repoPath], r[workflow] = actions, refused(403, "no")
+			r["GET "+repoPath+"/contents/.gitea/workflows"], r["GET "+repoPath+"/contents/.forgejo/workflows"] = missing, missing
+		}, with(func(a *gitprovider.Access) { a.ChecksRun = nil }), ""},
+		"another CI": {func(r routes) {
+			r["GET "+repoPath+"/commits/"+baseCommit+"/status"] = counted(object{
+				"statuses": []object{{"status": "success", "context": "x"}}})
+		}, with(func(a *gitprovider.Access) { a.ChecksRun = &yes }), ""},
+		"a branch that cannot be read": {func(r routes) { r["GET "+repoPath+"/branches/main"] = refused(403, "no") },
+			with(func(a *gitprovider.Access) {
+				a.CanPushToBase, a.CanMerge, a.BaseProtected, a.ChecksRun = nil, nil, nil, nil
+			}), ""},
+		"a missing branch": {func(r routes) { r["GET "+repoPath+"/branches/main"] = missing }, gitprovider.Access{},
+			fault.NotFound},
+		"a missing repository": {func(r routes) { r["GET "+repoPath] = missing }, gitprovider.Access{}, fault.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := base()
+			tc.change(script)
+			got, err := serve(t, script).provider(t).Examine(t.Context(), ref(), "", []string{"claude-ops", "automated"})
+			wantCode(t, err, tc.code)
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("access (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// counted is an answer that counts its entries elsewhere.
+func counted(body object) reply {
+	return reply{header: map[string]string{"X-Total-Count": fmt.Sprint(len(body["statuses"].([]object)))}, body: body}
+}
+
+func TestExamineOnAServerOfPeople(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	sc.configure(func(s *fakegitea.Settings) { s.ProtectedPatterns = []string{"main"}; s.Fork = true })
+	access, err := sc.p.Examine(t.Context(), sc.Ref(), "", []string{gitprovider.LabelOurs})
+	sc.must(err)
+	if access.User != fakegitea.Owner || !*access.CanPush || *access.CanPushToBase || !*access.BaseProtected ||
+		!access.Fork || len(access.MissingLabels) > 0 {
+		t.Errorf("access %+v", access)
+	}
+	if slices.Contains(sc.asked(), "GET /api/v1/version") {
+		t.Error("the version was asked for")
+	}
+}

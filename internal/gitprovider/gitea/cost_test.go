@@ -1,0 +1,236 @@
+package gitea_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+)
+
+func TestAProposalCostsSevenRequestsWhateverTheNumberOfItsFiles(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3, 30, gitprovider.MaxFilesPerPR} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			sc := newScene(t)
+			sc.propose(sc.p, ourBranch, newFiles(n)...)
+			sc.same("requests", sc.requests(), 7)
+		})
+	}
+}
+
+func TestAProposalCostsOneMoreForEachOpenPullRequestThatWasNotSeen(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	for i := range 3 {
+		branch := fmt.Sprintf("claude-ops/check/n%d", i)
+		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
+		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+	}
+	sc.propose(sc.p, ourBranch)
+	sc.same("requests at first: the label's id is known from the open ones", sc.requests(), 6+3)
+	sc.propose(sc.p, ourBranch+"-again", providertest.Create("checks/x.md", "x"))
+	sc.same("requests later: one was opened since", sc.requests(), 6+1)
+	sc.propose(sc.p, ourBranch+"-more", providertest.Create("checks/y.md", "y"))
+	sc.Push("claude-ops/check/n0", memhost.File{Path: "checks/pushed.md", Content: "p"})
+	sc.requests()
+	sc.propose(sc.p, ourBranch+"-last", providertest.Create("checks/z.md", "z"))
+	sc.same("requests after a push to one, and one opened", sc.requests(), 6+2)
+}
+
+func TestWhatTheMethodsCost(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		do   func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error
+		want int
+	}{
+		"Label": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			return sc.p.Label(ctx, sc.Ref(), pr.Number, []string{gitprovider.LabelOurs, "automated"})
+		}, 1},
+		"FindByHead": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.FindByHead(ctx, sc.Ref(), pr.Branch)
+			return err
+		}, 1},
+		"BranchTip": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.BranchTip(ctx, sc.Ref(), pr.Branch)
+			return err
+		}, 1},
+		"BranchTip of none": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
+			_, err := sc.p.BranchTip(ctx, sc.Ref(), "claude-ops/none")
+			return err
+		}, 2},
+		"DeleteBranch": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			return sc.p.DeleteBranch(ctx, sc.Ref(), pr.Branch, pr.HeadCommit)
+		}, 2},
+		"ListOpen": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
+			_, err := sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)
+			return err
+		}, 1},
+		"Status": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.Status(ctx, sc.Ref(), pr.Number)
+			return err
+		}, 3},
+		"OpenPullRequest again": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))
+			return err
+		}, 2},
+		"Snapshot with two branch names of one stem": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			q := sc.query(nil)
+			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
+			_, err := sc.p.Snapshot(ctx, q)
+			return err
+		}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := newScene(t)
+			pr := sc.propose(sc.p, ourBranch)
+			_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs) // its files are known by now
+			sc.must(err)
+			sc.requests()
+			sc.must(tc.do(sc, t.Context(), pr))
+			sc.same("requests", sc.requests(), tc.want)
+		})
+	}
+}
+
+// TestSnapshotReadsSideBySide ends only if the first round's requests are under way together.
+func TestSnapshotReadsSideBySide(t *testing.T) {
+	t.Parallel()
+	var round sync.WaitGroup
+	round.Add(4)
+	once := func(body any) func(*http.Request) reply {
+		var first sync.Once
+		return func(r *http.Request) reply {
+			first.Do(func() {
+				round.Done()
+				all := make(chan struct{})
+				go func() {
+					round.Wait()
+					close(all)
+				}()
+				select {
+				case <-all:
+				case <-r.Context().Done():
+				}
+			})
+			if page, ok := body.(reply); ok {
+				return page
+			}
+			return reply{body: body}
+		}
+	}
+	s := serve(t, routes{
+		"GET " + repoPath:                     once(repository()),
+		"GET " + repoPath + "/git/trees/HEAD": once(object{"sha": baseCommit, "tree": []object{}}),
+		"GET " + repoPath + "/pulls":          pullsByState(once(list(0)), once(list(0))),
+	})
+	_, err := s.provider(t).Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: ref(), ClosedSince: time.Unix(1, 0)})
+	wantCode(t, err, "")
+}
+
+func pullsByState(open, closed func(*http.Request) reply) func(*http.Request) reply {
+	return func(r *http.Request) reply {
+		if r.URL.Query().Get("state") == "closed" {
+			return closed(r)
+		}
+		return open(r)
+	}
+}
+
+func TestListOpenOfManyIsCompleteAndCheaperTheSecondTime(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	var want []int
+	for i := range 250 {
+		branch := fmt.Sprintf("feature/n%03d", i)
+		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n"})
+		if i%5 < 2 {
+			want = append(want, sc.OpenPR(branch, "t", gitprovider.LabelOurs))
+		} else {
+			sc.OpenPR(branch, "t", "bug")
+		}
+	}
+	sc.requests()
+	for _, cost := range []int{5 + 100, 5} {
+		prs, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("numbers", numbers(prs), want)
+		sc.same("requests", sc.requests(), cost)
+	}
+}
+
+// memory is a PathMemory.
+type memory struct {
+	mu    sync.Mutex
+	paths map[string][]string
+}
+
+func (m *memory) PathsAt(_ context.Context, repo gitprovider.RepoRef, number int, head string) ([]string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	paths, ok := m.paths[fmt.Sprint(repo, number, head)]
+	return paths, ok
+}
+
+func (m *memory) RememberPaths(_ context.Context, repo gitprovider.RepoRef, number int, head string, paths []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.paths[fmt.Sprint(repo, number, head)] = paths
+}
+
+func TestPathsAreRememberedAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	shared := &memory{paths: map[string][]string{}}
+	remember := func(o *gitea.Options) { o.Paths = shared }
+	sc := newScene(t, remember)
+	sc.propose(sc.p, ourBranch)
+	_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+	sc.must(err)
+	sc.requests()
+	prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+	sc.must(err)
+	sc.same("requests", sc.requests(), 1)
+	sc.same("paths", prs[0].Paths, []string{"checks/disk.md"})
+}
+
+func TestPathsOfAnotherCommitAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	files := "GET " + repoPath + "/pulls/1/files"
+	at := func(commit string) reply {
+		return list(1, object{"filename": "checks/disk.md", "status": "added",
+			"contents_url": "https://x/contents/checks/disk.md?ref=" + commit})
+	}
+	s := serve(t, routes{"GET " + repoPath + "/pulls": list(1, pull(1, nil)), files: []reply{at(otherID), at(madeCommit)}})
+	p := s.provider(t)
+	for range 3 {
+		_, err := p.ListOpen(t.Context(), ref(), gitprovider.LabelOurs)
+		wantCode(t, err, "")
+	}
+	if n := s.count(files); n != 2 {
+		t.Errorf("files read %d times, want 2: once late, once right", n)
+	}
+}
+
+func TestNoCallAsksForTheVersion(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	pr := sc.propose(sc.p, ourBranch)
+	_, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
+	sc.must(err)
+	_, err = sc.p.Examine(t.Context(), sc.Ref(), "", []string{gitprovider.LabelOurs})
+	sc.must(err)
+	for _, asked := range sc.asked() {
+		if strings.HasSuffix(asked, "/version") {
+			t.Error(asked)
+		}
+	}
+}

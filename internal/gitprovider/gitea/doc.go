@@ -1,0 +1,29 @@
+// Package gitea is the provider for Gitea and Forgejo. Types and most calls are those of Gitea's SDK; plain requests
+// stand in where it lacks a route (several files in one commit, labels by name), wraps one in a way that costs requests,
+// or pages wrongly. HTTP itself (token, retries, redirects, limits) is internal/gitprovider/transport's.
+//
+// # What the methods cost
+//
+// n is the number of pull requests of ours whose commits were not seen before; lists of more than 50 cost one request
+// for each further page.
+//
+//	Snapshot         4 + n requests in 2 rounds (1 more for each branch name, contents apart)
+//	Commit           1 (1 more when more than 30 files cannot be proven by the tree's id; 2 when the base had moved)
+//	OpenPullRequest  1 for a branch that this process has just made, else 4 in 3 rounds (2 in one when it is open already)
+//	Label            1 (3 where labels are taken by id alone; 2 more for labels that have to be made)
+//	FindByHead       1 when there is one, else every page of the list
+//	BranchTip        1 (2 when there is no such branch)
+//	DeleteBranch     2
+//	ListOpen         1 + n
+//	Status           4 in 2 rounds (3 when its files are known), and at most 3 more looks in 3 s when it cannot be merged
+//
+// So a proposal costs 7 + n requests in 5 rounds, whatever the number of its files, and 6 + n when the label's id was
+// seen before. A repository whose tree has more than 1000 entries costs further pages, or one request for each folder.
+//
+// # What the server does not guard
+//
+// A commit takes the base branch as it is when the request arrives: the answer is checked, and a branch made on another
+// base is removed again. The deletion of a branch cannot name the commit it expects. Two creations of one pull request
+// that are under way together both succeed. Each of these is closed as far as looking can close it; see Commit,
+// DeleteBranch and OpenPullRequest.
+package gitea

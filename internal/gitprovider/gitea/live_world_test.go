@@ -1,0 +1,208 @@
+//go:build live
+
+package gitea_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+)
+
+// liveWorld is one repository on the server, and people who use git and the API.
+type liveWorld struct {
+	t        testing.TB
+	live     *live
+	name     string
+	dir      string // a bare clone
+	provider gitprovider.Provider
+}
+
+func (w *liveWorld) Provider() gitprovider.Provider { return w.provider }
+
+func (w *liveWorld) Ref() gitprovider.RepoRef {
+	return gitprovider.RepoRef{Owner: w.live.owner, Name: w.name}
+}
+
+func (w *liveWorld) api(as, method, path string, body, into any) {
+	w.t.Helper()
+	w.live.must(w.t, as, method, "repos/"+w.Ref().String()+"/"+path, body, into)
+}
+
+// Push goes through the API where that can express the files: after a push by git the server takes seconds to notice.
+func (w *liveWorld) Push(branch string, files ...providertest.File) (commit string) {
+	w.t.Helper()
+	branches := w.Branches()
+	from := branches[branch]
+	if from == "" {
+		from = branches[providertest.MainBranch]
+	}
+	if slices.ContainsFunc(files, func(f providertest.File) bool { return f.Kind != "" || f.Executable }) {
+		commit = w.pushGit(branch, from, files)
+	} else {
+		commit = w.pushAPI(branch, branches[branch] != "", from, files)
+	}
+	if branch == providertest.MainBranch {
+		w.untilRechecked()
+	}
+	return commit
+}
+
+func (w *liveWorld) pushAPI(branch string, exists bool, from string, files []providertest.File) string {
+	w.t.Helper()
+	body := map[string]any{"branch": branch, "message": "pushed"}
+	if !exists {
+		body["branch"], body["new_branch"] = providertest.MainBranch, branch
+	}
+	var changes []map[string]any
+	for _, f := range files {
+		change := map[string]any{"operation": "create", "path": f.Path, "content": []byte(f.Content)}
+		var old struct {
+			SHA string `json:"sha"`
+		}
+		path := "repos/" + w.Ref().String() + "/contents/" + f.Path + "?ref=" + from
+		if status, _ := w.live.call(w.t, "", http.MethodGet, path, nil, &old); status == http.StatusOK {
+			change["operation"], change["sha"] = "update", old.SHA
+		}
+		changes = append(changes, change)
+	}
+	body["files"] = changes
+	var made struct {
+		Commit struct {
+			SHA string `json:"sha"`
+		} `json:"commit"`
+	}
+	w.api("", http.MethodPost, "contents", body, &made)
+	return made.Commit.SHA
+}
+
+// untilRechecked waits until the server has found out anew which pull requests can be merged: each first shows the old
+// answer for up to two seconds, then false, and in the end the truth. Nothing shows when that is over, so this waits for
+// the false and then for a while for a true.
+func (w *liveWorld) untilRechecked() {
+	w.t.Helper()
+	var open []struct {
+		Number int `json:"number"`
+	}
+	w.api("", http.MethodGet, "pulls?state=open", nil, &open)
+	for _, pr := range open {
+		for _, want := range []bool{false, true} {
+			w.poll(3*time.Second, func() bool {
+				var now struct {
+					Mergeable bool `json:"mergeable"`
+				}
+				w.api("", http.MethodGet, fmt.Sprintf("pulls/%d", pr.Number), nil, &now)
+				return now.Mergeable == want
+			})
+		}
+	}
+}
+
+// poll looks every 100 ms until done says so or the time is over.
+func (w *liveWorld) poll(atMost time.Duration, done func() bool) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(atMost); time.Now().Before(end) && !done(); {
+		<-ticker.C
+	}
+}
+
+func (w *liveWorld) DeleteBranch(branch string) {
+	w.t.Helper()
+	w.api("", http.MethodDelete, "branches/"+branch, nil, nil)
+}
+
+// Merge tries for some seconds: the server refuses (405) while it is still finding out whether it can.
+func (w *liveWorld) Merge(number int) {
+	w.t.Helper()
+	path := fmt.Sprintf("repos/%s/pulls/%d/merge", w.Ref(), number)
+	status, answer := 0, ""
+	w.poll(10*time.Second, func() bool {
+		status, answer = w.live.call(w.t, "", http.MethodPost, path, map[string]any{"Do": "merge"}, nil)
+		return status < 300
+	})
+	if status >= 300 {
+		w.t.Fatalf("merge of #%d: %d %.300s", number, status, answer)
+	}
+}
+
+func (w *liveWorld) Close(number int) {
+	w.t.Helper()
+	w.api("", http.MethodPatch, fmt.Sprintf("pulls/%d", number), map[string]any{"state": "closed"}, nil)
+}
+
+func (w *liveWorld) SetBody(number int, body string) {
+	w.t.Helper()
+	w.api("", http.MethodPatch, fmt.Sprintf("pulls/%d", number), map[string]any{"body": body}, nil)
+}
+
+func (w *liveWorld) Review(number int, author string, state gitprovider.ReviewState, body string) {
+	w.t.Helper()
+	event := map[gitprovider.ReviewState]string{
+		gitprovider.ReviewApproved: "APPROVED", gitprovider.ReviewChangesRequested: "REQUEST_CHANGES",
+		gitprovider.ReviewCommented: "COMMENT", gitprovider.ReviewPending: "PENDING",
+	}[state]
+	w.api(author, http.MethodPost, fmt.Sprintf("pulls/%d/reviews", number),
+		map[string]any{"event": event, "body": body}, nil)
+}
+
+// label gives the id of a label, which it makes if there is none.
+func (w *liveWorld) label(name string) int64 {
+	w.t.Helper()
+	var have []struct {
+		ID   int64  `json:"id"`
+		Name string `json:"name"`
+	}
+	w.api("", http.MethodGet, "labels", nil, &have)
+	for _, l := range have {
+		if l.Name == name {
+			return l.ID
+		}
+	}
+	var made struct {
+		ID int64 `json:"id"`
+	}
+	w.api("", http.MethodPost, "labels", map[string]any{"name": name, "color": "#00aabb"}, &made)
+	return made.ID
+}
+
+func (w *liveWorld) OpenPR(head, title string, labels ...string) int {
+	w.t.Helper()
+	ids := []int64{}
+	for _, name := range labels {
+		ids = append(ids, w.label(name))
+	}
+	var made struct {
+		Number int `json:"number"`
+	}
+	w.api("", http.MethodPost, "pulls", map[string]any{
+		"head": head, "base": providertest.MainBranch, "title": title, "labels": ids,
+	}, &made)
+	return made.Number
+}
+
+func encode(t testing.TB, body any) io.Reader {
+	t.Helper()
+	if body == nil {
+		return http.NoBody
+	}
+	out, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(out)
+}
+
+func decode(t testing.TB, from []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(from, into); err != nil {
+		t.Fatal(err)
+	}
+}

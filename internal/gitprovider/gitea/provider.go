@@ -1,0 +1,92 @@
+package gitea
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// Name is the provider's name in configuration and records. Forgejo goes by it too.
+const Name = "gitea"
+
+// Variables that messages tell people to look at.
+const (
+	urlVariable   = "GITEA_URL"
+	tokenVariable = "GITEA_TOKEN" // #nosec G101: the name of a variable
+)
+
+// Options are the settings of a Provider. Base and Client are required.
+type Options struct {
+	// Base is the address of the installation (GITEA_URL); one below a path is fine. The API is at api/v1 below it.
+	Base *url.URL
+	// Client carries the token and everything about HTTP.
+	Client *transport.Transport
+	// CreateLabels lets Label make the labels that a repository lacks. Without it they are not_found.
+	CreateLabels bool
+	// Paths remembers the files of pull requests beyond the process; nil keeps them in the process alone.
+	Paths PathMemory
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Sleep waits for d or until ctx ends; nil means to wait by a timer.
+	Sleep func(ctx context.Context, d time.Duration)
+}
+
+// PathMemory remembers what a pull request changes while its commits stay the same. It is best effort: an entry that is
+// lost costs one request. Implementations are safe for concurrent use.
+type PathMemory interface {
+	// PathsAt returns the files that were remembered; false if none were.
+	PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) ([]string, bool)
+	// RememberPaths keeps the files. head is opaque: it names the head commit and the merge base, since both decide what
+	// the files are.
+	RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string)
+}
+
+// Provider implements gitprovider.Provider, gitprovider.Assigner and gitprovider.Examiner for one Gitea or Forgejo.
+type Provider struct {
+	base         *url.URL
+	http         *transport.Transport
+	createLabels bool
+	paths        PathMemory
+	now          func() time.Time
+	sleep        func(ctx context.Context, d time.Duration)
+	labels       *labelIDs
+	fresh        *freshBranches
+	seen         *pathCache
+}
+
+var (
+	_ gitprovider.Provider = (*Provider)(nil)
+	_ gitprovider.Assigner = (*Provider)(nil)
+	_ gitprovider.Examiner = (*Provider)(nil)
+)
+
+// New makes a Provider. It makes no call.
+func New(opts Options) *Provider {
+	p := &Provider{
+		base: opts.Base, http: opts.Client, createLabels: opts.CreateLabels, paths: opts.Paths,
+		now: opts.Now, sleep: opts.Sleep,
+		labels: newLabelIDs(), fresh: newFreshBranches(), seen: newPathCache(),
+	}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if p.sleep == nil {
+		p.sleep = wait
+	}
+	return p
+}
+
+// Name is "gitea".
+func (p *Provider) Name() string { return Name }
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

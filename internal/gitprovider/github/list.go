@@ -1,0 +1,36 @@
+package github
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// ListOpen implements gitprovider.Provider: one request for each 100 pull requests. In a repository that was read before
+// their files are known, and are asked for only where a head is new.
+func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	prs, err := p.listOpen(ctx, repo, label)
+	if err != nil {
+		return nil, publish(err)
+	}
+	return prs, nil
+}
+
+func (p *Provider) listOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	known, _ := p.facts.get(repoKey(repo))
+	list := labelledPulls(label)
+	list.files = !known.warm
+	first, err := p.pageAfter(ctx, repo, list, "")
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.readOn(ctx, repo, list, first)
+	if err != nil {
+		return nil, err
+	}
+	prs, err := p.pullRequests(ctx, repo, all)
+	if err == nil {
+		p.facts.update(repoKey(repo), func(f facts) facts { f.warm = true; return f })
+	}
+	return prs, err
+}

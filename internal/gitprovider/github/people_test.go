@@ -1,0 +1,137 @@
+package github_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+)
+
+func TestReviewersAndAssigneesAreNamed(t *testing.T) {
+	s := newScene(t)
+	s.configure(func(set *fakegithub.Settings) { set.Collaborators, set.Teams = []string{"ann", "bob"}, []string{"ops"} })
+	pr := s.propose(branch)
+	for range 2 {
+		s.same("requests", s.cost(func() {
+			must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "octo/ops"}, []string{"Bob"}))
+		}), 2)
+	}
+	s.same("requests for nobody", s.cost(func() { must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, nil, nil)) }), 0)
+}
+
+func TestNamesThatGitHubDoesNotTakeAreTold(t *testing.T) {
+	s := newScene(t)
+	s.configure(func(set *fakegithub.Settings) { set.Collaborators = []string{"ann"} })
+	pr := s.propose(branch)
+	err := s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "stranger", "octo/none"}, []string{"ann", "nobody"})
+	e := wantCode(t, err, fault.NotFound)
+	for _, name := range []string{"stranger", "octo/none", "nobody"} {
+		if !strings.Contains(e.Message, name) {
+			t.Errorf("%q does not name %s", e.Message, name)
+		}
+	}
+	if strings.Contains(e.Message, "ann") {
+		t.Errorf("%q names ann", e.Message)
+	}
+	for _, number := range []int{0, 4711} {
+		wantCode(t, s.p.Assign(t.Context(), s.Ref(), number, []string{"ann"}, nil), fault.NotFound)
+		wantCode(t, s.p.Assign(t.Context(), s.Ref(), number, nil, []string{"ann"}), fault.NotFound)
+	}
+}
+
+func (s *scene) examine(base string, labels ...string) gitprovider.Access {
+	s.t.Helper()
+	access, err := s.p.Examine(s.t.Context(), s.Ref(), base, labels)
+	must(s.t, err)
+	return access
+}
+
+func told(b *bool) string {
+	switch {
+	case b == nil:
+		return "unknown"
+	case *b:
+		return "yes"
+	}
+	return "no"
+}
+
+func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
+	for name, row := range map[string]struct {
+		set  func(*fakegithub.Settings)
+		want []string // push, push to base, merge, protected
+	}{
+		"in a plain repository":     {func(*fakegithub.Settings) {}, []string{"yes", "yes", "yes", "no"}},
+		"as a reader":               {func(s *fakegithub.Settings) { s.Permission = "read" }, []string{"no", "no", "no", "no"}},
+		"in an archived repository": {func(s *fakegithub.Settings) { s.Archived = true }, []string{"no", "no", "no", "no"}},
+		"with a protected base": {func(s *fakegithub.Settings) { s.Protected = []string{"main"} },
+			[]string{"yes", "no", "no", "yes"}},
+		"with reviews": {reviewed, []string{"yes", "no", "no", "yes"}},
+		"as an administrator besides": {func(s *fakegithub.Settings) { reviewed(s); s.Permission = "admin" },
+			[]string{"yes", "no", "yes", "yes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.configure(row.set)
+			var access gitprovider.Access
+			if cost := s.cost(func() { access = s.examine("", "claude-ops", "nope") }); cost > 4 {
+				t.Errorf("%d requests", cost)
+			}
+			got := []string{told(access.CanPush), told(access.CanPushToBase), told(access.CanMerge), told(access.BaseProtected)}
+			s.same("push, push to base, merge, protected", got, row.want)
+			s.same("base", access.Base, memhost.MainBranch)
+			s.same("missing labels", access.MissingLabels, []string{"nope"})
+			if access.User == "" || !slices.Contains(access.Scopes, "repo") {
+				t.Errorf("user %q, scopes %q", access.User, access.Scopes)
+			}
+		})
+	}
+}
+
+func reviewed(s *fakegithub.Settings) { s.Protected, s.RequireReview = []string{"main"}, true }
+
+func TestExamineTellsWhetherChecksRun(t *testing.T) {
+	workflow := memhost.File{Path: ".github/workflows/ci.yml", Content: "on: pull_request\n"}
+	plain := memhost.File{Path: "README.md", Content: "# Home\n"}
+	for name, row := range map[string]struct {
+		files []memhost.File
+		set   func(base string, set *fakegithub.Settings)
+		want  string
+	}{
+		"no workflow": {[]memhost.File{plain}, func(string, *fakegithub.Settings) {}, "no"},
+		"a workflow":  {[]memhost.File{plain, workflow}, func(string, *fakegithub.Settings) {}, "yes"},
+		"another service": {[]memhost.File{plain}, func(base string, set *fakegithub.Settings) {
+			set.Statuses = map[string][]fakegithub.Status{base: {{Context: "ci", State: "success"}}}
+		}, "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, row.files...)
+			base := s.Branches()[memhost.MainBranch]
+			s.configure(func(set *fakegithub.Settings) { row.set(base, set) })
+			s.same("checks run", told(s.examine("").ChecksRun), row.want)
+		})
+	}
+}
+
+func TestExamineOfWhatIsNotThere(t *testing.T) {
+	s := newScene(t)
+	_, err := s.p.Examine(t.Context(), s.Ref(), "releases/1.x", nil)
+	if e := wantCode(t, err, fault.NotFound); !strings.Contains(e.Message, "releases/1.x") {
+		t.Errorf("message %q", e.Message)
+	}
+	_, err = s.p.Examine(t.Context(), repo(), "", nil)
+	wantCode(t, err, fault.NotFound)
+	s.p = setup(t, s.s.URL(), "wrong")
+	_, err = s.p.Examine(t.Context(), s.Ref(), "", nil)
+	wantCode(t, err, fault.ProviderDisabled)
+}
+
+func TestExamineOfATokenWithoutTheScopeSaysThatItMayNotPush(t *testing.T) {
+	s := newScene(t)
+	s.configure(func(set *fakegithub.Settings) { set.MissingScopes = true })
+	s.same("push", told(s.examine("").CanPush), "no")
+}

@@ -1,0 +1,194 @@
+package github
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	gogithub "github.com/google/go-github/v60/github"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// need is a permission that a request asks of the token, as GitHub names it for fine-grained tokens. A classic token has
+// all of them with the scope repo.
+type need string
+
+const (
+	needMetadata  need = "Metadata: read"
+	needContents  need = "Contents: read and write"
+	needPulls     need = "Pull requests: read and write"
+	needPullsRead need = "Pull requests: read"
+	needIssues    need = "Issues: read and write"
+	needActions   need = "Actions: read"
+)
+
+// refusal is a definite no of GitHub's: nothing was done. Its fault is what it means unless the method that asked knows
+// better.
+type refusal struct {
+	status int    // of REST; 0 for GraphQL
+	kind   string // of GraphQL's error: NOT_FOUND, UNPROCESSABLE and the like
+	said   string // GitHub's words, cleaned and capped
+	errors []gogithub.Error
+	fault  *fault.Error
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.fault.Error() }
+
+// Unwrap lets errors.As see the fault.
+func (r *refusal) Unwrap() error { return r.fault }
+
+// says reports whether GitHub's words hold one of the phrases, letter case aside.
+func (r *refusal) says(phrases ...string) bool { return mentions(r.said, phrases...) }
+
+// names reports whether REST's validation found fault with the field.
+func (r *refusal) names(field string) bool {
+	for _, e := range r.errors {
+		if e.Field == field {
+			return true
+		}
+	}
+	return false
+}
+
+// refused finds the refusal in an error, or nil.
+func refused(err error) *refusal {
+	var r *refusal
+	errors.As(err, &r)
+	return r
+}
+
+// publish makes of an error the one that the port promises. Every exported method returns through it.
+func publish(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.From(err)
+}
+
+func mentions(said string, phrases ...string) bool {
+	said = strings.ToLower(said)
+	for _, phrase := range phrases {
+		if strings.Contains(said, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSaid bounds, in characters, what a message quotes of GitHub's words.
+const maxSaid = 240
+
+// clean makes text of others fit for a message: printable, on one line, capped.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(s, " "))
+	runes := []rune(strings.Join(strings.Fields(s), " "))
+	if len(runes) > maxSaid {
+		return string(runes[:maxSaid]) + "..."
+	}
+	return string(runes)
+}
+
+// said is what GitHub said, fit for a message: clean, and without the token, which an answer might echo.
+func (p *Provider) said(message string) string { return clean(p.transport.Scrub(message)) }
+
+// saidBy is the message of a REST refusal and of its validation errors.
+func (p *Provider) saidBy(e *gogithub.ErrorResponse) string {
+	said := []string{e.Message}
+	for _, detail := range e.Errors {
+		switch {
+		case detail.Message != "":
+			said = append(said, detail.Message)
+		case detail.Field != "":
+			said = append(said, detail.Field+" is "+detail.Code)
+		}
+	}
+	return p.said(strings.Join(said, "; "))
+}
+
+// failed tells what an error of the client means: a refusal, or that nobody knows what happened.
+func (p *Provider) failed(err error, n need) error {
+	var (
+		limit    *gogithub.RateLimitError
+		abuse    *gogithub.AbuseRateLimitError
+		factor   *gogithub.TwoFactorAuthError
+		answered *gogithub.ErrorResponse
+		accepted *gogithub.AcceptedError
+	)
+	switch {
+	case errors.As(err, &limit):
+		return p.limited(limit.Response, limit.Message, limit.Rate.Reset.Sub(p.now()))
+	case errors.As(err, &abuse):
+		wait := secondaryWait
+		if abuse.RetryAfter != nil {
+			wait = *abuse.RetryAfter
+		}
+		return p.limited(abuse.Response, abuse.Message, wait)
+	case errors.As(err, &factor):
+		return p.answered((*gogithub.ErrorResponse)(factor), n)
+	case errors.As(err, &answered):
+		return p.answered(answered, n)
+	case errors.As(err, &accepted):
+		return fault.Wrap(err, fault.UpstreamError, "GitHub took the request but has not done it yet; look again later")
+	}
+	return p.transport.Failure(err)
+}
+
+// secondaryWait is how long GitHub asks to wait at least after a secondary limit that names no time
+// (docs.github.com, "Rate limits for the REST API").
+const secondaryWait = time.Minute
+
+// limited is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its headers.
+func (p *Provider) limited(resp *http.Response, message string, wait time.Duration) error {
+	if resp != nil && len(resp.Header) > 0 {
+		if f := p.transport.StatusFault(resp, p.said(message)); f != nil {
+			return f
+		}
+	}
+	return rateLimited(wait)
+}
+
+func rateLimited(wait time.Duration) *fault.Error {
+	f := fault.New(fault.RateLimited, "GitHub's limit of requests for this token is reached; try again later")
+	f.RetryAfter = max(wait, time.Second)
+	return f
+}
+
+// answered tells what a REST answer other than success means.
+func (p *Provider) answered(e *gogithub.ErrorResponse, n need) error {
+	status, said := e.Response.StatusCode, p.saidBy(e)
+	writes := e.Response.Request != nil && e.Response.Request.Method != http.MethodGet
+	known := p.transport.StatusFault(e.Response, said)
+	switch {
+	case known != nil && known.Code == fault.ProviderDisabled: // of the configuration: nothing was done
+		return &refusal{status: status, said: said, fault: known}
+	case status >= 300 && status < 400 && writes: // transport does not repeat a write elsewhere, so nothing was done
+		return &refusal{status: status, said: said, fault: fault.New(fault.Conflict,
+			"the repository was renamed or moved meanwhile, and nothing was done; try again")}
+	case known != nil:
+		if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+			known.Cause = errGaveUp{}
+		}
+		return known
+	}
+	f := p.meaning(status, said, n, e.Response.Header)
+	if id := e.Response.Header.Get("X-GitHub-Request-Id"); id != "" {
+		f.Message += " (request id " + clean(id) + ")"
+	}
+	return &refusal{status: status, said: said, errors: e.Errors, fault: f}
+}
+
+// errGaveUp is the cause of a failure that GitHub's gateway tells, or GraphQL in its stead: as a rule of a query that took
+// longer than the 10 seconds that it is given.
+type errGaveUp struct{}
+
+// Error implements error.
+func (errGaveUp) Error() string { return "GitHub gave up on the request" }

@@ -1,0 +1,205 @@
+package github_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+func spec() gitprovider.PullRequestSpec {
+	return gitprovider.PullRequestSpec{Repo: repo(), Base: "main", Head: "claude-ops/fix/archived-scope", Title: "t", Body: "b"}
+}
+
+// After a definite refusal nobody looks whether GitHub acted all the same; after an ambiguous failure somebody must.
+func TestRESTRefusalsOfAWriteHaveTheirCode(t *testing.T) {
+	header := func(pairs ...string) http.Header {
+		h := http.Header{"Content-Type": {"application/json"}}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Set(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	said := func(message string) string { return `{"message":` + strconv.Quote(message) + `}` }
+	for name, row := range map[string]struct {
+		status int
+		header http.Header
+		body   string
+		want   fault.Code
+		words  string // that the message has
+	}{
+		"a refused token":      {401, header(), said("Bad credentials"), fault.ProviderDisabled, "GITHUB_TOKEN"},
+		"a missing repository": {404, header(), said("Not Found"), fault.NotFound, "may not see it"},
+		"an archived repository": {403, header(), said("Repository was archived so is read-only."), fault.RepoNotAllowed,
+			"archived"},
+		"a fine-grained permission": {403, header(), said("Resource not accessible by personal access token"),
+			fault.ProviderDisabled, "Pull requests: read and write"},
+		"a permission in a header": {403, header("X-Accepted-GitHub-Permissions", "pull_requests=write"), said("No"),
+			fault.ProviderDisabled, "pull_requests=write"},
+		"a classic scope": {403, header("X-OAuth-Scopes", "gist, read:org", "X-Accepted-OAuth-Scopes", "repo"), said("No"),
+			fault.ProviderDisabled, `one of "repo"`},
+		"no rights at all": {403, header(), said("Must have push access to the repository"), fault.ProviderDisabled, "GITHUB_TOKEN"},
+		"single sign-on": {403, header("X-GitHub-SSO", "required"), said("Resource protected by organization SAML enforcement."),
+			fault.ProviderDisabled, "single sign-on"},
+		"a used-up limit": {403, header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
+			strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)), said("API rate limit exceeded"), fault.RateLimited, ""},
+		"a secondary limit": {403, header(), said("You have exceeded a secondary rate limit."), fault.RateLimited, ""},
+		"a secondary limit by its documentation": {403, header("Retry-After", "90"), `{"message":"slow","documentation_url":` +
+			`"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`, fault.RateLimited, ""},
+		"a second factor": {401, header("X-GitHub-OTP", "required; app"), said("Must specify two-factor code"),
+			fault.ProviderDisabled, "GITHUB_TOKEN"},
+		"too many requests": {429, header("Retry-After", "120"), said("slow down"), fault.RateLimited, ""},
+		"too quick creations": {422, header(), `{"message":"Validation Failed","errors":[{"message":"was submitted too quickly"}]}`,
+			fault.RateLimited, ""},
+		"a state in the way":     {409, header(), said("Git Repository is empty."), fault.Conflict, ""},
+		"a feature switched off": {410, header(), said("Pull requests are off"), fault.RepoNotAllowed, ""},
+		"a legal block":          {451, header(), said("Repository access blocked"), fault.RepoNotAllowed, ""},
+		"a rule of the repository": {422, header(), said("Repository rule violations found"), fault.RepoNotAllowed,
+			"rule of the repository"},
+		"a malformed title": {422, header(), `{"message":"Validation Failed","errors":[{"field":"title","code":"missing_field"}]}`,
+			fault.InvalidArgument, "title is missing_field"},
+		"a renamed repository": {301, header("Location", "/repositories/1/pulls"), said("Moved Permanently"),
+			fault.Conflict, "renamed"},
+		"another server":      {405, header(), `<html>`, fault.ProviderDisabled, "GITHUB_API_URL"},
+		"a failure":           {500, header(), said("Server Error"), fault.UpstreamError, ""},
+		"a bad gateway":       {502, header(), `<html>`, fault.UpstreamError, ""},
+		"a gateway's timeout": {504, header(), ``, fault.Timeout, ""},
+		"a page":              {200, header(), `<html>`, fault.UpstreamError, "GITHUB_API_URL"},
+		"an empty answer":     {201, header(), `{}`, fault.UpstreamError, ""},
+		"work for later":      {202, header(), `{}`, fault.UpstreamError, ""},
+		"a branch named after a refusal": {422, header(), `{"message":"Validation Failed","errors":[{"message":` +
+			`"No commits between main and claude-ops/fix/archived-scope"}]}`, fault.NoChange, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults, root := script(t, http.NotFoundHandler())
+			row.header.Set("X-GitHub-Request-Id", "ABCD:1234")
+			faults.PlanFrom(1, always(row.status, row.header, row.body))
+			pr, err := setup(t, root, "t0ken").OpenPullRequest(t.Context(), spec())
+			e := wantCode(t, err, row.want)
+			if pr.Number != 0 || !strings.Contains(e.Message, row.words) || strings.Contains(e.Message, "<html>") {
+				t.Errorf("number %d, message %q; want 0 and %q", pr.Number, e.Message, row.words)
+			}
+			if row.want == fault.RateLimited && e.RetryAfter < time.Second {
+				t.Errorf("retry after %v", e.RetryAfter)
+			}
+			if got := len(faults.Requests()); got != 1 {
+				t.Errorf("%d requests; a write is sent once", got)
+			}
+		})
+	}
+}
+
+func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
+	problem := func(kind, message, rest string) string {
+		return `{"data":null,"errors":[{"type":"` + kind + `","message":` + strconv.Quote(message) + rest + `}]}`
+	}
+	for name, row := range map[string]struct {
+		body  string
+		want  fault.Code
+		words string
+	}{
+		"a missing repository": {problem("NOT_FOUND", "Could not resolve to a Repository with the name 'octo/was archived so is'.",
+			`,"path":["repository"]`), fault.NotFound, "may not see it"},
+		"a missing permission": {problem("FORBIDDEN", "Resource not accessible by personal access token", `,"path":["repository"]`),
+			fault.ProviderDisabled, "Pull requests: read"},
+		"missing scopes": {problem("INSUFFICIENT_SCOPES", "Your token has not been granted the required scopes", ""),
+			fault.ProviderDisabled, "GITHUB_TOKEN"},
+		"single sign-on": {problem("FORBIDDEN", "Resource protected", `,"extensions":{"saml_failure":true}`),
+			fault.ProviderDisabled, "single sign-on"},
+		"a used-up limit": {problem("RATE_LIMITED", "API rate limit exceeded", ""), fault.RateLimited, ""},
+		"an unknown field": {problem("", "Field 'x' doesn't exist on type 'Query'", `,"extensions":{"code":"undefinedField"}`),
+			fault.ProviderDisabled, "GITHUB_API_URL"},
+		"a failure inside":      {problem("", "Something went wrong while executing your query.", ""), fault.UpstreamError, ""},
+		"a type of the future":  {problem("SERVICE_UNAVAILABLE", "down", ""), fault.UpstreamError, ""},
+		"no data and no errors": {`{"data":null}`, fault.UpstreamError, ""},
+		"data of another shape": {`{"data":{"repository":{"pulls":{"nodes":"?"}}}}`, fault.UpstreamError, ""},
+		"half an answer":        {`{"data":{"repository":{`, fault.UpstreamError, ""},
+		"no repository":         {`{"data":{"repository":null}}`, fault.NotFound, ""},
+		"a page":                {`<html>`, fault.UpstreamError, "GITHUB_API_URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults, root := script(t, http.NotFoundHandler())
+			faults.PlanFrom(1, always(200, nil, row.body))
+			prs, err := setup(t, root, "t0ken").ListOpen(t.Context(), repo(), "claude-ops")
+			e := wantCode(t, err, row.want)
+			if prs != nil || !strings.Contains(e.Message, row.words) {
+				t.Errorf("list %v, message %q; want none and %q", prs, e.Message, row.words)
+			}
+		})
+	}
+}
+
+func TestWhatGitHubSaysIsCleanedBeforeItIsQuoted(t *testing.T) {
+	faults, root := script(t, http.NotFoundHandler())
+	faults.PlanFrom(1, always(422, nil, `{"message":"bad \u202e\u0007 t0ken-of-ours `+strings.Repeat("x", 5000)+`"}`))
+	_, err := setup(t, root, "t0ken-of-ours").OpenPullRequest(t.Context(), spec())
+	e := wantCode(t, err, fault.InvalidArgument)
+	if strings.ContainsAny(e.Message, "\u202e\a") || strings.Contains(e.Message, "t0ken-of-ours") || len(e.Message) > 500 {
+		t.Errorf("message %q", e.Message)
+	}
+}
+
+func TestALimitThatWasSeenIsKeptWithoutAskingAgain(t *testing.T) {
+	for name, row := range map[string]struct {
+		header http.Header
+		wait   time.Duration
+	}{
+		"of an hour's requests": {http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"0"},
+			"X-Ratelimit-Reset": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)}}, time.Hour},
+		"of a burst": {http.Header{"Retry-After": {"600"}}, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults, root := script(t, http.NotFoundHandler())
+			faults.PlanFrom(1, always(403, row.header,
+				`{"message":"limit","documentation_url":"https://docs.github.com/rest#about-secondary-rate-limits"}`))
+			p := setup(t, root, "t0ken")
+			for range 2 {
+				_, err := p.OpenPullRequest(t.Context(), spec())
+				e := wantCode(t, err, fault.RateLimited)
+				if e.RetryAfter < row.wait-time.Minute || e.RetryAfter > row.wait+time.Minute {
+					t.Errorf("retry after %v, want %v", e.RetryAfter, row.wait)
+				}
+			}
+			if got := len(faults.Requests()); got != 1 {
+				t.Errorf("%d requests, want 1", got)
+			}
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for name, row := range map[string]struct{ path, rest, graph string }{
+		"of github.com":                     {"/", "/repos/octo/cluster/pulls", "/graphql"},
+		"of an Enterprise Server":           {"/api/v3/", "/api/v3/repos/octo/cluster/pulls", "/api/graphql"},
+		"without the slash at the end":      {"/api/v3", "/api/v3/repos/octo/cluster/pulls", "/api/graphql"},
+		"of an Enterprise Server in a path": {"/ghe/api/v3/", "/ghe/api/v3/repos/octo/cluster/pulls", "/ghe/api/graphql"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults, root := script(t, http.NotFoundHandler())
+			p := setup(t, root+row.path, "t0ken")
+			_, err := p.OpenPullRequest(t.Context(), spec())
+			wantCode(t, err, fault.NotFound)
+			_, err = p.ListOpen(t.Context(), repo(), "x")
+			wantCode(t, err, fault.NotFound)
+			seen := faults.Requests()
+			if len(seen) != 2 || seen[0].Path != row.rest || seen[1].Path != row.graph {
+				t.Errorf("asked %+v, want %s and %s", seen, row.rest, row.graph)
+			}
+		})
+	}
+}
+
+func TestNamesInAddressesAreEscaped(t *testing.T) {
+	faults, root := script(t, http.NotFoundHandler())
+	s := spec()
+	s.Repo = gitprovider.RepoRef{Owner: "..", Name: "a/b?c#d%2e"}
+	_, err := setup(t, root, "t0ken").OpenPullRequest(t.Context(), s)
+	wantCode(t, err, fault.NotFound)
+	if got := faults.Requests()[0]; strings.Count(got.Path, "/") != 4 || got.Query != "" || strings.Contains(got.Path, "..") {
+		t.Errorf("asked %s ? %s", got.Path, got.Query)
+	}
+}

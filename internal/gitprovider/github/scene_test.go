@@ -1,0 +1,147 @@
+package github_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+)
+
+// scene is a repository of a fake GitHub, and a test's steps on it.
+type scene struct {
+	*memhost.World
+	t *testing.T
+	s *fakegithub.Server
+	p *github.Provider
+}
+
+func newScene(t *testing.T, files ...memhost.File) *scene {
+	t.Helper()
+	return sceneOn(t, fakegithub.New(t), files...)
+}
+
+func sceneOn(t *testing.T, s *fakegithub.Server, files ...memhost.File) *scene {
+	t.Helper()
+	if len(files) == 0 {
+		files = []memhost.File{
+			{Path: "README.md", Content: "# Home\n"}, {Path: "checks/disk.md", Content: "# Disk\n"},
+			{Path: "playbooks/restart.md", Content: "# Restart\n", Executable: true},
+		}
+	}
+	p := setup(t, s.URL(), s.Token())
+	return &scene{s.Host().World(t, s.AddRepo(files...), p), t, s, p}
+}
+
+func (s *scene) configure(change func(*fakegithub.Settings)) { s.s.Configure(s.Ref(), change) }
+
+func (s *scene) query(paths ...string) gitprovider.SnapshotQuery {
+	s.t.Helper()
+	q := gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for _, path := range paths {
+		q.Paths = append(q.Paths, providertest.Path(s.t, path))
+	}
+	return q
+}
+
+func (s *scene) look(paths ...string) *gitprovider.Snapshot {
+	s.t.Helper()
+	snapshot, err := s.p.Snapshot(s.t.Context(), s.query(paths...))
+	must(s.t, err)
+	return snapshot
+}
+
+func (s *scene) request(branch string, files ...gitprovider.FileChange) gitprovider.CommitRequest {
+	s.t.Helper()
+	if len(files) == 0 {
+		files = []gitprovider.FileChange{providertest.Update("checks/disk.md", "new "+branch+"\n")}
+	}
+	var paths []string
+	for _, file := range files {
+		paths = append(paths, file.Path)
+	}
+	return gitprovider.CommitRequest{
+		Snapshot: s.look(paths...), Branch: branch, Changes: providertest.ChangeSet(s.t, files...), Message: "Change\n\nWhy.\n",
+	}
+}
+
+func (s *scene) commit(branch string, files ...gitprovider.FileChange) gitprovider.Commit {
+	s.t.Helper()
+	made, err := s.p.Commit(s.t.Context(), s.request(branch, files...))
+	must(s.t, err)
+	return made
+}
+
+func (s *scene) spec(branch string) gitprovider.PullRequestSpec {
+	return gitprovider.PullRequestSpec{Repo: s.Ref(), Base: memhost.MainBranch, Head: branch, Title: "Change", Body: "Why."}
+}
+
+// propose does all that a create_pr does.
+func (s *scene) propose(branch string, files ...gitprovider.FileChange) gitprovider.PullRequest {
+	s.t.Helper()
+	s.commit(branch, files...)
+	pr, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
+	must(s.t, err)
+	must(s.t, s.p.Label(s.t.Context(), s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+	return pr
+}
+
+func (s *scene) status(number int) gitprovider.Status {
+	s.t.Helper()
+	status, err := s.p.Status(s.t.Context(), s.Ref(), number)
+	must(s.t, err)
+	return status
+}
+
+func (s *scene) list() []gitprovider.PullRequest {
+	s.t.Helper()
+	prs, err := s.p.ListOpen(s.t.Context(), s.Ref(), gitprovider.LabelOurs)
+	must(s.t, err)
+	return prs
+}
+
+// cost counts the requests that do makes.
+func (s *scene) cost(do func()) int {
+	before := len(s.s.Faults().Requests())
+	do()
+	return len(s.s.Faults().Requests()) - before
+}
+
+// asked says what the last n requests were: method and path, and for GraphQL whether they read or write.
+func (s *scene) asked(n int) []string {
+	seen := s.s.Faults().Requests()
+	var out []string
+	for _, r := range seen[len(seen)-n:] {
+		what := r.Method + " " + strings.TrimPrefix(r.Path, "/repos/"+s.Ref().String())
+		for _, field := range []string{"createRef", "createCommitOnBranch", "updateRefs"} {
+			if strings.Contains(string(r.Body), field+"(input") {
+				what = field
+			}
+		}
+		out = append(out, what)
+	}
+	return out
+}
+
+func (s *scene) same(what string, got, want any) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// many opens n pull requests of ours, each with a file of its own.
+func (s *scene) many(n int, labels ...string) {
+	for i := range n {
+		branch := fmt.Sprintf("claude-ops/check/n%03d", i)
+		s.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n\n"})
+		s.OpenPR(branch, "Many", labels...)
+	}
+}

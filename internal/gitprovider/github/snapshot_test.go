@@ -1,0 +1,166 @@
+package github_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+)
+
+func TestContentsArriveByteForByte(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", gitprovider.MaxContentRead/16)
+	for name, content := range map[string]string{
+		"text": "# Disk\n", "empty": "", "line ends of all kinds": "a\r\nb\rc\n", "a byte order mark": "\ufeffx",
+		"bytes that are no text": "\x00\xff\xfe binary", "what GraphQL cuts off": large[:600<<10], "the largest": large,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, memhost.File{Path: "checks/disk.md", Content: content})
+			q := s.query("checks/disk.md")
+			q.Contents = true
+			snapshot, err := s.p.Snapshot(t.Context(), q)
+			must(t, err)
+			if got := string(snapshot.Contents[q.Paths[0]]); got != content {
+				t.Errorf("got %d bytes, want %d", len(got), len(content))
+			}
+		})
+	}
+}
+
+func TestABranchOfAForkIsNotOurs(t *testing.T) {
+	s := newScene(t)
+	s.propose(branch)
+	number := s.s.OpenFromFork(s.Ref(), "mallory", "claude-ops/fix/two", "Looks like ours",
+		memhost.File{Path: "checks/disk.md", Content: "theirs\n"})
+	snapshot := s.look()
+	s.same("open", len(snapshot.Open), 1)
+	s.same("its branch", s.status(number).Branch, "mallory:claude-ops/fix/two")
+	must(t, s.p.Label(t.Context(), s.Ref(), number, []string{gitprovider.LabelOurs}))
+	snapshot = s.look()
+	s.same("open with a label", len(snapshot.Open), 2)
+	s.same("its branch", snapshot.Open[1].Branch, "mallory:claude-ops/fix/two")
+	found, err := s.p.FindByHead(t.Context(), s.Ref(), "claude-ops/fix/two")
+	must(t, err)
+	if found != nil {
+		t.Errorf("found %+v for a branch of a fork", found)
+	}
+}
+
+func TestARenamedRepositoryIsFollowed(t *testing.T) {
+	s := newScene(t)
+	s.configure(func(set *fakegithub.Settings) { set.RenamedFrom = []string{"octo/old-cluster"} })
+	q := s.query("checks/disk.md")
+	q.Repo = gitprovider.RepoRef{Owner: "octo", Name: "old-cluster"}
+	snapshot, err := s.p.Snapshot(t.Context(), q)
+	must(t, err)
+	s.same("name", snapshot.Repo.String(), s.Ref().String())
+	req := s.request(branch)
+	req.Snapshot = snapshot
+	_, err = s.p.Commit(t.Context(), req)
+	must(t, err)
+	old := s.spec(branch)
+	old.Repo = q.Repo
+	_, err = s.p.OpenPullRequest(t.Context(), old) // a write to the old name is told, not repeated
+	wantCode(t, err, fault.Conflict)
+	s.same("pull requests", len(s.list()), 0)
+}
+
+func TestASnapshotTellsWhatTheRepositoryIs(t *testing.T) {
+	s := newScene(t)
+	s.configure(func(set *fakegithub.Settings) { set.Archived, set.Fork = true, true })
+	snapshot := s.look()
+	if !snapshot.Archived || !snapshot.Fork || !strings.HasPrefix(snapshot.URL, "https://") {
+		t.Errorf("archived %v, fork %v, URL %q", snapshot.Archived, snapshot.Fork, snapshot.URL)
+	}
+}
+
+func TestARepositoryWithoutACommitSaysSo(t *testing.T) {
+	for _, base := range []string{"", "stable"} {
+		s := newScene(t)
+		s.configure(func(set *fakegithub.Settings) { set.Empty = true })
+		q := s.query("checks/disk.md")
+		q.Base = base
+		_, err := s.p.Snapshot(t.Context(), q)
+		if e := wantCode(t, err, fault.NotFound); !strings.Contains(e.Message, "no commit yet") {
+			t.Errorf("message %q", e.Message)
+		}
+	}
+}
+
+func TestManyFilesOfOnePullRequestAreAllSeen(t *testing.T) {
+	s := newScene(t)
+	var files []memhost.File
+	for i := range 250 {
+		files = append(files, memhost.File{Path: fmt.Sprintf("checks/f%03d.md", i), Content: "f\n"})
+	}
+	s.Push(branch, files...)
+	s.OpenPR(branch, "Large", gitprovider.LabelOurs)
+	s.same("requests", s.cost(func() { s.same("paths", len(s.list()[0].Paths), 250) }), 4)
+	s.same("requests of the second", s.cost(func() { s.same("paths", len(s.list()[0].Paths), 250) }), 1)
+}
+
+func TestARenameOfSomebodyShowsBothNames(t *testing.T) {
+	s := newScene(t)
+	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
+	number := s.OpenPR(branch, "Rename", gitprovider.LabelOurs)
+	want := []string{"checks/disk.md", "checks/storage.md"}
+	s.same("paths in the list", s.list()[0].Paths, want)
+	s.same("paths in the snapshot", s.look().Open[0].Paths, want)
+	s.same("paths in the status", s.status(number).Paths, want)
+}
+
+func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {
+	s := newScene(t)
+	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
+	pr, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
+	must(t, err)
+	s.same("paths", pr.Paths, []string{"checks/disk.md", "checks/storage.md"})
+	s.same("the same as GitHub's", pr.Paths, s.status(pr.Number).Paths)
+}
+
+func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
+	s := newScene(t)
+	s.many(150)
+	for number := 1; number <= 150; number++ {
+		s.Close(number)
+	}
+	all := s.look()
+	s.same("closed", len(all.Closed), 150)
+	q := s.query()
+	q.ClosedSince = s.status(148).ClosedAt
+	var some *gitprovider.Snapshot
+	s.same("requests", s.cost(func() {
+		var err error
+		some, err = s.p.Snapshot(t.Context(), q)
+		must(t, err)
+	}), 1)
+	s.same("closed of late", len(some.Closed), 3)
+}
+
+func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
+	tooMuch := `{"data":null,"errors":[{"message":"Something went wrong. This may be the result of a timeout."}]}`
+	for name, row := range map[string]struct {
+		answer httpfault.Fault
+		times  int // transport repeats a read after a gateway's answer
+	}{
+		"as its gateway says": {always(502, nil, tooMuch), 3},
+		"as GraphQL says":     {always(200, nil, tooMuch), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.many(30)
+			for range row.times {
+				s.s.Faults().Plan(nil, row.answer)
+			}
+			var snapshot *gitprovider.Snapshot
+			s.same("requests", s.cost(func() { snapshot = s.look() }), row.times+2)
+			s.same("open", len(snapshot.Open), 30)
+			s.same("paths", snapshot.Open[3].Paths, []string{"checks/n003.md"})
+		})
+	}
+}

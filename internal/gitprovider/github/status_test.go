@@ -1,0 +1,123 @@
+package github_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+)
+
+func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
+	yes := true
+	for _, row := range []struct {
+		unknown int
+		want    *bool
+		waits   []time.Duration
+	}{
+		{0, &yes, nil},
+		{2, &yes, []time.Duration{400 * time.Millisecond, 800 * time.Millisecond}},
+		{9, nil, []time.Duration{400 * time.Millisecond, 800 * time.Millisecond, 1200 * time.Millisecond}},
+	} {
+		t.Run(fmt.Sprintf("unknown for %d reads", row.unknown), func(t *testing.T) {
+			s := newScene(t)
+			var waits []time.Duration
+			s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) {
+				o.Sleep = func(_ context.Context, d time.Duration) { waits = append(waits, d) }
+			})
+			s.configure(func(set *fakegithub.Settings) { set.MergeableReads = 1 + row.unknown }) // the opening reads it too
+			pr := s.propose(branch)
+			s.same("mergeable", s.status(pr.Number).Mergeable, row.want)
+			s.same("waits", waits, row.waits)
+		})
+	}
+}
+
+func TestReviewsOfAllStatesAreReadToTheEnd(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	states := []gitprovider.ReviewState{gitprovider.ReviewApproved, gitprovider.ReviewChangesRequested,
+		gitprovider.ReviewCommented, gitprovider.ReviewDismissed}
+	for i := range 120 {
+		s.Review(pr.Number, fmt.Sprintf("ann%d", i), states[i%len(states)], "x")
+	}
+	reviews := s.status(pr.Number).Reviews
+	s.same("reviews", len(reviews), 120)
+	for i, review := range reviews {
+		if review.State != states[i%len(states)] || review.Author != fmt.Sprintf("ann%d", i) || review.SubmittedAt.IsZero() {
+			t.Fatalf("review %d is %+v", i, review)
+		}
+	}
+}
+
+func TestFailingChecksAreNamed(t *testing.T) {
+	for name, row := range map[string]struct {
+		runs     []fakegithub.CheckRun
+		statuses []fakegithub.Status
+		want     gitprovider.Checks
+	}{
+		"nothing": {want: gitprovider.Checks{State: gitprovider.ChecksNone}},
+		"success": {runs: runs("success", "neutral", "skipped"), want: gitprovider.Checks{State: gitprovider.ChecksSuccess}},
+		"still running": {runs: []fakegithub.CheckRun{{Name: "ci", Status: "in_progress"}},
+			want: gitprovider.Checks{State: gitprovider.ChecksPending}},
+		"pending status": {statuses: []fakegithub.Status{{Context: "ci", State: "pending"}},
+			want: gitprovider.Checks{State: gitprovider.ChecksPending}},
+		"failures of all kinds": {
+			runs: runs("failure", "timed_out", "cancelled", "action_required", "startup_failure", "stale", "success"),
+			statuses: []fakegithub.Status{{Context: "lint", State: "failure"}, {Context: "deploy", State: "error"},
+				{Context: "docs", State: "success"}},
+			want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{
+				"action_required", "cancelled", "deploy", "failure", "lint", "stale", "startup_failure", "timed_out",
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			pr := s.propose(branch)
+			s.configure(func(set *fakegithub.Settings) {
+				set.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: row.runs}
+				set.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: row.statuses}
+			})
+			s.same("checks", s.status(pr.Number).Checks, row.want)
+		})
+	}
+}
+
+// runs are completed runs, each named by its conclusion.
+func runs(conclusions ...string) []fakegithub.CheckRun {
+	var out []fakegithub.CheckRun
+	for _, conclusion := range conclusions {
+		out = append(out, fakegithub.CheckRun{Name: conclusion, Conclusion: conclusion})
+	}
+	return out
+}
+
+func TestChecksAreReadToTheEnd(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	var statuses []fakegithub.Status
+	for i := range 130 {
+		statuses = append(statuses, fakegithub.Status{Context: fmt.Sprintf("ci-%03d", i), State: "failure"})
+	}
+	s.configure(func(set *fakegithub.Settings) { set.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: statuses} })
+	s.same("failing", len(s.status(pr.Number).Checks.Failing), 130)
+}
+
+// Fine-grained tokens cannot be given the permission to see check runs.
+func TestChecksThatTheTokenMayNotSeeCountAsNotReported(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	s.status(pr.Number)
+	s.s.Faults().Plan(holding("statusCheckRollup"), always(200, nil, `{
+		"data": {"repository": {"pullRequest": {
+			"number": 1, "state": "OPEN", "headRefName": "claude-ops/fix/one", "headRefOid": "`+pr.HeadCommit+`", "baseRefName": "main",
+			"mergeable": "MERGEABLE", "commits": {"nodes": [{"commit": {"statusCheckRollup": null}}]}
+		}}},
+		"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by personal access token",
+			"path": ["repository", "pullRequest", "commits", "nodes", 0, "commit", "statusCheckRollup"]}]
+	}`))
+	s.same("checks", s.status(pr.Number).Checks, gitprovider.Checks{State: gitprovider.ChecksNone})
+}

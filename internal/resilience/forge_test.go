@@ -1,0 +1,81 @@
+package resilience
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// forge is a fake forge.
+type forge interface {
+	URL() string
+	Token() string
+	Host() *memhost.Host
+	Faults() *httpfault.Handler
+	AddRepo(files ...memhost.File) gitprovider.RepoRef
+}
+
+// kind is one sort of forge.
+type kind struct {
+	name  string
+	start func(t testing.TB) forge
+	// adapter makes the provider as a process does that has just started.
+	adapter func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider
+	options transport.Options
+}
+
+func kinds() []kind {
+	return []kind{
+		{
+			name:    "github",
+			start:   func(t testing.TB) forge { return fakegithub.New(t) },
+			options: transport.Options{Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL", Scheme: "Bearer"},
+			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
+				return github.New(github.Options{API: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
+			},
+		},
+		{
+			name:    "gitea",
+			start:   func(t testing.TB) forge { return fakegitea.New(t) },
+			options: transport.Options{Name: "gitea", TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL", Scheme: "token"},
+			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
+				return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
+			},
+		},
+	}
+}
+
+func base(t testing.TB, f forge) *url.URL {
+	t.Helper()
+	u, err := url.Parse(f.URL() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// patience bounds one request. It is what a stalled one costs the test.
+const patience = time.Second
+
+// connect makes the client and the adapter.
+func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Provider {
+	t.Helper()
+	o.Name, o.TokenName, o.BaseName, o.Scheme = k.options.Name, k.options.TokenName, k.options.BaseName, k.options.Scheme
+	o.Base, o.Token = base(t, f), f.Token()
+	o.Sleep, o.Jitter = noSleep, func(d time.Duration) time.Duration { return d }
+	o.Limits = transport.Limits{Whole: patience, Retries: 1, MaxBody: 1 << 20}
+	client, err := transport.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.adapter(t, f, client)
+}
