@@ -7,7 +7,7 @@ FUZZTIME ?= 20s
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build run test check lint bench fuzz golden e2e crash clean
+.PHONY: build run test test-live check lint bench fuzz golden e2e crash clean
 
 build: ## build the binary
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -44,6 +44,11 @@ e2e: build ## the real Claude CLI, the MCP Inspector and PostgreSQL; installs th
 	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/crash
+
+test-live: ## the contract suite against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
+	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/development.md" >&2; exit 2; }
+	@if [ -n "$$GITEA_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 4 -timeout 20m -run TestLive ./internal/gitprovider/gitea; fi
+	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 1 -timeout 60m -run TestLive ./internal/gitprovider/github; fi
 
 crash: ## processes killed at random moments, again and again; see docs/crash-safety.md
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/crash

@@ -27,7 +27,7 @@ import (
 
 // world is a forge with one repository, and the records of those who propose to it.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	kind  kind
 	forge forge
 	repo  gitprovider.RepoRef
@@ -38,7 +38,7 @@ type world struct {
 	said     []string // everything that callers were answered
 }
 
-func newWorld(t *testing.T, k kind) *world {
+func newWorld(t testing.TB, k kind) *world {
 	t.Helper()
 	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, stateDir: t.TempDir()}
 	w.repo = w.forge.AddRepo(
@@ -59,7 +59,7 @@ var emptyRecords = struct {
 }{}
 
 // openStore opens a store without records in the folder.
-func openStore(t *testing.T, dir string) *store.Store {
+func openStore(t testing.TB, dir string) *store.Store {
 	t.Helper()
 	emptyRecords.once.Do(func() {
 		s, err := store.Open(t.Context(), t.TempDir(), store.Options{})

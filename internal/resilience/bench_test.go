@@ -1,0 +1,114 @@
+package resilience
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// latency is added to each request in the benchmarks.
+const latency = 50 * time.Millisecond
+
+// BenchmarkCreate measures create_pr from a process that has just started, with latency on every request.
+func BenchmarkCreate(b *testing.B) {
+	for _, k := range kinds() {
+		for _, files := range []int{1, 3, 30} {
+			b.Run(fmt.Sprintf("%s/files=%d", k.name, files), func(b *testing.B) {
+				requests := 0
+				for range b.N {
+					b.StopTimer()
+					w := newWorld(b, k)
+					raw := manyFiles(b, w.repo, files)
+					service := w.service()
+					service.Tier = gitprovider.TierRemediate
+					w.forge.Faults().SetLatency(latency)
+					w.forge.Faults().Forget()
+					b.StartTimer()
+					if _, err := service.Create(b.Context(), prflow.Caller{Door: prflow.DoorMCP, Name: "bench"}, raw); err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					requests += len(w.forge.Faults().Requests())
+					w.forge.Faults().SetLatency(0)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(requests)/float64(b.N), "requests/op")
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(latency), "latencies/op")
+			})
+		}
+	}
+}
+
+func manyFiles(b *testing.B, repo gitprovider.RepoRef, n int) []byte {
+	b.Helper()
+	var files []any
+	for i := range n {
+		files = append(files, map[string]any{
+			"path": fmt.Sprintf("checks/n%02d.md", i), "action": "create", "content": "# New\n",
+		})
+	}
+	raw, err := json.Marshal(map[string]any{
+		"repo_owner": repo.Owner, "repo_name": repo.Name, "title": "Check more", "body": "Why not.", "files": files,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return raw
+}
+
+// BenchmarkListOpen measures list_prs over 250 open pull requests, 100 of them ours: the first call of a process, and a
+// further one.
+func BenchmarkListOpen(b *testing.B) {
+	const all, ours = 250, 100
+	for _, k := range kinds() {
+		w := newWorld(b, k)
+		host := w.forge.Host()
+		for i := range all {
+			labels := []string{}
+			if i%5 < 2 {
+				labels = append(labels, gitprovider.LabelOurs)
+			}
+			path := fmt.Sprintf("checks/n%03d.md", i)
+			err := host.Act(w.repo, func(r *memhost.Repo) error {
+				branch := fmt.Sprintf("feature/n%03d", i)
+				r.Write(branch, "change", []memhost.File{{Path: path, Content: "n\n"}})
+				host.Open(r, gitprovider.PullRequestSpec{Repo: w.repo, Base: r.Default, Head: branch, Title: "n", Labels: labels})
+				return nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		list := func(b *testing.B, p gitprovider.Provider) {
+			prs, err := p.ListOpen(context.Background(), w.repo, gitprovider.LabelOurs)
+			if err != nil || len(prs) != ours {
+				b.Fatalf("%d pull requests, %v", len(prs), err)
+			}
+		}
+		for _, first := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/first=%t", k.name, first), func(b *testing.B) {
+				p := k.connect(b, w.forge, transport.Options{})
+				if !first {
+					list(b, p)
+				}
+				w.forge.Faults().Forget()
+				for range b.N {
+					b.StopTimer()
+					if first {
+						p = k.connect(b, w.forge, transport.Options{})
+					}
+					b.StartTimer()
+					list(b, p)
+				}
+				b.ReportMetric(float64(len(w.forge.Faults().Requests()))/float64(b.N), "requests/op")
+			})
+		}
+	}
+}
