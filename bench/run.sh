@@ -19,4 +19,4 @@ ls -l "$binary" "$scratch/baseline" | awk '{printf "%s %.1f MB\n", $NF, $5/1e6}'
 
 echo; echo "## The use case, the local provider, the records, the stdio loop"
 go test -run '^$' -bench . -benchmem ./internal/cli ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
-  ./internal/content | grep -E '^(Benchmark|pkg:)'
+  ./internal/content ./internal/resilience | grep -E '^(Benchmark|pkg:)'

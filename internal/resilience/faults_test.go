@@ -160,3 +160,30 @@ func TestACallerWhoGoesAwayAtWhicheverRequestLeavesNothingHalfMade(t *testing.T)
 		})
 	}
 }
+
+// closed is a forge at whose address nobody listens.
+type closed struct {
+	forge
+	address string
+}
+
+func (c closed) URL() string { return c.address }
+
+func TestAServerThatRefusesConnectionsLeavesNothing(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k)
+			gone := httptest.NewServer(http.NotFoundHandler())
+			gone.Close()
+			there := w.forge
+			w.forge = closed{there, gone.URL}
+			if _, err := w.create(t.Context()); fault.CodeOf(err) != fault.UpstreamError {
+				t.Errorf("got %v, want an upstream error", err)
+			}
+			w.assertRecords()
+			w.forge = there
+			w.recover(t.Context(), nil)
+		})
+	}
+}
