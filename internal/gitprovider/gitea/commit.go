@@ -49,8 +49,11 @@ type filesChanged struct {
 // branches of this name.
 func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
 	none := gitprovider.Commit{}
-	if err := checkCommit(req); err != nil {
+	if err := req.Check(); err != nil {
 		return none, err
+	}
+	if !isObjectID(req.Snapshot.BaseCommit) {
+		return none, fault.New(fault.InvalidArgument, "a commit needs the snapshot that the gates approved")
 	}
 	repo := req.Snapshot.Repo
 	var made filesChanged
@@ -88,47 +91,6 @@ func (p *Provider) changeFiles(req gitprovider.CommitRequest) changeFiles {
 		body.Files = append(body.Files, file)
 	}
 	return body
-}
-
-// checkCommit looks at the request and the snapshot alone. The server itself would take an update without a change, an
-// update of a link and the removal of one.
-func checkCommit(req gitprovider.CommitRequest) error {
-	switch {
-	case req.Snapshot == nil || !isObjectID(req.Snapshot.BaseCommit) || req.Snapshot.Base == "":
-		return fault.New(fault.InvalidArgument, "a commit needs the snapshot that the gates approved")
-	case req.Changes.Len() == 0:
-		return fault.New(fault.InvalidArgument, "the change set is empty; a commit needs at least one approved file")
-	}
-	if err := checkOurs(req.Branch); err != nil {
-		return err
-	}
-	for _, c := range req.Changes.Changes() {
-		if err := checkChange(req.Snapshot.Tree, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkChange(tree gitprovider.Tree, c gitprovider.Change) error {
-	for _, dir := range c.Path.Ancestors() {
-		if entry, exists := tree[dir]; exists && entry.Kind != gitprovider.KindDir {
-			return fault.New(fault.Conflict, "%s, above %s, is a %s on the base branch; propose a change in a plain folder", dir,
-				c.Path, entry.Kind)
-		}
-	}
-	entry, exists := tree[c.Path.String()]
-	switch {
-	case exists && entry.Kind != gitprovider.KindFile:
-		return fault.New(fault.Conflict, "%s is a %s on the base branch; propose a change to a plain file", c.Path, entry.Kind)
-	case exists && c.Action == gitprovider.ActionCreate:
-		return fault.New(fault.Conflict, "%s already exists on the base branch; use the action update", c.Path)
-	case !exists && c.Action != gitprovider.ActionCreate:
-		return fault.New(fault.Conflict, "%s does not exist on the base branch; look at it again", c.Path)
-	case exists && c.Action == gitprovider.ActionUpdate && entry.ID == gitprovider.BlobID([]byte(c.Content), entry.ID):
-		return fault.New(fault.NoChange, "%s already has exactly this content on the base branch; leave it out", c.Path)
-	}
-	return nil
 }
 
 // judgeCommit says what a refused commit means. The server answers 403 both to those who may not write and to those who

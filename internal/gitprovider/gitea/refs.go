@@ -95,7 +95,7 @@ func shortest(names []string) []string {
 // in the moment between the look and the deletion loses the branch, though not the commits, which the server keeps for
 // its pull request. Beside the port's codes: repo_not_allowed for a protected branch or an archived repository.
 func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
-	if err := checkOurs(branch); err != nil {
+	if err := gitprovider.CheckOurs(branch); err != nil {
 		return err
 	}
 	have, err := p.existing(ctx, repo, branch)
@@ -125,13 +125,4 @@ func (p *Provider) removeBranch(ctx context.Context, repo gitprovider.RepoRef, b
 		}
 	}
 	return err
-}
-
-// checkOurs refuses every branch that Claude Ops may not write.
-func checkOurs(branch string) error {
-	if !strings.HasPrefix(branch, gitprovider.BranchPrefix) || gitprovider.CheckBranchName(branch) != nil {
-		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch,
-			gitprovider.BranchPrefix)
-	}
-	return nil
 }

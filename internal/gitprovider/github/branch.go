@@ -18,7 +18,7 @@ func (p *Provider) BranchTip(ctx context.Context, repo gitprovider.RepoRef, bran
 // one, and looks again if that was refused: GitHub's words are not needed to tell why. Beside the codes of the port:
 // repo_not_allowed if a rule or the archive keeps the branch.
 func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
-	if err := checkOurs(branch); err != nil {
+	if err := gitprovider.CheckOurs(branch); err != nil {
 		return err
 	}
 	if tip == "" {
@@ -32,15 +32,6 @@ func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, b
 		return moved(branch)
 	}
 	return publish(p.removeBranch(ctx, repo, id, branch, tip))
-}
-
-// checkOurs refuses every branch that Claude Ops may not write.
-func checkOurs(branch string) error {
-	if !strings.HasPrefix(branch, gitprovider.BranchPrefix) || gitprovider.CheckBranchName(branch) != nil {
-		return fault.New(fault.InvalidArgument, "the branch %q is not one of ours; those begin with %s", clean(branch),
-			gitprovider.BranchPrefix)
-	}
-	return nil
 }
 
 func moved(branch string) error {

@@ -24,7 +24,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 }
 
 func (p *Provider) commit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
-	if err := checkCommit(req); err != nil {
+	if err := req.Check(); err != nil {
 		return "", err
 	}
 	repoID, err := p.repositoryID(ctx, req.Snapshot.Repo)

@@ -88,3 +88,14 @@ func (p *Provider) rootTree(ctx context.Context, repo gitprovider.RepoRef, commi
 	_, err := p.get(ctx, p.repoURL(repo, "git", "commits", commit), needContents, &answer)
 	return answer.Tree.SHA, err
 }
+
+// mustKeepMode reports whether an executable file is updated: createCommitOnBranch makes every file that it writes an
+// ordinary one.
+func mustKeepMode(req gitprovider.CommitRequest) bool {
+	for _, c := range req.Changes.Changes() {
+		if c.Action == gitprovider.ActionUpdate && req.Snapshot.Tree[c.Path.String()].Executable {
+			return true
+		}
+	}
+	return false
+}

@@ -26,7 +26,7 @@ func (p *Provider) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branc
 // DeleteBranch implements gitprovider.Provider. Beside the codes of the port: invalid_argument for a branch that is not
 // one of ours, conflict for the branch that HEAD names, since its work tree would lose its history.
 func (p *Provider) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, branch, tip string) error {
-	if err := checkOurs(branch); err != nil {
+	if err := gitprovider.CheckOurs(branch); err != nil {
 		return err
 	}
 	if !isID(tip) {

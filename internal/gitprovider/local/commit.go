@@ -68,21 +68,13 @@ func (p *Provider) remember(repo *repository, req gitprovider.CommitRequest, id 
 	p.comparisons.put(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
 }
 
+// checkCommit is CommitRequest.Check, and that git can be asked about the base.
 func checkCommit(req gitprovider.CommitRequest) error {
-	switch {
-	case req.Snapshot == nil || !isID(req.Snapshot.BaseCommit) || !isBranchName(req.Snapshot.Base):
-		return fault.New(fault.InvalidArgument, "a commit needs the snapshot that the gates approved")
-	case req.Changes.Len() == 0:
-		return fault.New(fault.InvalidArgument, "the change set is empty; a commit needs at least one approved file")
+	if err := req.Check(); err != nil {
+		return err
 	}
-	return checkOurs(req.Branch)
-}
-
-// checkOurs refuses every branch that Claude Ops may not write.
-func checkOurs(branch string) error {
-	if !strings.HasPrefix(branch, gitprovider.BranchPrefix) || !isBranchName(branch) {
-		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch,
-			gitprovider.BranchPrefix)
+	if !isID(req.Snapshot.BaseCommit) || !isBranchName(req.Snapshot.Base) {
+		return fault.New(fault.InvalidArgument, "a commit needs the snapshot that the gates approved")
 	}
 	return nil
 }

@@ -52,16 +52,21 @@ func TestChangesThatDoNotFitTheBaseAreRefused(t *testing.T) {
 		"update of a submodule":       {providertest.Update("checks/module.md", "new\n"), fault.Conflict},
 		"delete of a submodule":       {providertest.Delete("checks/module.md"), fault.Conflict},
 		"delete of a folder":          {providertest.Delete("checks/folder.md"), fault.Conflict},
-		"create in place of a folder": {providertest.Create("checks/folder.md", "new\n"), fault.Internal},
-		"create below a link":         {providertest.Create("playbooks/new.md", "new\n"), fault.Internal},
-		"create below a file":         {providertest.Create(".claude-ops/checks/new.md", "new\n"), fault.Internal},
+		"create in place of a folder": {providertest.Create("checks/folder.md", "new\n"), fault.Conflict},
+		"create below a link":         {providertest.Create("playbooks/new.md", "new\n"), fault.Conflict},
+		"create below a file":         {providertest.Create(".claude-ops/checks/new.md", "new\n"), fault.Conflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := *w
 			w.t = t
-			_, err := w.p.Commit(t.Context(), w.request("claude-ops/fix/refused", test.change))
+			req := w.request("claude-ops/fix/refused", test.change)
+			_, err := w.p.Commit(t.Context(), req)
 			w.refused(err, test.want)
+			req.Snapshot.Tree = gitprovider.Tree{} // a caller's mistake: git's own answer is looked at, too
+			if _, err := w.p.Commit(t.Context(), req); err == nil {
+				t.Error("without the snapshot's tree it was not refused")
+			}
 			if after := w.git("for-each-ref"); after != before {
 				t.Errorf("references before:\n%s\nafter:\n%s", before, after)
 			}

@@ -104,7 +104,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 		m.Warnings = append(m.Warnings, "the branch "+pr.Branch+" is checked out, so it was not deleted")
 		return m
 	}
-	if checkOurs(pr.Branch) != nil {
+	if gitprovider.CheckOurs(pr.Branch) != nil {
 		return m
 	}
 	if err := r.p.removeBranch(ctx, repo, pr.Branch, head); err != nil {

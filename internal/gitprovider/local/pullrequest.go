@@ -13,7 +13,7 @@ import (
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
 	error) {
 	none := gitprovider.PullRequest{}
-	if err := checkOurs(spec.Head); err != nil {
+	if err := gitprovider.CheckOurs(spec.Head); err != nil {
 		return none, err
 	}
 	repo, err := p.open(ctx, spec.Repo)
