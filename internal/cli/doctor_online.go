@@ -108,4 +108,3 @@ func (p *parts) accessFindings(name string, a gitprovider.Access) []finding {
 
 // is reports whether the host said so.
 func is(said *bool, want bool) bool { return said != nil && *said == want }
-
