@@ -18,6 +18,7 @@ type Code string
 const (
 	InvalidArgument    Code = "invalid_argument"    // malformed request; Violations lists all
 	Unauthenticated    Code = "unauthenticated"     // REST only
+	Forbidden          Code = "forbidden"           // REST only: the token, or where the request comes from, may not do this
 	TierDenied         Code = "tier_denied"         // this tier may not do this
 	ScopeDenied        Code = "scope_denied"        // a path outside the scope
 	ContentDenied      Code = "content_denied"      // secret, hidden characters, size
@@ -59,7 +60,7 @@ func facts(c Code) codeFacts {
 		return codeFacts{400, false, ExitRefused}
 	case Unauthenticated:
 		return codeFacts{401, false, ExitRefused}
-	case TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly:
+	case Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly:
 		return codeFacts{403, false, ExitRefused}
 	case NotFound, ProviderUnresolved:
 		return codeFacts{404, false, ExitRefused}

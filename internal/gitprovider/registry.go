@@ -61,6 +61,23 @@ func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
 	if err != nil {
 		return Resolution{}, err
 	}
+	return r.at(name, via, res)
+}
+
+// ResolveAt is Resolve for a repository whose provider is known already, from the record of an earlier proposal.
+func (r *Registry) ResolveAt(name string, ref RepoRef) (Resolution, error) {
+	res := Resolution{Repo: ref}
+	m, found, err := r.findManifest(ref)
+	if err != nil {
+		return Resolution{}, err
+	}
+	if found {
+		res.BaseBranch = m.BaseBranch
+	}
+	return r.at(name, "the record of the proposal", res)
+}
+
+func (r *Registry) at(name, via string, res Resolution) (Resolution, error) {
 	entry := r.entry(name)
 	switch {
 	case entry == nil:

@@ -32,6 +32,8 @@ type creation struct {
 	caller    Caller
 	started   time.Time
 	requestID string
+	action    string // of the audit
+	pinned    string // provider that the repository is known to be at; "" to find it out
 
 	req         CreateRequest
 	repo        gitprovider.RepoRef
@@ -57,8 +59,17 @@ type creation struct {
 // The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
 // use RequestIDOf.
 func (s *Service) Create(ctx context.Context, caller Caller, raw []byte) (CreateResult, error) {
-	c := &creation{Service: s, caller: caller, started: s.Now(), requestID: s.NewID()}
-	result, err := c.runGuarded(ctx, raw)
+	c := s.newCreation(caller, ActionCreate)
+	return c.attempted(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
+}
+
+func (s *Service) newCreation(caller Caller, action string) *creation {
+	return &creation{Service: s, caller: caller, started: s.Now(), requestID: s.NewID(), action: action}
+}
+
+// attempted runs the pipeline, and records it if it fails.
+func (c *creation) attempted(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
+	result, err := c.guarded(run)
 	if err != nil {
 		err = c.fail(ctx, err)
 	}
@@ -66,15 +77,15 @@ func (s *Service) Create(ctx context.Context, caller Caller, raw []byte) (Create
 	return result, err
 }
 
-// runGuarded turns a panic into an error, so that the attempt is recorded like any other.
-func (c *creation) runGuarded(ctx context.Context, raw []byte) (result CreateResult, err error) {
+// guarded turns a panic into an error, so that the attempt is recorded like any other.
+func (c *creation) guarded(run func() (CreateResult, error)) (result CreateResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.Log.Error("panic in a creation", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
 			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
 		}
 	}()
-	return c.run(ctx, raw)
+	return run()
 }
 
 func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {

@@ -8,6 +8,14 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
+// resolveTarget finds the provider of the repository that is to be changed.
+func (c *creation) resolveTarget() (gitprovider.Resolution, error) {
+	if c.pinned != "" {
+		return c.Registry.ResolveAt(c.pinned, c.repo)
+	}
+	return c.Registry.Resolve(c.repo)
+}
+
 // repoViolation is the part of gate 6 that needs no call: the operator's allowlist.
 func (s *Service) repoViolation(res gitprovider.Resolution) *fault.Violation {
 	if _, ok := s.Policy.AllowsRepo(res.Provider.Name(), res.Repo.Owner, res.Repo.Name); ok {

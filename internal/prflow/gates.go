@@ -139,7 +139,7 @@ func (c *creation) repositoryAllowed() bool {
 	if c.repo.Owner == "" {
 		return false
 	}
-	resolution, err := c.Registry.Resolve(c.repo)
+	resolution, err := c.resolveTarget()
 	if err != nil {
 		e := fault.From(err)
 		c.rule(GateRepository, []fault.Violation{{Code: e.Code, Rule: "provider", Message: e.Message}}, "")

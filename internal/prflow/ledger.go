@@ -153,6 +153,16 @@ const (
 	OutcomeDone    Outcome = "done"    // a person's review, merge or close
 )
 
+// The actions that are about proposals.
+const (
+	ActionCreate  = "create_pr"
+	ActionPromote = "create_pr.promote" // a person opens what a dry run has shown
+	ActionSettle  = "create_pr.settle"  // a process ends what another one has left
+)
+
+// ProposalActions lists them.
+func ProposalActions() []string { return []string{ActionCreate, ActionPromote, ActionSettle} }
+
 // Attempt is one line of the audit. It never holds file contents, a body, or anything that a content rule matched.
 type Attempt struct {
 	Time      time.Time
@@ -160,7 +170,7 @@ type Attempt struct {
 	Door      Door
 	Caller    string // the client as it names itself, or the operating system's user; untrusted text
 	Tier      gitprovider.Tier
-	Action    string // "create_pr", "review.merge", ...
+	Action    string // one of ProposalActions, "review.merge", ...
 	Provider  string
 	Owner     string
 	Repo      string

@@ -99,6 +99,17 @@ func (c *creation) keepOurs(snapshot *gitprovider.Snapshot) error {
 	return nil
 }
 
+// footerOpening is how footer begins.
+const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
+
+// withoutFooter is a body as it was before dress.
+func withoutFooter(body string) string {
+	if at := strings.LastIndex(body, footerOpening); at >= 0 {
+		return body[:at]
+	}
+	return body
+}
+
 // footer is what follows the agent's body: where the pull request comes from, for people, and the mark.
 func (c *creation) footer(key []byte) (string, error) {
 	m := mark{
@@ -113,7 +124,7 @@ func (c *creation) footer(key []byte) (string, error) {
 	for _, p := range c.paths() {
 		paths = append(paths, "`"+p+"`")
 	}
-	return fmt.Sprintf("\n\n---\n\nProposed by an agent through Claude Ops at tier %s. Request `%s`, policy `%s`, change `%s`. "+
+	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. "+
 		"Files: %s.\n\n%s\n", c.Tier, c.requestID, c.Policy.Hash(), c.digest[:12], strings.Join(paths, ", "), signed), nil
 }
 

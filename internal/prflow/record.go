@@ -58,7 +58,7 @@ func outcomeOf(e *fault.Error) Outcome {
 func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
 	now := c.Now()
 	a := Attempt{
-		Time: now, RequestID: c.requestID, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Action: "create_pr",
+		Time: now, RequestID: c.requestID, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Action: c.action,
 		Owner: c.req.RepoOwner, Repo: c.req.RepoName, Base: c.req.BaseBranch, Branch: c.branch, Title: c.req.Title,
 		Digest: c.digest, Verdicts: c.allVerdicts(), Outcome: outcome, Duration: now.Sub(c.started),
 	}
@@ -175,7 +175,7 @@ func clean(text string, runes int) string {
 
 // Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
 func (s *Service) Reject(ctx context.Context, caller Caller, code fault.Code, message string) {
-	c := &creation{Service: s, caller: caller, started: s.Now(), requestID: s.NewID()}
+	c := s.newCreation(caller, ActionCreate)
 	e := fault.New(code, "%s", message)
 	c.rule(GateArguments, []fault.Violation{{Code: code, Message: message}}, "")
 	c.log(e)

@@ -21,6 +21,8 @@ type Options struct {
 	Ledger   Ledger
 	History  History
 	Secrets  Secrets
+	// Proposals gives Promote what it is to open; nil where no door promotes.
+	Proposals Proposals
 
 	Policy Policy
 	Tier   gitprovider.Tier
@@ -55,11 +57,11 @@ type Secrets interface {
 // Service is the use case. It is safe for concurrent use.
 type Service struct {
 	Options
-	resumed atomic.Bool // whether what other processes left was looked for
+	resumed *atomic.Bool // whether what other processes left was looked for; shared with those of AtMost
 }
 
-// New makes a Service. All options are required but ReadOnly, Notices and Step.
-func New(o Options) *Service { return &Service{Options: o} }
+// New makes a Service. All options are required but Proposals, ReadOnly, Notices and Step.
+func New(o Options) *Service { return &Service{Options: o, resumed: new(atomic.Bool)} }
 
 // step tells tests how far a creation got.
 func (s *Service) step(name string) {
