@@ -29,8 +29,10 @@ func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) (
 		names[i], args[i] = c.name, c.value
 	}
 	insert := "INSERT INTO audit (" + strings.Join(names, ", ") + ", hash) VALUES (" + placeholders(1, len(args)+1) + ")"
-	_, err = tx.ExecContext(ctx, insert, append(args, row.Hash)...)
-	return row.Seq, err
+	if _, err = tx.ExecContext(ctx, insert, append(args, row.Hash)...); err != nil {
+		return row.Seq, err
+	}
+	return row.Seq, indexAttempt(ctx, tx, row)
 }
 
 func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err error) {

@@ -1,0 +1,110 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Tokens is the memory of tokens. internal/store implements it; errors are faults.
+type Tokens interface {
+	// FindToken returns the token with the hash, revoked ones included.
+	FindToken(ctx context.Context, hash string) (t Token, found bool, err error)
+	// AnyToken reports whether a token was ever made, revoked ones included.
+	AnyToken(ctx context.Context) (bool, error)
+}
+
+// MinConfigured is how short a configured token may be, in bytes. A shorter one is never accepted.
+const MinConfigured = 16
+
+// Gatekeeper recognises callers. It is safe for concurrent use.
+type Gatekeeper struct {
+	tokens     Tokens
+	sessions   Sessions
+	configured []string // hashes
+	closed     bool     // some token is configured, an unusable one included
+	now        func() time.Time
+	random     io.Reader
+}
+
+// Options are what a Gatekeeper is made of; all are required but Configured.
+type Options struct {
+	Tokens   Tokens
+	Sessions Sessions
+	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
+	Configured []string
+	Now        func() time.Time
+	Random     io.Reader
+}
+
+// NewGatekeeper makes a Gatekeeper.
+func NewGatekeeper(o Options) *Gatekeeper {
+	g := &Gatekeeper{tokens: o.Tokens, sessions: o.Sessions, now: o.Now, random: o.Random, closed: len(o.Configured) > 0}
+	for _, secret := range o.Configured {
+		if len(secret) >= MinConfigured {
+			g.configured = append(g.configured, Hash(secret))
+		}
+	}
+	return g
+}
+
+// Bearer recognises the holder of a token. unauthenticated for anything but a good one, in the same words whatever is
+// wrong with it.
+func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, error) {
+	p, ok, err := g.holder(ctx, Hash(secret))
+	if err == nil && !ok {
+		err = fault.New(fault.Unauthenticated, "the token is not valid: it is unknown or was revoked; ask the operator for one "+
+			"(claudeops token create)")
+	}
+	p.Via = ViaToken
+	return p, err
+}
+
+// holder is who has the token with the hash, if it is good.
+func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok bool, err error) {
+	p.TokenHash = hash
+	for i, known := range g.configured { // all of them, so that the time tells nothing
+		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
+			p.Name, p.Ceiling, p.Scopes = fmt.Sprintf("CLAUDEOPS_API_TOKENS[%d]", i), gitprovider.TierRemediate, AllScopes()
+			ok = true
+		}
+	}
+	if ok {
+		return p, true, nil
+	}
+	t, found, err := g.tokens.FindToken(ctx, hash)
+	if err != nil || !found || !t.RevokedAt.IsZero() || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+		return Principal{}, false, err
+	}
+	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
+	return p, true, nil
+}
+
+// Proxied is who a trusted proxy says it is. The door decides whether the proxy is trusted.
+func (g *Gatekeeper) Proxied(user string) Principal { return proxied(user) }
+
+// Anonymous lets anybody in as long as no token was ever configured or made; from then on it is unauthenticated. Revoking
+// the last token does not open the door again. The door asks only for callers on loopback.
+func (g *Gatekeeper) Anonymous(ctx context.Context) (Principal, error) {
+	closed := g.closed
+	if !closed {
+		var err error
+		if closed, err = g.tokens.AnyToken(ctx); err != nil {
+			return Principal{}, err
+		}
+	}
+	if closed {
+		return Principal{}, NeedsToken()
+	}
+	return anonymous(), nil
+}
+
+// NeedsToken is the refusal of a caller who shows nothing.
+func NeedsToken() error {
+	return fault.New(fault.Unauthenticated, "a token is needed: send it as `Authorization: Bearer ...`, or sign in")
+}

@@ -1,0 +1,50 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
+const TokenPrefix = "cops_"
+
+// secretBytes is how many random bytes a token or a session id has. That many cannot be guessed, so that a plain hash of
+// them is safe to keep, and looking one up by its hash tells a caller nothing.
+const secretBytes = 32
+
+// Token is what is kept of a token: not the secret, only its hash.
+type Token struct {
+	ID        string // for people: not secret
+	Name      string
+	Hash      string // see Hash
+	MaxTier   gitprovider.Tier
+	Scopes    Scopes
+	CreatedAt time.Time
+	RevokedAt time.Time // zero: it is good
+}
+
+// NewSecret makes a token from random bytes.
+func NewSecret(random io.Reader) (string, error) {
+	id, err := newID(random)
+	return TokenPrefix + id, err
+}
+
+func newID(random io.Reader) (string, error) {
+	b := make([]byte, secretBytes)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", fmt.Errorf("no random bytes: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// Hash is what is kept and compared in place of a secret: SHA-256 in hexadecimal digits.
+func Hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

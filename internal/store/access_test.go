@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+func token(name string) access.Token {
+	return access.Token{
+		ID: "id-" + name, Name: name, Hash: access.Hash("cops_" + name), MaxTier: 2,
+		Scopes: access.Scopes{access.Propose, access.Read}, CreatedAt: noon(),
+	}
+}
+
+func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	exists, err := s.AnyToken(ctx)
+	wantEqual(t, exists || err != nil, false)
+	wantEqual(t, s.InsertToken(ctx, token("ci")), nil)
+	found, ok, err := s.FindToken(ctx, access.Hash("cops_ci"))
+	wantEqual(t, ok && err == nil, true)
+	wantEqual(t, found, token("ci"))
+	_, ok, err = s.FindToken(ctx, access.Hash("cops_other"))
+	wantEqual(t, ok || err != nil, false)
+
+	twin := token("ci")
+	twin.ID, twin.Hash = "id-2", access.Hash("2")
+	wantCode(t, s.InsertToken(ctx, twin), fault.Conflict)
+	wantCode(t, s.RevokeToken(ctx, "nobody"), fault.NotFound)
+	wantEqual(t, s.RevokeToken(ctx, "ci"), nil)
+	wantCode(t, s.RevokeToken(ctx, "ci"), fault.NotFound)
+	found, _, err = s.FindToken(ctx, access.Hash("cops_ci"))
+	wantEqual(t, err, nil)
+	wantEqual(t, found.RevokedAt, noon())
+
+	wantEqual(t, s.InsertToken(ctx, twin), nil) // the name is free again
+	wantEqual(t, s.RevokeToken(ctx, "id-2"), nil)
+	exists, err = s.AnyToken(ctx)
+	wantEqual(t, exists && err == nil, true) // revoked ones count
+	all, err := s.Tokens(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(all), 2)
+}
+
+func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	insert := func(hash string, made, seen time.Time) {
+		t.Helper()
+		session := access.Session{Hash: hash, TokenHash: "t", CreatedAt: made, SeenAt: seen}
+		wantEqual(t, s.InsertSession(ctx, session, noon().Add(-time.Hour), noon().Add(-time.Minute)), nil)
+	}
+	known := func(hash string) bool {
+		t.Helper()
+		_, ok, err := s.FindSession(ctx, hash)
+		wantEqual(t, err, nil)
+		return ok
+	}
+	insert("old", noon().Add(-2*time.Hour), noon())
+	insert("idle", noon(), noon().Add(-2*time.Minute))
+	insert("a", noon(), noon())
+	wantEqual(t, []bool{known("old"), known("idle"), known("a"), known("none")}, []bool{false, false, true, false})
+
+	wantEqual(t, s.TouchSession(ctx, "a", noon().Add(time.Second)), nil)
+	got, _, err := s.FindSession(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, access.Session{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
+	wantEqual(t, s.DeleteSession(ctx, "a"), nil)
+	wantEqual(t, s.DeleteSession(ctx, "a"), nil)
+	wantEqual(t, s.TouchSession(ctx, "a", noon()), nil)
+	wantEqual(t, known("a"), false)
+}
+
+func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T) {
+	ctx, c := context.Background(), &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	take := func(caller, key, body string) (Reply, error) { return s.TakeKey(ctx, caller, key, body, 24*time.Hour) }
+	must := func(caller, key, body string, want Reply) {
+		t.Helper()
+		got, err := take(caller, key, body)
+		wantEqual(t, err, nil)
+		wantEqual(t, got.Status, want.Status)
+		wantEqual(t, string(got.Body), string(want.Body))
+	}
+	must("ann", "k", "b1", Reply{})
+	must("ann", "k", "b1", Reply{}) // the first one was not answered yet, or failed
+	wantEqual(t, s.KeepReply(ctx, "ann", "k", Reply{201, []byte("made")}), nil)
+	wantEqual(t, s.KeepReply(ctx, "ann", "k", Reply{200, []byte("reused")}), nil)
+	must("ann", "k", "b1", Reply{201, []byte("made")})
+	_, err := take("ann", "k", "b2")
+	wantCode(t, err, fault.Conflict)
+	must("joe", "k", "b2", Reply{})
+	c.now = c.now.Add(24 * time.Hour)
+	must("ann", "k", "b2", Reply{})
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// maxSearch bounds the text of an attempt that a search looks at, in bytes.
+const maxSearch = 2000
+
+// indexAttempt notes a row of the audit among the attempts, if it is about a proposal. What it writes is what the
+// migration that made the tables took from older rows.
+func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
+	if !slices.Contains(prflow.ProposalActions(), row.Action) {
+		return nil
+	}
+	stored := make(map[string]string, len(row.columns))
+	for _, c := range row.columns {
+		stored[c.name] = c.text()
+	}
+	search := stored["title"] + " " + stored["paths"]
+	search = strings.ToValidUTF8(search[:min(len(search), maxSearch)], "")
+	_, err := tx.ExecContext(ctx, `INSERT INTO attempts
+		(seq, time_us, request_id, provider, repo, door, caller, outcome, code, search) VALUES (`+placeholders(1, 10)+`)`,
+		row.Seq, micros(row.Time), stored["request_id"], stored["provider"], lowerASCII(stored["owner"]+"/"+stored["repo"]),
+		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search))
+	if err != nil {
+		return err
+	}
+	var denied []prflow.Gate
+	for _, v := range row.Verdicts {
+		if v.Ruling != prflow.Deny || slices.Contains(denied, v.Gate) {
+			continue
+		}
+		denied = append(denied, v.Gate)
+		const insert = `INSERT INTO attempt_gates (gate, seq) VALUES ($1, $2)`
+		if _, err := tx.ExecContext(ctx, insert, text(bound(string(v.Gate), maxWord)), row.Seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lowerASCII folds as SQL's LOWER does under the collation of our columns.
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// Attempts returns one page of the attempts at proposals, newest first. The next one starts Before the last number of
+// this one: rows are only ever added at the front, so that no page repeats or leaves out any.
+func (s *Store) Attempts(ctx context.Context, q prflow.AttemptQuery) (out []prflow.RecordedAttempt, err error) {
+	selected, args := attemptClauses(q)
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		rows, err := s.selectAudit(ctx, tx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
+		if err != nil {
+			return err
+		}
+		out, err = withStates(ctx, tx, rows)
+		return err
+	})
+	return out, err
+}
+
+// AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled it.
+func (s *Store) AttemptsOf(ctx context.Context, requestID string) (out []prflow.RecordedAttempt, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		rows, err := s.selectAudit(ctx, tx, "WHERE request_id = $1 ORDER BY seq LIMIT 100", text(bound(requestID, maxWord)))
+		if err != nil {
+			return err
+		}
+		out, err = withStates(ctx, tx, rows)
+		return err
+	})
+	return out, err
+}
+
+func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
+	from, order, conditions := "attempts", "attempts.seq", []string{"1 = 1"}
+	if q.Gate != "" { // its index has the rows in their order, and so comes first
+		from, order, conditions[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
+	}
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	equals := func(condition, value string) {
+		if value != "" {
+			where(condition, text(bound(value, maxWord)))
+		}
+	}
+	// A search looks at every row in the worst case. In their order on disk that takes a third of the time that it takes
+	// through another index, which an expression instead of a column rules out.
+	plain := ""
+	if q.Search != "" {
+		plain = " || ''"
+	}
+	if q.Before != 0 {
+		where(order+" < $%d", q.Before)
+	}
+	if q.Repo != "" {
+		where("repo"+plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
+	}
+	equals("provider"+plain+" = $%d", q.Provider)
+	equals("door"+plain+" = $%d", string(q.Door))
+	equals("caller"+plain+" = $%d", q.Caller)
+	equals("outcome"+plain+" = $%d", string(q.Outcome))
+	equals("code"+plain+" = $%d", string(q.Code))
+	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of time.
+	if !q.Since.IsZero() {
+		where("+time_us >= $%d", micros(q.Since))
+	}
+	if !q.Until.IsZero() {
+		where("+time_us < $%d", micros(q.Until))
+	}
+	equals("g.gate = $%d", string(q.Gate))
+	if q.Search != "" {
+		where("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(lowerASCII(escape(bound(q.Search, maxWord))))+"%")
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = prflow.DefaultAttemptLimit
+	}
+	args = append(args, min(limit, prflow.MaxAttemptLimit))
+	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s DESC LIMIT $%d",
+		from, strings.Join(conditions, " AND "), order, len(args)), args
+}
+
+// likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.
+func likeLiteral(s string) string {
+	return strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s)
+}
+
+// withStates adds what became of the proposals that the attempts made.
+func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []prflow.RecordedAttempt, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]any, len(rows))
+	for i, r := range rows {
+		ids[i] = text(r.RequestID)
+	}
+	found, err := tx.QueryContext(ctx, "SELECT id, state FROM proposals WHERE id IN ("+placeholders(1, len(ids))+")", ids...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, found.Close()) }()
+	states := map[string]prflow.ProposalState{}
+	for found.Next() {
+		var id, state text
+		if err := found.Scan(&id, &state); err != nil {
+			return nil, err
+		}
+		states[string(id)] = prflow.ProposalState(state)
+	}
+	for _, r := range rows {
+		out = append(out, prflow.RecordedAttempt{
+			Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt, State: states[r.RequestID],
+		})
+	}
+	return out, found.Err()
+}
