@@ -1,0 +1,77 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// admit finds out who calls and whether they may. A caller whom we know and who may not propose leaves an attempt on the
+// record; a stranger does not, since strangers must not be able to fill it.
+func (s *Server) admit(c *call, r route) error {
+	if r.scope == "" {
+		return nil
+	}
+	who, err := s.identify(c)
+	if err != nil {
+		return err
+	}
+	c.who = who
+	if who.Scopes.Has(r.scope) {
+		return nil
+	}
+	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", r.scope, who.Name, who.Scopes)
+	if r.proposes {
+		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message)
+	}
+	return e
+}
+
+// identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
+// proxy names, loopback. One that is there and no good is not passed over.
+func (s *Server) identify(c *call) (access.Principal, error) {
+	if given := c.Header.Values("Authorization"); len(given) > 0 {
+		scheme, secret, _ := strings.Cut(given[0], " ")
+		if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
+			return access.Principal{}, fault.New(fault.Unauthenticated, "Authorization must be `Bearer` and a token, once")
+		}
+		return s.Access.Bearer(c.Context(), strings.TrimSpace(secret))
+	}
+	if cookies := c.CookiesNamed(cookieName); len(cookies) == 1 {
+		return s.Access.Session(c.Context(), cookies[0].Value)
+	} else if len(cookies) > 1 { // another site of this domain may have planted one
+		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
+	}
+	if user := s.proxyUser(c.Request); user != "" {
+		return s.Access.Proxied(user), nil
+	}
+	if s.Network.Loopback && !forwarded(c.Request) && isLoopback(hostName(c.Host)) {
+		return s.Access.Anonymous(c.Context())
+	}
+	return access.Principal{}, access.NeedsToken()
+}
+
+// maxUser bounds the name that a proxy gives, in bytes.
+const maxUser = 200
+
+// proxyUser is the user that a trusted proxy has recognised, or "".
+func (s *Server) proxyUser(r *http.Request) string {
+	if s.Network.ProxyUserHeader == "" || !s.Network.trusts(remote(r)) {
+		return ""
+	}
+	values := r.Header.Values(s.Network.ProxyUserHeader)
+	if len(values) != 1 || len(values[0]) > maxUser || strings.ContainsFunc(values[0], unicode.IsControl) {
+		return ""
+	}
+	return strings.TrimSpace(values[0])
+}
+
+// caller is who calls, for the record.
+func caller(c *call) prflow.Caller { return prflow.Caller{Door: prflow.DoorREST, Name: c.who.Name} }
+
+// flow is the use case at the caller's ceiling.
+func (s *Server) flow(c *call) Flow { return s.Flow(c.who.Ceiling) }

@@ -1,0 +1,107 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// secure sets the headers that every answer has. Scripts and styles come from this server as files or not at all.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+}
+
+// guard refuses what no route may see: requests for another host, and unsafe ones from another site.
+func (s *Server) guard(r *http.Request) error {
+	if !s.Network.serves(r.Host) {
+		return fault.New(fault.Forbidden, "this server does not answer for the host that was asked for; "+
+			"the operator may list it in CLAUDEOPS_HOSTS")
+	}
+	if err := s.origins.Check(r); err != nil {
+		return fault.Wrap(err, fault.Forbidden, "the request comes from another site")
+	}
+	return nil
+}
+
+// serves reports whether a Host header names this server. It keeps pages of other sites from reaching it by a name of
+// theirs that they point at its address (DNS rebinding).
+func (n Network) serves(host string) bool {
+	name := hostName(host)
+	if isLoopback(name) || slices.ContainsFunc(n.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+		return true
+	}
+	_, err := netip.ParseAddr(name)
+	return n.AnyIP && err == nil
+}
+
+// hostName is a Host header without its port, lower case.
+func hostName(host string) string {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+func isLoopback(name string) bool {
+	addr, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// remote is the address that the connection comes from.
+func remote(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
+}
+
+func (n Network) trusts(addr netip.Addr) bool {
+	return addr.IsValid() && slices.ContainsFunc(n.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// client is the address of the caller, as far as trusted proxies tell it: the last one in X-Forwarded-For that is none of
+// theirs.
+func (n Network) client(r *http.Request) netip.Addr {
+	addr := remote(r)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !n.trusts(addr) {
+			return addr
+		}
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			return addr
+		}
+		addr = next.Unmap()
+	}
+	return addr
+}
+
+// forwarded reports whether a proxy has passed the request on, trusted or not.
+func forwarded(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// overTLS reports whether the browser speaks TLS, to us or to a trusted proxy.
+func (n Network) overTLS(r *http.Request) bool {
+	return r.TLS != nil || n.trusts(remote(r)) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}

@@ -1,0 +1,133 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// metrics counts what happens. Attempts are counted from the record, so that those of other processes, the agent's
+// MCP server above all, are counted, too: every row that was added since this process started.
+type metrics struct {
+	registry  *prometheus.Registry
+	attempts  *prometheus.CounterVec
+	took      *prometheus.HistogramVec
+	exchanges *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+
+	mu    sync.Mutex
+	begun bool
+	seen  int64 // the last row that was counted
+}
+
+func newMetrics(o Options) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_attempts_total",
+			Help: "Attempts at proposals that were recorded, by any process, since this one looked first; gate is the first that refused.",
+		}, []string{"outcome", "code", "gate", "provider", "door"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "claudeops_attempt_duration_seconds", Help: "How long they took.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 180},
+		}, []string{"outcome", "door"}),
+		exchanges: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_http_requests_total", Help: "Answers to HTTP requests.",
+		}, []string{"route", "status"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "claudeops_http_request_duration_seconds", Help: "How long HTTP requests took.",
+		}, []string{"route"}),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "claudeops_info", Help: "What runs.",
+		ConstLabels: prometheus.Labels{
+			"version": o.Version, "tier": o.Tier.String(), "dry_run": strconv.FormatBool(o.DryRun),
+			"read_only": strconv.FormatBool(o.ReadOnly != ""),
+		},
+	})
+	info.Set(1)
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// exchange counts an answer. route is the pattern that matched, so that callers cannot make labels.
+func (m *metrics) exchange(route string, status int, took time.Duration) {
+	if route == "" {
+		route = "none"
+	}
+	m.exchanges.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// maxCatchUp bounds how many rows one scrape counts; the next one goes on.
+const maxCatchUp = 10_000
+
+// catchUp counts the rows that were added since it was called last. The first call only looks where the record ends.
+func (m *metrics) catchUp(ctx context.Context, audit Audit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.begun {
+		head, err := audit.Head(ctx)
+		m.seen, m.begun = head, err == nil
+		return err
+	}
+	for counted := 0; counted < maxCatchUp; {
+		rows, err := audit.Page(ctx, AuditQuery{After: m.seen, Ascending: true, Limit: maxLimit})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, r := range rows {
+			m.count(r)
+		}
+		counted += len(rows)
+	}
+	return nil
+}
+
+func (m *metrics) count(r prflow.RecordedAttempt) {
+	m.seen = r.Seq
+	gate := ""
+	for _, v := range r.Verdicts {
+		if v.Ruling == prflow.Deny {
+			gate = string(v.Gate)
+			break
+		}
+	}
+	if r.Action == prflow.ActionCreate || r.Action == prflow.ActionPromote || r.Action == prflow.ActionSettle {
+		m.attempts.WithLabelValues(string(r.Outcome), string(r.Code), gate, r.Provider, string(r.Door)).Inc()
+		m.took.WithLabelValues(string(r.Outcome), string(r.Door)).Observe(r.Duration.Seconds())
+	}
+}
+
+// Watch makes the metrics begin to count now, rather than at the first scrape.
+func (s *Server) Watch(ctx context.Context) error { return s.metrics.catchUp(ctx, s.Audit) }
+
+// scrape answers in Prometheus's text format.
+func (s *Server) scrape(c *call) (answer, error) {
+	if err := s.metrics.catchUp(c.Context(), s.Audit); err != nil {
+		s.Log.Warn("attempts not counted", "request_id", c.id, "error", s.Redact(cause(fault.From(err))))
+	}
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		return answer{}, err
+	}
+	var b bytes.Buffer
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	encoder := expfmt.NewEncoder(&b, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{bytes: b.Bytes(), contentType: string(format), volatile: true}, nil
+}

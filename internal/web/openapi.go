@@ -1,0 +1,169 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// document is the OpenAPI description, made once from the table of routes and the types that they decode and encode. Of
+// huma only schemas and document are used; see docs/adr/0006.
+type document struct {
+	*huma.OpenAPI
+	json []byte
+	page []byte
+}
+
+func newDocument(s *Server, routes []route) (document, error) {
+	types := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Claude Ops", Version: s.Version,
+			Description: "The one door through which AI operations agents propose changes, as pull requests that a person merges. " +
+				"Errors are application/problem+json with a code.",
+		},
+		Servers: []*huma.Server{{URL: s.Network.BasePath + "/"}},
+		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"token":   {Type: "http", Scheme: "bearer", Description: "claudeops token create, or CLAUDEOPS_API_TOKENS"},
+			"session": {Type: "apiKey", In: "cookie", Name: cookieName, Description: "POST /sign-in"},
+		}},
+	}
+	for _, r := range routes {
+		doc.AddOperation(operation(types, r))
+	}
+	for _, schema := range types.Map() {
+		tidy(schema)
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return document{}, err
+	}
+	d := document{OpenAPI: doc, json: text}
+	d.page, err = renderDocs(s.Network.BasePath, doc, routes)
+	return d, err
+}
+
+// schemaName is the name of a type in the document.
+func schemaName(t reflect.Type, hint string) string {
+	if name := huma.DefaultSchemaNamer(t, hint); name != "View" {
+		return name
+	}
+	return "EffectivePolicy"
+}
+
+// tidy says of lists that they are never null: none of our answers has such a one.
+func tidy(schema *huma.Schema) {
+	if schema == nil {
+		return
+	}
+	if schema.Type == huma.TypeArray {
+		schema.Nullable = false
+	}
+	tidy(schema.Items)
+	for _, property := range schema.Properties {
+		tidy(property)
+	}
+}
+
+func operation(types huma.Registry, r route) *huma.Operation {
+	op := &huma.Operation{
+		Method: r.method, Path: operationPath(r), OperationID: r.id, Summary: r.summary, Description: r.description,
+		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.pattern)},
+	}
+	if r.scope != "" {
+		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
+		op.Description = strings.TrimSpace(op.Description + " Needs the scope " + string(r.scope) + ".")
+	}
+	for _, name := range pathParameters(r.pattern) {
+		schema := &huma.Schema{Type: huma.TypeString}
+		if name == "number" {
+			schema = &huma.Schema{Type: huma.TypeInteger}
+		}
+		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
+	}
+	op.Parameters = append(op.Parameters, queryParameters(types, r.params)...)
+	if r.keyed {
+		op.Parameters = append(op.Parameters, &huma.Param{
+			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "1 to 255 visible characters. For 24 hours the same key with the same body is answered as the first time it " +
+				"succeeded; with another body it is a conflict.",
+		})
+	}
+	if r.body != nil {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemaOf(types, r.body)},
+		}}
+	}
+	for status, body := range r.answers {
+		op.Responses[strconv.Itoa(status)] = response(types, http.StatusText(status), r.contentType, body)
+	}
+	op.Responses["default"] = response(types, "Refused or failed", "application/problem+json", Problem{})
+	return op
+}
+
+// operationPath is the pattern as OpenAPI writes it.
+func operationPath(r route) string { return strings.TrimSuffix(r.pattern, "{$}") }
+
+func response(types huma.Registry, description, contentType string, body any) *huma.Response {
+	if contentType == "" {
+		contentType = "application/json"
+	}
+	out := &huma.Response{Description: description}
+	if body != nil {
+		out.Content = map[string]*huma.MediaType{contentType: {Schema: schemaOf(types, body)}}
+	}
+	return out
+}
+
+func schemaOf(types huma.Registry, v any) *huma.Schema {
+	return types.Schema(reflect.TypeOf(v), true, "")
+}
+
+// tag groups operations by the first word of their path.
+func tag(pattern string) string {
+	word, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, api), "/"), "/")
+	if !strings.HasPrefix(pattern, api) {
+		return "server"
+	}
+	return word
+}
+
+func pathParameters(pattern string) (names []string) {
+	for _, match := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(pattern, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// queryParameters describes the struct that a query is read into.
+func queryParameters(types huma.Registry, params any) (out []*huma.Param) {
+	if params == nil {
+		return nil
+	}
+	t := reflect.TypeOf(params)
+	for i := range t.NumField() {
+		field := t.Field(i)
+		schema := huma.SchemaFromField(types, field, "")
+		param := &huma.Param{
+			Name: field.Tag.Get("query"), In: "query", Description: field.Tag.Get("doc"),
+			Required: field.Tag.Get("required") == "true", Schema: schema,
+		}
+		if field.Type.Kind() == reflect.Int {
+			schema.Minimum, schema.Format = floatOf(1), ""
+		}
+		out = append(out, param)
+	}
+	return out
+}
+
+func floatOf(f float64) *float64 { return &f }
+
+func (s *Server) openAPIDocument(*call) (answer, error) {
+	return answer{bytes: s.openAPI.json, contentType: "application/json"}, nil
+}

@@ -1,0 +1,115 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// Flow is the use case that the handlers call; *prflow.Service is one.
+type Flow interface {
+	Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error)
+	Promote(ctx context.Context, caller prflow.Caller, id string) (prflow.CreateResult, error)
+	List(ctx context.Context, raw []byte) (prflow.ListResult, error)
+	Status(ctx context.Context, raw []byte) (prflow.StatusResult, error)
+	// Reject records a proposal that never became a call.
+	Reject(ctx context.Context, caller prflow.Caller, code fault.Code, message string)
+}
+
+// Records is what the handlers read of the record. Errors are faults.
+type Records interface {
+	Attempts(ctx context.Context, q prflow.AttemptQuery) ([]prflow.RecordedAttempt, error)
+	AttemptsOf(ctx context.Context, requestID string) ([]prflow.RecordedAttempt, error)
+	Proposal(ctx context.Context, id string) (prflow.Proposal, error)
+	Ping(ctx context.Context) error
+}
+
+// Audit is the record as evidence. Errors are faults.
+type Audit interface {
+	Page(ctx context.Context, q AuditQuery) ([]prflow.RecordedAttempt, error)
+	Verify(ctx context.Context, expectHead string) (AuditReport, error)
+	// Head is the number of the last row; 0 if there is none.
+	Head(ctx context.Context) (int64, error)
+}
+
+// AuditQuery selects rows of the audit, newest first unless Ascending. Every field that is set narrows it.
+type AuditQuery struct {
+	After, Before int64
+	Ascending     bool
+	Limit         int
+
+	Repo, Outcome, Code, Caller, RequestID string
+
+	Since, Until time.Time
+}
+
+// Replies remembers what was answered under an Idempotency-Key. Errors are faults.
+type Replies interface {
+	// TakeKey takes a key of a caller for a body. It returns what was answered before, status 0 for nothing yet; conflict
+	// if the key stands for another body.
+	TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (Reply, error)
+	// KeepReply notes what was answered. The first answer stays.
+	KeepReply(ctx context.Context, caller, key string, reply Reply) error
+}
+
+// Reply is an answer that may have to be given again.
+type Reply struct {
+	Status int
+	Body   []byte
+}
+
+// Finding is one line of what `claudeops doctor` says.
+type Finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,off,problem"`
+	Detail string `json:"detail"`
+	Blocks bool   `json:"blocks" doc:"No pull request can be opened as long as this stands"`
+}
+
+// Options are what a Server is made of. All are required unless it says otherwise.
+type Options struct {
+	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
+	Flow     func(ceiling gitprovider.Tier) Flow
+	Records  Records
+	Audit    Audit
+	Replies  Replies
+	Access   *access.Gatekeeper
+	Registry *gitprovider.Registry
+	// Policy is the effective policy, or why the configured one cannot be read.
+	Policy func() (policy.Policy, error)
+	Doctor func(ctx context.Context) []Finding
+
+	Tier     gitprovider.Tier
+	DryRun   bool
+	ReadOnly string // why no proposals are taken, or ""
+	Version  string
+
+	Network Network
+	Redact  func(text string) string // keeps the values of our own tokens out of what a handler renders
+	Log     *slog.Logger
+	Now     func() time.Time
+	NewID   func() string // request ids
+}
+
+// Network says how the server is reached.
+type Network struct {
+	// Loopback says that only this machine can connect, so that a caller without credentials may be let in.
+	Loopback bool
+	// AnyIP accepts every IP address in Host, for a listener on all interfaces. A page that rebinds a name cannot send one.
+	AnyIP bool
+	// Hosts are the names and addresses, without port, that Host may have beside those of loopback.
+	Hosts []string
+	// BasePath is the path below which everything is served: "" or "/ops", without a slash at its end.
+	BasePath string
+	// TrustedProxies are the networks whose forwarded headers are believed. Those of all others are ignored.
+	TrustedProxies []netip.Prefix
+	// ProxyUserHeader carries the user that a trusted proxy has recognised; "" for none.
+	ProxyUserHeader string
+}

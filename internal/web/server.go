@@ -1,0 +1,179 @@
+package web
+
+import (
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
+type Server struct {
+	Options
+	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
+	signIns *limiter
+	metrics *metrics
+	heavy   chan struct{} // holds a token while the whole record is being read
+	health  healthMemo
+	openAPI document
+}
+
+// New makes a Server. An error is a fault in an embedded file.
+func New(o Options) (*Server, error) {
+	s := &Server{
+		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
+		metrics: newMetrics(o), heavy: make(chan struct{}, 1),
+	}
+	routes := s.routes()
+	doc, err := newDocument(s, routes)
+	if err != nil {
+		return nil, err
+	}
+	s.openAPI = doc
+	for _, r := range routes {
+		s.mux.Handle(r.method+" "+r.pattern, s.serve(r))
+	}
+	return s, nil
+}
+
+// Time limits of a connection. A proposal may take the longest that prflow lets it take: its text is searched, it waits
+// for another one, it is written.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = time.Minute
+	writeTimeout      = 5 * time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// HTTPServer wraps the handler with limits that slow clients cannot get round.
+func (s *Server) HTTPServer() *http.Server {
+	return &http.Server{
+		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
+}
+
+// call is one request on its way through the handlers.
+type call struct {
+	*http.Request
+	id  string // request id of this exchange; an attempt has its own
+	who access.Principal
+}
+
+// ServeHTTP guards, routes and renders.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{Request: r, id: s.NewID()}
+	out := &recorder{ResponseWriter: w}
+	started := s.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.Error("panic in a handler", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
+			if out.status == 0 {
+				s.problem(out, c, fault.New(fault.Internal, "something went wrong inside claudeops; the log has the details under this request id"))
+			}
+		}
+		s.metrics.exchange(c.Pattern, out.status, s.Now().Sub(started))
+		s.Log.Info("request", "request_id", c.id, "method", c.Method, "route", c.Pattern, "status", out.status,
+			"caller", c.who.Name, "duration", s.Now().Sub(started))
+	}()
+	secure(out.Header())
+	out.Header().Set("X-Request-Id", c.id)
+	if err := s.guard(r); err != nil {
+		s.problem(out, c, err)
+		return
+	}
+	s.route(out, c)
+}
+
+// route strips the base path and hands the request to the table.
+func (s *Server) route(w http.ResponseWriter, c *call) {
+	rest, below := strings.CutPrefix(c.URL.Path, s.Network.BasePath)
+	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
+		s.problem(w, c, s.noRoute(c.Request))
+		return
+	}
+	if rest == "" {
+		rest = "/"
+	}
+	inner := c.WithContext(withCall(c.Context(), c))
+	address := *c.URL
+	address.Path, address.RawPath = rest, strings.TrimPrefix(address.RawPath, s.Network.BasePath)
+	inner.URL = &address
+	_, pattern := s.mux.Handler(inner)
+	if pattern == "" {
+		s.problem(w, c, s.noRoute(inner))
+		return
+	}
+	s.mux.ServeHTTP(w, inner)
+}
+
+// unclean reports whether the mux would redirect the path. Nothing of ours links to such a one.
+func unclean(p string) bool {
+	cleaned := path.Clean(p)
+	return p != cleaned && p != cleaned+"/"
+}
+
+// noRoute says what is wrong with an address: unknown, or known for other methods only.
+func (s *Server) noRoute(r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := s.mux.Handler(probe); pattern != "" && !unclean(r.URL.Path) {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", s.Network.BasePath)
+	}
+	return &statusError{
+		status: http.StatusMethodNotAllowed, header: http.Header{"Allow": allowed},
+		err: fault.New(fault.InvalidArgument, "this address takes %s", strings.Join(allowed, ", ")),
+	}
+}
+
+// serve makes the handler of a route: who calls, may they, call, encode.
+func (s *Server) serve(r route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		c := callOf(req.Context())
+		c.Request = req
+		err := s.admit(c, r)
+		if err == nil {
+			var a answer
+			if a, err = r.handle(c); err == nil {
+				s.write(w, c, a)
+				return
+			}
+		}
+		s.problem(w, c, err)
+	})
+}
+
+// recorder remembers the status for log and metrics.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
