@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // notifications reads who wants to be told. What cannot be understood is a warning, never a reason not to start.
@@ -66,13 +68,44 @@ func newDelivering(p *parts) *delivering {
 // Create is Service.Create. The first one starts the delivery, since before it nothing may touch the records.
 func (d *delivering) Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error) {
 	result, err := d.Service.Create(ctx, caller, raw)
-	if len(d.p.targets.Names()) > 0 {
-		d.start.Do(func() { d.done.Go(func() { d.run(context.WithoutCancel(ctx)) }) })
-		select {
-		case d.wake <- struct{}{}:
-		default: // a pass is about to begin anyway
-		}
+	d.begin(ctx)
+	return result, err
+}
+
+// begin starts the delivery, and makes it look at once.
+func (d *delivering) begin(ctx context.Context) {
+	if len(d.p.targets.Names()) == 0 {
+		return
 	}
+	d.start.Do(func() { d.done.Go(func() { d.run(context.WithoutCancel(ctx)) }) })
+	select {
+	case d.wake <- struct{}{}:
+	default: // a pass is about to begin anyway
+	}
+}
+
+// atMost is the same under a ceiling; see prflow.Service.AtMost.
+func (d *delivering) atMost(ceiling gitprovider.Tier) web.Flow {
+	return lowered{d.Service.AtMost(ceiling), d}
+}
+
+// lowered is the flow for one caller of a server.
+type lowered struct {
+	*prflow.Service
+	d *delivering
+}
+
+// Create is Service.Create.
+func (l lowered) Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error) {
+	result, err := l.Service.Create(ctx, caller, raw)
+	l.d.begin(ctx)
+	return result, err
+}
+
+// Promote is Service.Promote.
+func (l lowered) Promote(ctx context.Context, caller prflow.Caller, id string) (prflow.CreateResult, error) {
+	result, err := l.Service.Promote(ctx, caller, id)
+	l.d.begin(ctx)
 	return result, err
 }
 

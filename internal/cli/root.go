@@ -33,7 +33,7 @@ func (a *app) rootCommand() *cobra.Command {
 	a.globalFlags(root)
 	root.AddCommand(
 		a.mcpServerCommand(), a.prCommand(), a.reviewCommand(), a.policyCommand(), a.auditCommand(), a.doctorCommand(),
-		a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
+		a.serveCommand(), a.tokenCommand(), a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -49,6 +49,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 		{"state-dir", "CLAUDEOPS_STATE_DIR", "folder of the records"},
 		{"local-root", "CLAUDEOPS_LOCAL_ROOT", "folder of local git repositories, as owner/name"},
 		{"repos-dir", "CLAUDEOPS_REPOS_DIR", "folder of mounted working copies"},
+		{"addr", "CLAUDEOPS_ADDR", "where serve listens, as host:port"},
 		{"default-provider", "CLAUDEOPS_DEFAULT_PROVIDER", "provider of repositories that nothing else settles"},
 	} {
 		a.flags[f.variable] = root.PersistentFlags().String(f.name, "", f.usage+" ("+f.variable+")")

@@ -44,7 +44,7 @@ func (a *app) wire() *parts {
 		return a.parts
 	}
 	p := &parts{cfg: config.Load(a.environment)}
-	p.log = a.logger()
+	p.log = a.logger(p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
 	}
@@ -65,7 +65,7 @@ func (a *app) wire() *parts {
 	}), notify.Options{Log: p.log})
 	p.providers()
 	p.flow = prflow.New(prflow.Options{
-		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner,
+		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
 		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(),
 		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notices: p.notices,
 	})
@@ -126,10 +126,18 @@ func (p *parts) readOnlyReason() string {
 	return ""
 }
 
-// logger writes to stderr, since stdout belongs to answers: JSON for mcp-server, which machines read, text otherwise.
-func (a *app) logger() *slog.Logger {
-	if a.cmd != nil && a.cmd.Name() == "mcp-server" {
+// logger writes to stderr, since stdout belongs to answers: JSON for mcp-server, which machines read, and for serve if it
+// is asked for; text otherwise.
+func (a *app) logger(cfg config.Config) *slog.Logger {
+	name := ""
+	if a.cmd != nil {
+		name = a.cmd.Name()
+	}
+	switch {
+	case name == "mcp-server" || name == "serve" && cfg.Web.LogJSON:
 		return slog.New(slog.NewJSONHandler(a.streams.Err, nil))
+	case name == "serve":
+		return slog.New(slog.NewTextHandler(a.streams.Err, nil))
 	}
 	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

@@ -39,6 +39,7 @@ type Config struct {
 	WebhookURL      string
 	WebhookSecret   string
 	NotifyPlainHTTP bool
+	Web             Web
 	Secrets         []string // values that must never appear in a text
 	User            string   // the operating system's user, for the record of what people do
 	Toolsets        []string
@@ -74,6 +75,7 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.WebhookSecret = e.secret("CLAUDEOPS_WEBHOOK_SECRET")
 	c.NotifyPlainHTTP = e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP")
 	c.GitHub, c.Gitea = e.github(), e.gitea()
+	c.Web = e.web()
 	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
 	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
+// settled by the next process, as after any kill.
+const drainBound = 30 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the REST API for people and programs",
+		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has begun\n" +
+			"and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
+			"claudeops token. Logs go to stderr, as JSON with CLAUDEOPS_LOG_FORMAT=json.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+	}
+}
+
+func (a *app) serve(ctx context.Context) error {
+	p := a.wire()
+	if problem := p.cfg.Web.Problem; problem != "" {
+		return usageError{errors.New(problem)}
+	}
+	if err := p.refuseOpenDoor(ctx); err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Web.Addr)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "cannot listen on %s: %s", p.cfg.Web.Addr, err)
+	}
+	flow := newDelivering(p)
+	defer flow.finish(ctx)
+	handler, err := p.webServer(flow, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	flow.begin(ctx)
+	resumed := p.resumeInBackground(ctx)
+	defer func() { <-resumed }()
+	if err := handler.Watch(ctx); err != nil {
+		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
+	}
+	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n", listener.Addr(), p.cfg.Web.BasePath, p.cfg.Tier)
+	return p.run(ctx, handler.HTTPServer(), listener)
+}
+
+// run serves until ctx is done, and then lets what was begun end.
+func (p *parts) run(ctx context.Context, server *http.Server, listener net.Listener) error {
+	server.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelWarn)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fault.Wrap(err, fault.Internal, "the server ended by itself: %s", err)
+	case <-ctx.Done():
+	}
+	p.log.Info("ending: requests under way are answered first", "at_most", drainBound)
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainBound)
+	defer cancel()
+	if err := server.Shutdown(bound); err != nil {
+		p.log.Warn("requests were cut off", "error", err)
+		return server.Close()
+	}
+	return nil
+}
+
+// refuseOpenDoor refuses to listen where other machines can connect as long as nobody has to say who they are.
+func (p *parts) refuseOpenDoor(ctx context.Context) error {
+	w := p.cfg.Web
+	for i, token := range w.Tokens {
+		if len(token) < access.MinConfigured {
+			p.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short and is never accepted", "position", i, "at_least", access.MinConfigured)
+		}
+	}
+	addr, err := net.DefaultResolver.LookupNetIP(ctx, "ip", w.Host())
+	local := w.Host() != "" && err == nil && len(addr) > 0
+	for _, ip := range addr {
+		local = local && ip.Unmap().IsLoopback()
+	}
+	if local || w.ProxyUserHeader != "" || slices.ContainsFunc(w.Tokens, func(t string) bool { return len(t) >= access.MinConfigured }) {
+		return nil
+	}
+	tokens, err := p.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(tokens, func(t access.Token) bool { return t.RevokedAt.IsZero() }) {
+		return nil
+	}
+	return usageError{fmt.Errorf("other machines can reach %s, and no token is configured, so the server does not start; make one with %s, "+
+		"set CLAUDEOPS_API_TOKENS to at least %d characters, or listen on %s", w.Addr,
+		"`claudeops token create --name NAME --scopes read`", access.MinConfigured, strings.Replace("127.0.0.1:PORT", "PORT", portOf(w.Addr), 1))}
+}
+
+func portOf(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "8080"
+	}
+	return port
+}
+
+// resumeInBackground settles what killed processes have left, unless this one may not write. done is closed at the end.
+func (p *parts) resumeInBackground(ctx context.Context) (done chan struct{}) {
+	done = make(chan struct{})
+	if p.readOnlyReason() != "" || p.cfg.DryRun || p.policy.Tiers.MaxFiles(p.cfg.Tier) == 0 {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		settled, err := p.flow.Resume(ctx)
+		if err != nil {
+			p.log.Warn("unfinished proposals not looked for", "error", fault.From(err).Message)
+		}
+		for _, s := range settled {
+			p.log.Info("unfinished proposal", "request_id", s.RequestID, "repo", s.Repo, "live", s.Live, "error", s.Error)
+		}
+	}()
+	return done
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+// webServer makes the server for a listener at the address.
+func (p *parts) webServer(flow *delivering, at net.Addr) (*web.Server, error) {
+	return web.New(web.Options{
+		Flow: flow.atMost, Records: p.store, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
+		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.webFindings,
+		Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),
+		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+	})
+}
+
+func (p *parts) gatekeeper() *access.Gatekeeper {
+	return access.NewGatekeeper(access.Options{
+		Tokens: p.store, Sessions: p.store, Configured: p.cfg.Web.Tokens, Now: time.Now, Random: rand.Reader,
+	})
+}
+
+// network is how the server is reached. Whether only this machine can connect is asked of the listener itself.
+func (p *parts) network(at net.Addr) web.Network {
+	w := p.cfg.Web
+	n := web.Network{
+		Hosts: w.Hosts, BasePath: w.BasePath, TrustedProxies: w.TrustedProxies, ProxyUserHeader: w.ProxyUserHeader,
+	}
+	if host := w.Host(); host != "" {
+		n.Hosts = append(n.Hosts, host)
+	}
+	if addr, err := netip.ParseAddrPort(at.String()); err == nil {
+		n.Loopback, n.AnyIP = addr.Addr().Unmap().IsLoopback(), addr.Addr().IsUnspecified()
+	}
+	return n
+}
+
+func (p *parts) webFindings(ctx context.Context) []web.Finding {
+	var out []web.Finding
+	for _, f := range p.diagnose(ctx) {
+		f.Detail = p.scanner.Redact(f.Detail)
+		out = append(out, web.Finding(f))
+	}
+	return out
+}
+
+// auditView is the audit as the server reads it.
+type auditView struct{ store *store.Lazy }
+
+// Page implements web.Audit.
+func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.RecordedAttempt, error) {
+	rows, err := v.store.Audit(ctx, store.AuditQuery{
+		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
+		Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
+		Since: q.Since, Until: q.Until,
+	})
+	out := make([]prflow.RecordedAttempt, len(rows))
+	for i, r := range rows {
+		out[i] = prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
+	}
+	return out, err
+}
+
+// Verify implements web.Audit.
+func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditReport, error) {
+	r, err := v.store.VerifyAudit(ctx, expectHead)
+	return web.AuditReport{
+		OK: err == nil && r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem,
+	}, err
+}
+
+// Head implements web.Audit.
+func (v auditView) Head(ctx context.Context) (int64, error) {
+	seq, _, err := v.store.Head(ctx)
+	return seq, err
+}
+
+// replies are the answers that the server remembers.
+type replies struct{ store *store.Lazy }
+
+// TakeKey implements web.Replies.
+func (r replies) TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (web.Reply, error) {
+	reply, err := r.store.TakeKey(ctx, caller, key, bodyHash, lifetime)
+	return web.Reply(reply), err
+}
+
+// KeepReply implements web.Replies.
+func (r replies) KeepReply(ctx context.Context, caller, key string, reply web.Reply) error {
+	return r.store.KeepReply(ctx, caller, key, store.Reply(reply))
+}

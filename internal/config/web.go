@@ -1,0 +1,77 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
+const DefaultAddr = "127.0.0.1:8080"
+
+// Web is how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a server must not
+// start on a guess of who may call it.
+type Web struct {
+	Addr            string // host:port; an empty host is every interface
+	Hosts           []string
+	BasePath        string // "" or "/ops"
+	Tokens          []string
+	TrustedProxies  []netip.Prefix
+	ProxyUserHeader string
+	LogJSON         bool
+	Problem         string
+}
+
+// Host is the host of Addr; "" is every interface.
+func (w Web) Host() string {
+	host, _, err := net.SplitHostPort(w.Addr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+func (e *env) web() Web {
+	w := Web{
+		Addr: e.get("CLAUDEOPS_ADDR"), Hosts: splitList(strings.ToLower(e.get("CLAUDEOPS_HOSTS"))),
+		BasePath: strings.TrimRight(e.get("CLAUDEOPS_BASE_PATH"), "/"), Tokens: splitList(e.secret("CLAUDEOPS_API_TOKENS")),
+		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"), LogJSON: strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
+	}
+	if w.Addr == "" {
+		w.Addr = DefaultAddr
+	}
+	if _, port, err := net.SplitHostPort(w.Addr); err != nil || port == "" {
+		w.Problem = "CLAUDEOPS_ADDR is not of the form host:port"
+	}
+	if !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`).MatchString(w.BasePath) || w.BasePath != "" && path.Clean(w.BasePath) != w.BasePath {
+		w.Problem = "CLAUDEOPS_BASE_PATH is no path such as /ops"
+	}
+	for _, entry := range splitList(e.get("CLAUDEOPS_TRUSTED_PROXIES")) {
+		prefix, err := netip.ParsePrefix(entry)
+		if err != nil {
+			w.Problem = "CLAUDEOPS_TRUSTED_PROXIES is no list of networks such as 10.0.0.0/8"
+			continue
+		}
+		w.TrustedProxies = append(w.TrustedProxies, prefix.Masked())
+	}
+	if w.ProxyUserHeader != "" {
+		if !regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(w.ProxyUserHeader) {
+			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER is no name of a header"
+		} else if len(w.TrustedProxies) == 0 {
+			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER needs CLAUDEOPS_TRUSTED_PROXIES, or anybody could name themselves"
+		}
+	}
+	for _, host := range w.Hosts {
+		if strings.ContainsAny(host, "/:") && !isIP(host) {
+			w.Problem = "CLAUDEOPS_HOSTS is a list of names and addresses without scheme, port and path"
+		}
+	}
+	return w
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
