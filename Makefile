@@ -37,7 +37,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	done
 
 golden: ## rewrite the snapshots that tests compare with; look at the diff
-	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/...
+	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/... ./internal/web/...
 
 e2e: build ## the real Claude CLI, the MCP Inspector and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh

@@ -46,7 +46,7 @@ func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 	wire := e.Wire(id)
 	p := Problem{
 		Type: "about:blank", Status: e.Code.HTTPStatus(), Detail: s.Redact(wire.Message), Code: wire.Code,
-		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: wire.Violations,
+		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: s.redacted(wire.Violations),
 		ExistingPR: wire.ExistingPR, RequestID: id,
 	}
 	var special *statusError
@@ -62,6 +62,15 @@ func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="claudeops"`)
 	}
 	s.send(w, c, p.Status, "application/problem+json", encode(p))
+}
+
+// redacted keeps what a caller has submitted from carrying our own tokens back.
+func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) {
+	for _, v := range violations {
+		v.Path, v.Message, v.Suggestion = s.Redact(v.Path), s.Redact(v.Message), s.Redact(v.Suggestion)
+		out = append(out, v)
+	}
+	return out
 }
 
 // cause is an error with what is behind it, for the log.

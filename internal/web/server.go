@@ -95,7 +95,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) route(w http.ResponseWriter, c *call) {
 	rest, below := strings.CutPrefix(c.URL.Path, s.Network.BasePath)
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
-		s.problem(w, c, s.noRoute(c.Request))
+		s.problem(w, c, s.nothingHere())
 		return
 	}
 	if rest == "" {
@@ -125,17 +125,21 @@ func (s *Server) noRoute(r *http.Request) error {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
-		if _, pattern := s.mux.Handler(probe); pattern != "" && !unclean(r.URL.Path) {
+		if _, pattern := s.mux.Handler(probe); pattern != "" {
 			allowed = append(allowed, method)
 		}
 	}
 	if len(allowed) == 0 {
-		return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", s.Network.BasePath)
+		return s.nothingHere()
 	}
 	return &statusError{
-		status: http.StatusMethodNotAllowed, header: http.Header{"Allow": allowed},
+		status: http.StatusMethodNotAllowed, header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
 		err: fault.New(fault.InvalidArgument, "this address takes %s", strings.Join(allowed, ", ")),
 	}
+}
+
+func (s *Server) nothingHere() error {
+	return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", s.Network.BasePath)
 }
 
 // serve makes the handler of a route: who calls, may they, call, encode.

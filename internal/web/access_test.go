@@ -1,0 +1,275 @@
+package web_test
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = address } }
+
+func host(name string) edit { return func(r *http.Request) { r.Host = name } }
+
+func TestWithoutAnyTokenLoopbackMayEverythingAndNobodyElseAnything(t *testing.T) {
+	w := newWorld(t, nil)
+	a := w.get("/api/v1/me")
+	w.want(a, 200, "")
+	if a.json["via"] != "anonymous" || len(a.json["scopes"].([]any)) != 3 {
+		t.Errorf("got %s", a.body)
+	}
+	for name, e := range map[string]edit{
+		"a proxy on this machine": header("X-Forwarded-For", "203.0.113.9"),
+		"a forwarded request":     header("Forwarded", "for=203.0.113.9"),
+		"a listed name":           host("ops.example"),
+	} {
+		w.web.Network.Hosts = []string{"ops.example"}
+		w.build()
+		a := w.get("/api/v1/me", e)
+		if a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	w.web.Network.Loopback = false
+	w.build()
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
+}
+
+func TestFromTheFirstTokenOnNobodyIsLetInWithoutOne(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.token("ci", 2, access.Read)
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
+	if err := w.store.RevokeToken(t.Context(), "ci"); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.get("/api/v1/me", bearer(token)), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated) // revoking the last one does not open the door
+
+	configured := newWorld(t, func(w *world) { w.tokens = []string{"short"} })
+	configured.want(configured.get("/api/v1/me"), 401, fault.Unauthenticated)
+	configured.want(configured.get("/api/v1/me", bearer("short")), 401, fault.Unauthenticated)
+}
+
+func TestABadCredentialIsNotPassedOver(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.tokens = []string{"a-token-for-these-tests"}
+		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		w.web.Network.ProxyUserHeader = "X-User"
+	})
+	user := header("X-User", "ann")
+	w.want(w.get("/api/v1/me", user), 200, "")
+	for name, edits := range map[string][]edit{
+		"an unknown token":     {bearer("an-unknown-token-here"), user},
+		"an empty token":       {bearer(""), user},
+		"a prefix of a token":  {bearer("a-token-for-these-test"), user},
+		"another case":         {bearer("A-token-for-these-tests"), user},
+		"basic authentication": {header("Authorization", "Basic YTpi"), user},
+		"two tokens":           {bearer("a-token-for-these-tests"), bearer("a-token-for-these-tests"), user},
+		"an unknown session":   {header("Cookie", "claudeops_session=x"), user},
+		"two sessions":         {header("Cookie", "claudeops_session=x; claudeops_session=y"), user},
+	} {
+		t.Run(name, func(t *testing.T) { w.want(w.get("/api/v1/me", edits...), 401, fault.Unauthenticated) })
+	}
+}
+
+func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.tokens = []string{"a-token-for-these-tests"}
+		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		w.web.Network.ProxyUserHeader = "X-User"
+	})
+	a := w.get("/api/v1/me", from("10.1.2.3:9"), header("X-User", "ann"))
+	w.want(a, 200, "")
+	if a.json["name"] != "ann" || a.json["via"] != "proxy" {
+		t.Errorf("got %s", a.body)
+	}
+	for name, edits := range map[string][]edit{
+		"another network":     {from("192.0.2.1:9"), header("X-User", "ann")},
+		"no address":          {from("@"), header("X-User", "ann")},
+		"no user":             {from("10.1.2.3:9")},
+		"two users":           {from("10.1.2.3:9"), header("X-User", "ann"), header("X-User", "root")},
+		"a long name":         {from("10.1.2.3:9"), header("X-User", strings.Repeat("a", 201))},
+		"a control character": {from("10.1.2.3:9"), header("X-User", "a\x01b")},
+		"another header":      {from("10.1.2.3:9"), header("X-Remote-User", "ann")},
+	} {
+		t.Run(name, func(t *testing.T) { w.want(w.get("/api/v1/me", edits...), 401, fault.Unauthenticated) })
+	}
+}
+
+func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
+	w := newWorld(t, nil)
+	tokens := map[access.Scope]string{}
+	for _, scope := range access.AllScopes() {
+		tokens[scope] = w.token(string(scope), 2, scope)
+	}
+	for _, c := range []struct {
+		method, target, body string
+		needs                access.Scope
+	}{
+		{"POST", "/api/v1/prs", request(nil), access.Propose},
+		{"POST", "/api/v1/proposals/x/promote", "", access.Review},
+		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", "", access.Read},
+		{"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", "", access.Read},
+		{"GET", "/api/v1/proposals", "", access.Read},
+		{"GET", "/api/v1/proposals/x", "", access.Read},
+		{"GET", "/api/v1/audit", "", access.Read},
+		{"GET", "/api/v1/audit/verify", "", access.Read},
+		{"GET", "/api/v1/providers", "", access.Read},
+		{"GET", "/api/v1/policy", "", access.Read},
+		{"POST", "/api/v1/policy/check", `{"paths":["checks/x.md"]}`, access.Read},
+		{"GET", "/api/v1/health", "", access.Read},
+		{"GET", "/api/v1/me", "", access.Read},
+		{"GET", "/metrics", "", access.Read},
+	} {
+		w.want(w.do(c.method, c.target, c.body), 401, fault.Unauthenticated)
+		for scope, token := range tokens {
+			a := w.do(c.method, c.target, c.body, bearer(token))
+			if refused := a.code() == string(fault.Forbidden); refused == (scope == c.needs) {
+				t.Errorf("%s %s with the scope %s: %d %s", c.method, c.target, scope, a.StatusCode, a.body)
+			}
+		}
+	}
+}
+
+func TestStrangersLeaveNothingOnTheRecord(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.tokens = []string{"a-token-for-these-tests"} })
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 401, fault.Unauthenticated)
+	w.want(w.do("POST", "/api/v1/prs", request(nil), bearer("wrong")), 401, fault.Unauthenticated)
+	if n := len(w.attempts()); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// signIn signs in and returns the cookie.
+func (w *world) signIn(token string, edits ...edit) *http.Cookie {
+	w.Helper()
+	a := w.do("POST", "/sign-in", `{"token":"`+token+`"}`, edits...)
+	w.want(a, 200, "")
+	cookies := a.Cookies()
+	if len(cookies) != 1 {
+		w.Fatalf("cookies %v", cookies)
+	}
+	return cookies[0]
+}
+
+func with(c *http.Cookie) edit { return header("Cookie", c.Name+"="+c.Value) }
+
+func TestABrowserSignsInAndOut(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
+	token := w.token("ann", 2, access.Read)
+	a := w.do("POST", "/ops/sign-in", `{"token":"`+token+`"}`)
+	w.want(a, 200, "")
+	cookie := a.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/ops/" || cookie.Secure || cookie.Domain != "" ||
+		len(cookie.Value) < 43 || strings.Contains(token, cookie.Value) {
+		t.Errorf("cookie %+v", cookie)
+	}
+	me := w.get("/ops/api/v1/me", with(cookie))
+	w.want(me, 200, "")
+	if me.json["name"] != "ann" || me.json["via"] != "session" || me.json["max_tier"] != float64(2) {
+		t.Errorf("got %s", me.body)
+	}
+	out := w.do("POST", "/ops/sign-out", "", with(cookie))
+	w.want(out, 204, "")
+	if gone := out.Cookies()[0]; gone.MaxAge >= 0 || gone.Path != "/ops/" {
+		t.Errorf("cookie %+v", gone)
+	}
+	w.want(w.get("/ops/api/v1/me", with(cookie)), 401, fault.Unauthenticated)
+
+	form := w.do("POST", "/ops/sign-in", "token="+token, set("Content-Type", "application/x-www-form-urlencoded"))
+	if form.StatusCode != 303 || form.Header.Get("Location") != "/ops/" || len(form.Cookies()) != 1 {
+		t.Errorf("a form: %d %v", form.StatusCode, form.Header)
+	}
+	w.want(w.do("POST", "/ops/sign-in?next=//evil.example", `{"token":"x"}`), 401, fault.Unauthenticated)
+}
+
+func TestTheCookieIsSecureWhenTheBrowserSpeaksTLS(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	})
+	token := w.token("ann", 2, access.Read)
+	https := header("X-Forwarded-Proto", "https")
+	if c := w.signIn(token, from("10.0.0.1:1"), https); !c.Secure {
+		t.Error("not secure behind a trusted proxy")
+	}
+	if c := w.signIn(token, from("192.0.2.1:1"), https); c.Secure {
+		t.Error("somebody else's header was believed")
+	}
+}
+
+func TestASessionEnds(t *testing.T) {
+	cases := map[string]func(*world){
+		"after twelve hours without use": func(w *world) { w.advance(access.SessionIdle) },
+		"when its token is revoked": func(w *world) {
+			if err := w.store.RevokeToken(w.Context(), "ann"); err != nil {
+				w.Fatal(err)
+			}
+		},
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			cookie := w.signIn(w.token("ann", 2, access.Read))
+			w.want(w.get("/api/v1/me", with(cookie)), 200, "")
+			end(w)
+			w.want(w.get("/api/v1/me", with(cookie)), 401, fault.Unauthenticated)
+			w.want(w.get("/api/v1/me", with(cookie)), 401, fault.Unauthenticated)
+		})
+	}
+	t.Run("after seven days in use", func(t *testing.T) {
+		w := newWorld(t, nil)
+		cookie := w.signIn(w.token("ann", 2, access.Read))
+		hours := 0
+		for ; w.get("/api/v1/me", with(cookie)).StatusCode == 200; hours++ {
+			w.advance(time.Hour)
+		}
+		if hours != 7*24 {
+			t.Errorf("it ended after %d hours", hours)
+		}
+	})
+}
+
+func TestSignInIsLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.token("ann", 2, access.Read)
+	try := func(address, token string) reply {
+		return w.do("POST", "/sign-in", `{"token":"`+token+`"}`, from(address), header("X-Forwarded-For", "198.51.100.7"))
+	}
+	for range 10 {
+		w.want(try("192.0.2.1:1", "wrong"), 401, fault.Unauthenticated)
+	}
+	a := try("192.0.2.1:2", token)
+	w.want(a, 429, fault.LimitReached)
+	if a.Header.Get("Retry-After") != "60" {
+		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
+	}
+	w.want(try("192.0.2.2:1", token), 200, "")
+	w.advance(time.Minute)
+	w.want(try("192.0.2.1:1", token), 200, "")
+}
+
+func TestAllAddressesTogetherAreLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	w.token("ann", 2, access.Read)
+	last := reply{}
+	for i := range 201 {
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 1)
+		last = w.do("POST", "/sign-in", `{"token":"wrong"}`, from(address.String()))
+	}
+	w.want(last, 429, fault.LimitReached)
+}
+
+func TestASignInThatFailsRepeatsNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	w.token("ann", 2, access.Read)
+	for _, body := range []string{`{"token":"hunter2hunter2"}`, `{"tokn":"hunter2hunter2"}`, `"hunter2hunter2"`, `{"token":["hunter2hunter2"]}`} {
+		if a := w.do("POST", "/sign-in", body); a.StatusCode < 400 || strings.Contains(string(a.body), "hunter2") {
+			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// description is the document that the server gives out.
+type description struct {
+	*testing.T
+	raw   any
+	paths map[string]map[string]any
+}
+
+func describe(t *testing.T, w *world) description {
+	t.Helper()
+	a := w.get("/openapi.json")
+	w.want(a, 200, "")
+	d := description{T: t, paths: map[string]map[string]any{}}
+	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.raw = raw
+	for path, item := range a.json["paths"].(map[string]any) {
+		d.paths[path] = item.(map[string]any)
+	}
+	return d
+}
+
+// at is the schema at a JSON pointer of the document, ready to validate.
+func (d description) at(pointer string) *jsonschema.Schema {
+	d.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := compiler.AddResource("urn:openapi", d.raw); err != nil {
+		d.Fatal(err)
+	}
+	schema, err := compiler.Compile("urn:openapi#" + pointer)
+	if err != nil {
+		d.Fatalf("%s: %v", pointer, err)
+	}
+	return schema
+}
+
+// match finds the path of the document that an address belongs to.
+func (d description) match(target string) string {
+	address, _, _ := strings.Cut(target, "?")
+	best := ""
+	for path := range d.paths {
+		form := "^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/]+`) + "$"
+		if regexp.MustCompile(form).MatchString(address) && (best == "" || !strings.Contains(path, "{")) {
+			best = path
+		}
+	}
+	return best
+}
+
+func (d description) check(method, target string, a reply) {
+	d.Helper()
+	path := d.match(target)
+	status := fmt.Sprint(a.StatusCode)
+	responses, _ := d.paths[path][strings.ToLower(method)].(map[string]any)["responses"].(map[string]any)
+	if _, described := responses[status]; !described {
+		if status[0] < '4' {
+			d.Errorf("%s %s: the status %s is not described", method, path, status)
+		}
+		status = "default"
+	}
+	kind := a.Header.Get("Content-Type")
+	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+	schema := d.at("/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/" + status + "/content/" + escape.Replace(kind) + "/schema")
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		d.Errorf("%s %s does not match its description: %v\n%s", method, target, err, a.body)
+	}
+}
+
+func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
+	w := newWorld(t, nil)
+	d := describe(t, w)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	opened := w.attempts()[0].RequestID
+	for _, c := range [][3]string{
+		{"POST", "/api/v1/prs", request(nil)}, {"POST", "/api/v1/prs", request(map[string]any{"tier": 3})},
+		{"POST", "/api/v1/prs", request(files(file("checks/inodes.md", "create", "# Other\n")))},
+		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", ""}, {"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", ""},
+		{"GET", "/api/v1/proposals", ""}, {"GET", "/api/v1/proposals/" + opened, ""}, {"GET", "/api/v1/proposals/nothing", ""},
+		{"POST", "/api/v1/proposals/" + opened + "/promote", ""}, {"GET", "/api/v1/audit", ""}, {"GET", "/api/v1/audit/verify", ""},
+		{"GET", "/api/v1/providers", ""}, {"GET", "/api/v1/policy", ""}, {"POST", "/api/v1/policy/check", `{"paths":["checks/x.md","a.go"]}`},
+		{"GET", "/api/v1/health", ""}, {"GET", "/api/v1/me", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""}, {"GET", "/readyz?x=1", ""},
+		{"GET", "/openapi.json", ""}, {"GET", "/api/v1/proposals?limit=x", ""}, {"POST", "/sign-in", `{}`},
+	} {
+		d.check(c[0], c[1], w.do(c[0], c[1], c[2]))
+	}
+	dry := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	d.check("POST", "/api/v1/prs", dry.do("POST", "/api/v1/prs", request(nil)))
+}
+
+func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
+	w := newWorld(t, nil)
+	a := w.get("/openapi.json")
+	var text bytes.Buffer
+	if err := json.Indent(&text, a.body, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	text.WriteByte('\n')
+	path := filepath.Join("testdata", "openapi.json")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, text.Bytes()) {
+		t.Errorf("%s is out of date; run `make golden` and look at the difference", path)
+	}
+	if a.json["openapi"] != "3.1.0" {
+		t.Errorf("openapi %v", a.json["openapi"])
+	}
+	ids := map[string]bool{}
+	for path, item := range a.json["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			op := op.(map[string]any)
+			id, _ := op["operationId"].(string)
+			if id == "" || ids[id] || op["summary"] == "" {
+				t.Errorf("%s %s: operationId %q, summary %v", method, path, id, op["summary"])
+			}
+			ids[id] = true
+			_, secured := op["security"]
+			target := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "1")
+			stranger := w.do(strings.ToUpper(method), target, "{}", from("192.0.2.1:1"), header("X-Forwarded-For", "192.0.2.2"))
+			if refused := stranger.StatusCode == http.StatusUnauthorized; refused != secured && path != "/sign-in" {
+				t.Errorf("%s %s: described as secured %t, a stranger gets %d", method, path, secured, stranger.StatusCode)
+			}
+		}
+	}
+	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") || strings.Contains(page, "style=") {
+		t.Error("the page lacks an operation, or refers to another site, or has styles that the policy refuses")
+	}
+}

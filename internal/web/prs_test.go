@@ -1,0 +1,188 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func TestStatusesOfAProposal(t *testing.T) {
+	w := newWorld(t, nil)
+	a := w.do("POST", "/api/v1/prs", request(nil))
+	w.want(a, 201, "")
+	if a.json["number"] != float64(1) || w.attempts()[0].Door != prflow.DoorREST || w.attempts()[0].Caller != "anonymous" {
+		t.Errorf("got %s, recorded %+v", a.body, w.attempts()[0])
+	}
+	again := w.do("POST", "/api/v1/prs", request(nil))
+	w.want(again, 200, "")
+	if again.json["reused"] != true {
+		t.Errorf("got %s", again.body)
+	}
+	dry := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	a = dry.do("POST", "/api/v1/prs", request(nil))
+	dry.want(a, 200, "")
+	if a.json["dry_run"] != true || dry.fake.Writes() != 0 {
+		t.Errorf("got %s", a.body)
+	}
+}
+
+func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
+	cases := map[string]struct {
+		body   string
+		edits  []edit
+		status int
+	}{
+		"no content type":         {request(nil), []edit{drop("Content-Type")}, 415},
+		"a form":                  {request(nil), []edit{set("Content-Type", "application/x-www-form-urlencoded")}, 415},
+		"plain text":              {request(nil), []edit{set("Content-Type", "text/plain")}, 415},
+		"two content types":       {request(nil), []edit{header("Content-Type", "text/plain")}, 415},
+		"another charset":         {request(nil), []edit{set("Content-Type", "application/json; charset=utf-16")}, 415},
+		"gzip":                    {request(nil), []edit{header("Content-Encoding", "gzip")}, 415},
+		"too large":               {`{"title":"` + strings.Repeat("x", 4<<20) + `"}`, nil, 413},
+		"no JSON":                 {`{"title":`, nil, 400},
+		"half of a surrogate":     {strings.Replace(request(nil), `Disks`, `\ud800`, 1), nil, 400},
+		"two objects":             {request(nil) + request(nil), nil, 400},
+		"an array":                {`[` + request(nil) + `]`, nil, 400},
+		"deep":                    {strings.Repeat(`{"a":`, 10000), nil, 400},
+		"an empty key":            {request(nil), []edit{header("Idempotency-Key", "")}, 400},
+		"two keys":                {request(nil), []edit{header("Idempotency-Key", "a"), header("Idempotency-Key", "b")}, 400},
+		"a long key":              {request(nil), []edit{header("Idempotency-Key", strings.Repeat("k", 256))}, 400},
+		"a key with a space":      {request(nil), []edit{header("Idempotency-Key", "a b")}, 400},
+		"a key that is not ASCII": {request(nil), []edit{header("Idempotency-Key", "ä")}, 400},
+	}
+	w := newWorld(t, nil)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := len(w.attempts())
+			a := w.do("POST", "/api/v1/prs", c.body, c.edits...)
+			w.want(a, c.status, fault.InvalidArgument)
+			rows := w.attempts()
+			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != prflow.DoorREST || w.fake.Writes() != 0 {
+				t.Errorf("%d rows more, %d writes, the last is %+v", len(rows)-before, w.fake.Writes(), rows[0])
+			}
+		})
+	}
+	w.want(w.do("POST", "/api/v1/prs", request(nil), set("Content-Type", "Application/JSON; charset=UTF-8")), 201, "")
+}
+
+func drop(name string) edit { return set(name, "") }
+
+func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
+	w := newWorld(t, nil)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	other := request(files(file("checks/inodes.md", "create", "# Other\n")))
+	a := w.do("POST", "/api/v1/prs", other)
+	w.want(a, 409, fault.DuplicatePR)
+	if existing, _ := a.json["existing_pr"].(map[string]any); existing["number"] != float64(1) {
+		t.Errorf("got %s", a.body)
+	}
+	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Close(1)
+	a = w.do("POST", "/api/v1/prs", other)
+	w.want(a, 429, fault.CooldownActive)
+	if a.Header.Get("Retry-After") != "86400" || a.json["retry_after_seconds"] != float64(86400) || a.json["retryable"] != true {
+		t.Errorf("Retry-After %q: %s", a.Header.Get("Retry-After"), a.body)
+	}
+}
+
+func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.tokens = []string{"first-token-for-tests", "second-token-for-tests"} })
+	post := func(token, key, body string) reply {
+		return w.do("POST", "/api/v1/prs", body, bearer(token), header("Idempotency-Key", key))
+	}
+	const ann, joe = "first-token-for-tests", "second-token-for-tests"
+	first := post(ann, "k1", request(nil))
+	w.want(first, 201, "")
+	again := post(ann, "k1", request(nil))
+	w.want(again, 201, "")
+	if string(again.body) != string(first.body) || again.Header.Get("Idempotency-Replayed") != "true" || len(w.attempts()) != 1 {
+		t.Errorf("got %s after %s, %d attempts", again.body, first.body, len(w.attempts()))
+	}
+	w.want(post(ann, "k1", request(map[string]any{"title": "Another"})), 409, fault.Conflict)
+	if rows := w.attempts(); rows[0].Code != fault.Conflict {
+		t.Errorf("the conflict is not recorded: %+v", rows[0])
+	}
+	w.want(post(joe, "k1", request(nil)), 200, "") // another caller's key is another key; the change is reused
+	w.advance(24 * time.Hour)
+	w.want(post(ann, "k1", request(nil)), 200, "")
+}
+
+func TestARefusalIsNotKeptForItsKey(t *testing.T) {
+	w := newWorld(t, nil)
+	key := header("Idempotency-Key", "k")
+	w.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
+	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 502, fault.UpstreamError)
+	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 201, "")
+}
+
+func TestATokensTierOnlyLowers(t *testing.T) {
+	cases := []struct {
+		own, ceiling gitprovider.Tier
+		code         fault.Code
+		recorded     gitprovider.Tier
+	}{
+		{2, 1, fault.TierDenied, 1}, {2, 2, "", 2}, {2, 3, "", 2}, {1, 3, fault.TierDenied, 1}, {3, 2, "", 2},
+	}
+	for _, c := range cases {
+		w := newWorld(t, func(w *world) { w.flow.Tier = c.own })
+		token := w.token("ci", c.ceiling, access.Propose)
+		a := w.do("POST", "/api/v1/prs", request(nil), bearer(token))
+		if a.code() != string(c.code) || w.attempts()[0].Tier != c.recorded || w.attempts()[0].Caller != "ci" {
+			t.Errorf("server %d, token %d: %s, recorded %+v", c.own, c.ceiling, a.body, w.attempts()[0])
+		}
+	}
+}
+
+func TestADryRunIsPromoted(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 200, "")
+	id := w.attempts()[0].RequestID
+	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", ""), 403, fault.ReadOnly)
+	w.flow.DryRun = false
+	w.build()
+	a := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
+	w.want(a, 201, "")
+	if row := w.attempts()[0]; row.Action != prflow.ActionPromote || row.Outcome != prflow.OutcomeOpened {
+		t.Errorf("recorded %+v", row)
+	}
+	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", ""), 200, "")
+	w.want(w.do("POST", "/api/v1/proposals/nothing/promote", ""), 404, fault.NotFound)
+
+	proposer := w.token("proposer", 2, access.Propose, access.Read)
+	before := len(w.attempts())
+	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", "", bearer(proposer)), 403, fault.Forbidden)
+	if len(w.attempts()) != before+1 || w.attempts()[0].Code != fault.Forbidden {
+		t.Errorf("the attempt of a caller who may not is not recorded")
+	}
+}
+
+func TestNoAnswerHoldsATokenOfOurs(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, a := range []reply{
+		w.do("POST", "/api/v1/prs", request(map[string]any{"title": ownToken})),
+		w.do("POST", "/api/v1/prs", request(files(file("checks/"+ownToken+".md", "create", "x\n")))),
+		w.get("/api/v1/proposals"), w.get("/api/v1/audit"), w.get("/" + ownToken), w.get("/api/v1/proposals?" + ownToken + "=1"),
+		w.get("/api/v1/proposals/" + ownToken),
+	} {
+		var text any
+		if err := json.Unmarshal(a.body, &text); err != nil || strings.Contains(string(a.body), ownToken) {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+}
+
+func set(name, value string) edit {
+	return func(r *http.Request) {
+		r.Header.Del(name)
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+// ownToken is a token of ours that no text may carry.
+const ownToken = "own-token-value-0123456789"
+
+// scanner is shared: its rules take long to load under the race detector.
+var scanner = content.NewScanner([]string{ownToken})
+
+// world is a server over the stateful fake and a real store, with a clock that the test moves.
+type world struct {
+	*testing.T
+	fake    *providertest.Fake
+	store   *store.Store
+	now     atomic.Int64
+	flow    prflow.Options
+	web     web.Options
+	tokens  []string // of CLAUDEOPS_API_TOKENS
+	handler http.Handler
+}
+
+func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
+func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
+
+// newWorld makes a world; change alters it before the server is made.
+func newWorld(t *testing.T, change func(*world)) *world {
+	t.Helper()
+	w := &world{T: t, fake: providertest.NewFake()}
+	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
+	w.fake.SetClock(w.Now)
+	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})
+	s, err := store.Open(context.Background(), t.TempDir(), store.Options{Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	w.store = s
+	var ids atomic.Int64
+	newID := func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) }
+	var exchanges atomic.Int64
+	registry := gitprovider.NewRegistry([]gitprovider.Registration{
+		{Name: "fake", Provider: w.fake, Hosts: []string{"git.example.org"}},
+		{Name: "gitea", Disabled: "GITEA_TOKEN is not set", Hosts: []string{"gitea.example.org"}},
+	}, nil, "", nil)
+	log := slog.New(slog.DiscardHandler)
+	w.flow = prflow.Options{
+		Registry: registry, Ledger: s, History: s, Proposals: s, Secrets: scanner, Policy: policy.Default(),
+		Tier: gitprovider.TierInvestigate, Log: log, Now: w.Now, NewID: newID,
+		Sleep: func(_ context.Context, d time.Duration) { w.advance(d) },
+		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+	}
+	w.web = web.Options{
+		Records: s, Audit: auditView{s}, Replies: replies{s}, Registry: registry, Version: "test",
+		Doctor:  func(context.Context) []web.Finding { return []web.Finding{{Name: "tier", Status: "ok"}} },
+		Network: web.Network{Loopback: true}, Redact: scanner.Redact, Log: log, Now: w.Now,
+		NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
+	}
+	if change != nil {
+		change(w)
+	}
+	w.build()
+	return w
+}
+
+func (w *world) build() {
+	w.Helper()
+	service := prflow.New(w.flow)
+	w.web.Flow = func(ceiling gitprovider.Tier) web.Flow { return service.AtMost(ceiling) }
+	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
+	w.web.Tier, w.web.DryRun, w.web.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
+	w.web.Access = access.NewGatekeeper(access.Options{
+		Tokens: w.store, Sessions: w.store, Configured: w.tokens, Now: w.Now, Random: rand.Reader,
+	})
+	server, err := web.New(w.web)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.handler = server
+}
+
+// token makes a token of the store.
+func (w *world) token(name string, tier gitprovider.Tier, scopes ...access.Scope) string {
+	w.Helper()
+	secret, err := access.NewSecret(rand.Reader)
+	if err != nil {
+		w.Fatal(err)
+	}
+	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: w.Now()}
+	if err := w.store.InsertToken(context.Background(), t); err != nil {
+		w.Fatal(err)
+	}
+	return secret
+}
+
+// reply is an answer of the server.
+type reply struct {
+	*http.Response
+	body []byte
+	json map[string]any // nil if the body is no JSON object
+}
+
+func (r reply) code() string { s, _ := r.json["code"].(string); return s }
+
+// edit changes a request before it is sent.
+type edit func(*http.Request)
+
+func header(name, value string) edit { return func(r *http.Request) { r.Header.Add(name, value) } }
+
+func bearer(token string) edit { return header("Authorization", "Bearer "+token) }
+
+func (w *world) do(method, target, body string, edits ...edit) reply {
+	w.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:50000"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, e := range edits {
+		e(r)
+	}
+	out := httptest.NewRecorder()
+	w.handler.ServeHTTP(out, r)
+	response := out.Result()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	a := reply{Response: response, body: text}
+	if bytes.HasPrefix(text, []byte("{")) {
+		if err := json.Unmarshal(text, &a.json); err != nil {
+			w.Fatalf("%s %s: %v in %s", method, target, err, text)
+		}
+	}
+	return a
+}
+
+func (w *world) get(target string, edits ...edit) reply {
+	w.Helper()
+	return w.do("GET", target, "", edits...)
+}
+
+// want fails the test unless the answer has the status, and the code if it is a problem.
+func (w *world) want(a reply, status int, code fault.Code) {
+	w.Helper()
+	isProblem := a.Header.Get("Content-Type") == "application/problem+json"
+	if a.StatusCode != status || a.code() != string(code) && isProblem || isProblem != (code != "") {
+		w.Fatalf("got %d %s, want %d %q: %s", a.StatusCode, a.Header.Get("Content-Type"), status, code, a.body)
+	}
+	if isProblem && (a.json["request_id"] == "" || a.json["detail"] == "" || a.json["status"] != float64(status)) {
+		w.Errorf("an incomplete problem: %s", a.body)
+	}
+}
+
+// attempts are the rows of the audit, newest first.
+func (w *world) attempts() []prflow.RecordedAttempt {
+	w.Helper()
+	rows, err := auditView{w.store}.Page(context.Background(), web.AuditQuery{Limit: 1000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return rows
+}
+
+func request(change map[string]any) string {
+	r := map[string]any{
+		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too", "body": "Disks fill up with small files.\n",
+		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"}},
+	}
+	for name, value := range change {
+		r[name] = value
+		if value == nil {
+			delete(r, name)
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+type auditView struct{ store *store.Store }
+
+func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.RecordedAttempt, error) {
+	rows, err := v.store.Audit(ctx, store.AuditQuery{
+		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
+		Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
+		Since: q.Since, Until: q.Until,
+	})
+	var out []prflow.RecordedAttempt
+	for _, r := range rows {
+		out = append(out, prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt})
+	}
+	return out, err
+}
+
+func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditReport, error) {
+	r, err := v.store.VerifyAudit(ctx, expectHead)
+	return web.AuditReport{OK: r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem}, err
+}
+
+func (v auditView) Head(ctx context.Context) (int64, error) {
+	seq, _, err := v.store.Head(ctx)
+	return seq, err
+}
+
+type replies struct{ store *store.Store }
+
+func (r replies) TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (web.Reply, error) {
+	got, err := r.store.TakeKey(ctx, caller, key, bodyHash, lifetime)
+	return web.Reply(got), err
+}
+
+func (r replies) KeepReply(ctx context.Context, caller, key string, a web.Reply) error {
+	return r.store.KeepReply(ctx, caller, key, store.Reply(a))
+}
