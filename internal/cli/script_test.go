@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
+			"serve": startServer, "fetch": fetch, "endserve": endServer,
 		},
 	})
 }
@@ -48,6 +49,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
 	env.Setenv("CLAUDEOPS_TIER", "2")
 	env.Setenv("USER", "ann")
+	env.Values[serveKey{}] = &servedProcess{}
 	env.Setenv("WEBHOOK", webhook(env))
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)

@@ -1,0 +1,112 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+func TestScopesAreReadStrictly(t *testing.T) {
+	for list, want := range map[string]string{
+		"read": "read", "read,propose": "propose,read", " review , review": "review", "propose,review,read": "propose,review,read",
+		"": "!", "admin": "!", "read,": "!", "READ": "!", "read propose": "!", "*": "!",
+	} {
+		got, err := access.ParseScopes(list)
+		if want == "!" && (err == nil || got != nil) || want != "!" && (err != nil || got.String() != want) {
+			t.Errorf("%q: %q, %v", list, got, err)
+		}
+	}
+}
+
+func TestATokenIs256RandomBitsAndKeptAsAHash(t *testing.T) {
+	secret, err := access.NewSecret(bytes.NewReader(make([]byte, 64)))
+	if err != nil || secret != access.TokenPrefix+strings.Repeat("A", 43) {
+		t.Errorf("got %q, %v", secret, err)
+	}
+	if hash := access.Hash(secret); len(hash) != 64 || strings.Contains(hash, "AAAA") {
+		t.Errorf("hash %q", hash)
+	}
+	if _, err := access.NewSecret(iotest.ErrReader(errors.New("no entropy"))); err == nil {
+		t.Error("a token was made without random bytes")
+	}
+	if _, err := access.NewSecret(bytes.NewReader(make([]byte, 31))); err == nil {
+		t.Error("a token was made of too few random bytes")
+	}
+}
+
+// memory holds one token and one session; err is what every call gives, if it is set.
+type memory struct {
+	token   access.Token
+	session access.Session
+	touched int
+	err     error
+}
+
+func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, error) {
+	return m.token, m.token.Hash == hash, m.err
+}
+func (m *memory) AnyToken(context.Context) (bool, error) { return m.token.Hash != "", m.err }
+func (m *memory) InsertSession(_ context.Context, s access.Session, _, _ time.Time) error {
+	m.session = s
+	return m.err
+}
+func (m *memory) FindSession(_ context.Context, hash string) (access.Session, bool, error) {
+	return m.session, m.session.Hash == hash, m.err
+}
+func (m *memory) TouchSession(_ context.Context, _ string, at time.Time) error {
+	m.touched++
+	m.session.SeenAt = at
+	return m.err
+}
+func (m *memory) DeleteSession(context.Context, string) error {
+	m.session = access.Session{}
+	return m.err
+}
+
+func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
+	ctx, broken := context.Background(), fault.New(fault.Internal, "the disk is gone")
+	m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 3, Scopes: access.AllScopes()}, err: broken}
+	g := gatekeeper(m, time.Now)
+	if p, err := g.Bearer(ctx, "cops_x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
+		t.Errorf("a token: %+v, %v", p, err)
+	}
+	if p, err := g.Anonymous(ctx); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
+		t.Errorf("nobody: %+v, %v", p, err)
+	}
+	if p, err := g.Session(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
+		t.Errorf("a session: %+v, %v", p, err)
+	}
+	if id, _, err := g.SignIn(ctx, "cops_x"); id != "" || err == nil {
+		t.Errorf("signing in: %q, %v", id, err)
+	}
+}
+
+func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 2, Scopes: access.AllScopes()}}
+	g := gatekeeper(m, func() time.Time { return now })
+	id, _, err := g.SignIn(context.Background(), "cops_x")
+	if err != nil || m.session.Hash == id || m.session.TokenHash != m.token.Hash {
+		t.Fatalf("%v, kept %+v", err, m.session)
+	}
+	for range 180 {
+		now = now.Add(time.Second)
+		if _, err := g.Session(context.Background(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.touched != 3 {
+		t.Errorf("%d writes", m.touched)
+	}
+}
+
+func gatekeeper(m *memory, now func() time.Time) *access.Gatekeeper {
+	return access.NewGatekeeper(access.Options{Tokens: m, Sessions: m, Now: now, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
+}
