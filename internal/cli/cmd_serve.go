@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +24,8 @@ func (a *app) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the REST API for people and programs",
-		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has begun\n" +
-			"and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
+		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has\n" +
+			"begun and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
 			"claudeops token. Logs go to stderr, as JSON with CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
@@ -86,7 +85,7 @@ func (p *parts) refuseOpenDoor(ctx context.Context) error {
 	w := p.cfg.Web
 	for i, token := range w.Tokens {
 		if len(token) < access.MinConfigured {
-			p.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short and is never accepted", "position", i, "at_least", access.MinConfigured)
+			p.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least", access.MinConfigured)
 		}
 	}
 	addr, err := net.DefaultResolver.LookupNetIP(ctx, "ip", w.Host())
@@ -94,7 +93,12 @@ func (p *parts) refuseOpenDoor(ctx context.Context) error {
 	for _, ip := range addr {
 		local = local && ip.Unmap().IsLoopback()
 	}
-	if local || w.ProxyUserHeader != "" || slices.ContainsFunc(w.Tokens, func(t string) bool { return len(t) >= access.MinConfigured }) {
+	if local {
+		return nil
+	}
+	p.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS", "address", w.Addr)
+	usable := func(t string) bool { return len(t) >= access.MinConfigured }
+	if w.ProxyUserHeader != "" || slices.ContainsFunc(w.Tokens, usable) {
 		return nil
 	}
 	tokens, err := p.store.Tokens(ctx)
@@ -104,9 +108,9 @@ func (p *parts) refuseOpenDoor(ctx context.Context) error {
 	if slices.ContainsFunc(tokens, func(t access.Token) bool { return t.RevokedAt.IsZero() }) {
 		return nil
 	}
-	return usageError{fmt.Errorf("other machines can reach %s, and no token is configured, so the server does not start; make one with %s, "+
-		"set CLAUDEOPS_API_TOKENS to at least %d characters, or listen on %s", w.Addr,
-		"`claudeops token create --name NAME --scopes read`", access.MinConfigured, strings.Replace("127.0.0.1:PORT", "PORT", portOf(w.Addr), 1))}
+	return usageError{fmt.Errorf("other machines can reach %s, and no token is configured, so the server does not start; make one "+
+		"with `claudeops token create --name NAME --scopes read`, set CLAUDEOPS_API_TOKENS to at least %d characters, or listen on %s",
+		w.Addr, access.MinConfigured, net.JoinHostPort("127.0.0.1", portOf(w.Addr)))}
 }
 
 func portOf(addr string) string {

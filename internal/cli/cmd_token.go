@@ -52,8 +52,8 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST]",
 		Short: "Make a token and print it, once",
-		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier and\n" +
-			"the server's. From the first token on, nobody is let in without one.",
+		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
+			"and the server's. From the first token on, nobody is let in without one.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			granted, err := access.ParseScopes(scopes)
@@ -116,7 +116,8 @@ func (a *app) tokenListCommand() *cobra.Command {
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME|ID", Short: "Make a token, and the sessions signed in with it, useless at once", Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "revoke NAME|ID", Short: "Make a token, and the sessions signed in with it, useless at once",
+		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.wire().store.RevokeToken(cmd.Context(), args[0]); err != nil {
 				return err

@@ -37,7 +37,8 @@ func (e *env) web() Web {
 	w := Web{
 		Addr: e.get("CLAUDEOPS_ADDR"), Hosts: splitList(strings.ToLower(e.get("CLAUDEOPS_HOSTS"))),
 		BasePath: strings.TrimRight(e.get("CLAUDEOPS_BASE_PATH"), "/"), Tokens: splitList(e.secret("CLAUDEOPS_API_TOKENS")),
-		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"), LogJSON: strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
+		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"),
+		LogJSON:         strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
 	}
 	if w.Addr == "" {
 		w.Addr = DefaultAddr

@@ -41,6 +41,19 @@ func TestSecretsCannotBeSilenced(t *testing.T) {
 	}
 }
 
+func TestTokensOfTheServerAreFound(t *testing.T) {
+	t.Parallel()
+	token := "cops" + "_" + noise(alnum+"_-", 43, 90)
+	for _, text := range []string{token, "curl -H 'Authorization: Bearer " + token + "' x", base64.StdEncoding.EncodeToString([]byte("t=" + token))} {
+		if found := secretsOf(t, NewScanner(nil), "checks/a.md", text); !hasRule(found, "claude-ops-token") {
+			t.Errorf("%q: found %v", text, found)
+		}
+	}
+	if found := secretsOf(t, NewScanner(nil), "checks/a.md", "the cops_ prefix, and cops_short"); len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestSecretsPassesOrdinaryText(t *testing.T) {
 	t.Parallel()
 	s := NewScanner([]string{fakeToken()})

@@ -33,7 +33,8 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	c.req.RepoOwner, c.req.RepoName = p.Owner, p.Repo // for the record of a refusal
 	if p.State != StateDryRun {
 		return CreateResult{}, fault.New(fault.Conflict,
-			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests", p.State)
+			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
+			p.State)
 	}
 	if c.DryRun {
 		return CreateResult{}, fault.New(fault.ReadOnly, "this server is in dry run (CLAUDEOPS_DRY_RUN) and opens no pull "+

@@ -22,11 +22,12 @@ func (s *Store) TakeKey(
 ) (reply Reply, err error) {
 	now := s.opts.Now()
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime))); err != nil {
+		_, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime)))
+		if err != nil {
 			return err
 		}
 		var known text
-		err := tx.QueryRowContext(ctx, "SELECT body_hash, status, answer FROM idempotency_keys WHERE principal = $1 AND key = $2",
+		err = tx.QueryRowContext(ctx, "SELECT body_hash, status, answer FROM idempotency_keys WHERE principal = $1 AND key = $2",
 			text(caller), text(key)).Scan(&known, &reply.Status, &reply.Body)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):

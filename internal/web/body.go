@@ -22,7 +22,8 @@ func readBody(c *call, contentType string) ([]byte, error) {
 	}
 	given, parameters, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
 	charset := parameters["charset"]
-	if err != nil || len(c.Header.Values("Content-Type")) != 1 || given != contentType || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	isUTF8 := charset == "" || strings.EqualFold(charset, "utf-8")
+	if err != nil || len(c.Header.Values("Content-Type")) != 1 || given != contentType || !isUTF8 {
 		return nil, unsupported("Content-Type must be " + contentType)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, c.Body, maxBody))

@@ -23,13 +23,13 @@ func (s *Server) showPolicy(*call) (answer, error) {
 // CheckRequest asks the policy about paths.
 type CheckRequest struct {
 	Paths []string `json:"paths" required:"true" doc:"At most 100"`
-	Tier  int      `json:"tier,omitempty" doc:"Tier to ask about, 1 to 3; default: the caller's. It is a question and gives nothing."`
+	Tier  int      `json:"tier,omitempty" doc:"Tier to ask about, 1 to 3; default: the caller's. It gives nothing."`
 }
 
 // CheckAnswer says which paths may be proposed, and by which rule.
 type CheckAnswer struct {
 	Tier     int               `json:"tier"`
-	Allowed  bool              `json:"allowed" doc:"The tier may propose all of them in one pull request, as far as path and number go"`
+	Allowed  bool              `json:"allowed" doc:"The tier may propose all of them in one pull request, by path and number"`
 	TierSays []fault.Violation `json:"tier_says" doc:"What speaks against it whatever the paths are"`
 	Paths    []PathVerdict     `json:"paths"`
 }
@@ -39,7 +39,7 @@ type PathVerdict struct {
 	Path       string     `json:"path"`
 	Allowed    bool       `json:"allowed"`
 	Code       fault.Code `json:"code" doc:"Empty when allowed"`
-	Rule       string     `json:"rule" doc:"The pattern that spoke, or canonical-path, not-in-allow-list, path-collision, policy-file"`
+	Rule       string     `json:"rule" doc:"The pattern that spoke, or canonical-path, not-in-allow-list, policy-file"`
 	Message    string     `json:"message,omitempty"`
 	Suggestion string     `json:"suggestion,omitempty"`
 }
@@ -51,11 +51,14 @@ func (s *Server) checkPolicy(c *call) (answer, error) {
 	}
 	var q CheckRequest
 	violations := strictjson.Decode(body, &q, strictjson.Options{What: "the body"})
+	invalid := func(path, message string) {
+		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: path, Message: message})
+	}
 	if len(violations) == 0 && (len(q.Paths) == 0 || len(q.Paths) > gitprovider.MaxFilesPerPR) {
-		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "paths", Message: "`paths` must have 1 to 100 entries"})
+		invalid("paths", "`paths` must have 1 to 100 entries")
 	}
 	if len(violations) == 0 && (q.Tier < 0 || q.Tier > int(gitprovider.TierRemediate)) {
-		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "tier", Message: "`tier` is 1, 2 or 3"})
+		invalid("tier", "`tier` is 1, 2 or 3")
 	}
 	if len(violations) > 0 {
 		return answer{}, &fault.Error{Code: fault.InvalidArgument, Message: violations[0].Message, Violations: violations}

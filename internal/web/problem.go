@@ -22,7 +22,7 @@ type Problem struct {
 	RetryAfterSeconds int               `json:"retry_after_seconds,omitempty"`
 	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`
 	ExistingPR        *fault.ExistingPR `json:"existing_pr,omitempty"`
-	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit if there is one, else of this exchange in the log"`
+	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
 }
 
 // statusError is an error whose status HTTP knows better than its code does, such as 405.

@@ -36,7 +36,7 @@ type ProposalEntry struct {
 	DeniedBy   []prflow.Gate `json:"denied_by" doc:"Gates that refused"`
 	PRNumber   int           `json:"pr_number,omitempty"`
 	PRURL      string        `json:"pr_url,omitempty"`
-	State      string        `json:"state,omitempty" doc:"What became of the proposal: reserved, committed, unsettled, opened, failed, dry_run"`
+	State      string        `json:"state,omitempty" doc:"What became of the proposal, if it passed the gates"`
 	DurationMS float64       `json:"duration_ms"`
 }
 
@@ -53,7 +53,7 @@ type proposalParams struct {
 	Provider string    `query:"provider"`
 	Outcome  string    `query:"outcome" enum:"opened,reused,dry_run,refused,failed"`
 	Code     string    `query:"code" doc:"Code of a refusal or failure"`
-	Gate     string    `query:"gate" doc:"A gate that refused" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
+	Gate     string    `query:"gate" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
 	Door     string    `query:"door" enum:"mcp,rest,cli,web"`
 	Caller   string    `query:"caller" doc:"The whole name"`
 	Since    time.Time `query:"since" doc:"At this time or later"`
@@ -136,7 +136,7 @@ func (s *Server) proposalEntry(r prflow.RecordedAttempt) ProposalEntry {
 type ProposalDetail struct {
 	ID        string          `json:"id"`
 	Attempts  []AttemptDetail `json:"attempts" doc:"Oldest first; empty while the proposal is being written"`
-	Change    *ProposedChange `json:"change,omitempty" doc:"What passed the gates; absent for a refusal, whose contents are not kept"`
+	Change    *ProposedChange `json:"change,omitempty" doc:"What passed the gates; the contents of a refusal are not kept"`
 	Untrusted string          `json:"untrusted"`
 }
 

@@ -58,7 +58,8 @@ func cmpText(a, b string) int {
 }
 
 func badParameter(name, format string, args ...any) fault.Violation {
-	return fault.Violation{Code: fault.InvalidArgument, Path: name, Message: "the parameter `" + name + "` " + fmt.Sprintf(format, args...)}
+	message := "the parameter `" + name + "` " + fmt.Sprintf(format, args...)
+	return fault.Violation{Code: fault.InvalidArgument, Path: name, Message: message}
 }
 
 // shown is text of a request as an error repeats it: harmless and short.

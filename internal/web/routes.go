@@ -34,9 +34,9 @@ func (s *Server) proposalRoutes() []route {
 		{
 			method: "POST", pattern: api + "/prs", scope: access.Propose, proposes: true, handle: s.createPR,
 			id: "createPR", summary: "Propose a change as a pull request", body: prflow.CreateRequest{}, answers: created, keyed: true,
-			description: "201 for a pull request that was opened; 200 for a dry run, and for the open pull request that holds this very " +
-				"change already (reused). Every refusal names every broken rule. There is no tier: the lower one of the server's and the " +
-				"token's holds. Repeating an identical request is safe.",
+			description: "201 for a pull request that was opened; 200 for a dry run, and for the open pull request that holds this " +
+				"very change already (reused). Every refusal names every broken rule. There is no tier: the lower one of the server's " +
+				"and the token's holds. Repeating an identical request is safe.",
 		},
 		{
 			method: "GET", pattern: api + "/prs", scope: access.Read, handle: s.listPRs, id: "listPRs",
@@ -49,9 +49,9 @@ func (s *Server) proposalRoutes() []route {
 		{
 			method: "GET", pattern: api + "/proposals", scope: access.Read, handle: s.proposals, id: "listProposals",
 			summary: "List attempts at proposals, newest first", params: proposalParams{}, answers: ok(ProposalList{}),
-			description: "One entry for each row of the audit about a proposal, whatever door it came through, refusals included. Rows are " +
-				"only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has ended; one that a " +
-				"killed process left has a second entry with the same id, for what settled it.",
+			description: "One entry for each row of the audit about a proposal, whatever door it came through, refusals included. Rows " +
+				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has ended; one " +
+				"that a killed process left has a second entry with the same id, for what settled it.",
 		},
 		{
 			method: "GET", pattern: api + "/proposals/{id}", scope: access.Read, handle: s.proposal, id: "getProposal",

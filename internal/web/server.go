@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -75,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p := recover(); p != nil {
 			s.Log.Error("panic in a handler", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
 			if out.status == 0 {
-				s.problem(out, c, fault.New(fault.Internal, "something went wrong inside claudeops; the log has the details under this request id"))
+				s.problem(out, c, fault.From(fmt.Errorf("panic: %v", p)))
 			}
 		}
 		s.metrics.exchange(c.Pattern, out.status, s.Now().Sub(started))
