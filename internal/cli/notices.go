@@ -86,7 +86,7 @@ func (d *delivering) begin(ctx context.Context) {
 
 // atMost is the same under a ceiling; see prflow.Service.AtMost.
 func (d *delivering) atMost(ceiling gitprovider.Tier) web.Flow {
-	return lowered{d.Service.AtMost(ceiling), d}
+	return lowered{d.AtMost(ceiling), d}
 }
 
 // lowered is the flow for one caller of a server.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,7 +51,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = cmd.Process.Kill() })
 	line := make([]byte, 4096)
 	n, err := stdout.Read(line) // blocks until it says where it listens, or ends
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		ts.Fatalf("%v", err)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("served.out"), line[:n], 0o600))

@@ -110,7 +110,7 @@ func (s *Server) verifyAudit(c *call) (answer, error) {
 	if err := decodeQuery(c, &q); err != nil {
 		return answer{}, err
 	}
-	done, err := s.alone(c.Context())
+	done, err := enter(c.Context(), s.heavy)
 	if err != nil {
 		return answer{}, err
 	}
@@ -119,11 +119,11 @@ func (s *Server) verifyAudit(c *call) (answer, error) {
 	return answer{value: report}, err
 }
 
-// alone waits until no other request reads the whole record.
-func (s *Server) alone(ctx context.Context) (done func(), err error) {
+// enter waits for a place among those that the channel has room for.
+func enter(ctx context.Context, places chan struct{}) (done func(), err error) {
 	select {
-	case s.heavy <- struct{}{}:
-		return func() { <-s.heavy }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, fault.From(ctx.Err())
 	}

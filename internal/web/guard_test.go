@@ -134,6 +134,7 @@ func (panicking) Status(context.Context, []byte) (prflow.StatusResult, error) {
 
 func TestAFaultOfOursSaysNothingButARequestID(t *testing.T) {
 	w := newWorld(t, nil)
+	w.build()
 	flow := w.web.Flow
 	w.web.Flow = func(tier gitprovider.Tier) web.Flow { return panicking{flow(tier)} }
 	server, err := web.New(w.web)
@@ -153,6 +154,7 @@ func TestAFaultOfOursSaysNothingButARequestID(t *testing.T) {
 // serveReal starts the server as `claudeops serve` does, with short limits, and returns its address.
 func serveReal(t *testing.T, w *world, limit time.Duration) string {
 	t.Helper()
+	w.build()
 	server := w.handler.(*web.Server).HTTPServer()
 	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.WriteTimeout <= 0 || server.IdleTimeout <= 0 || server.MaxHeaderBytes <= 0 {
 		t.Errorf("a limit is missing: %+v", server)

@@ -48,11 +48,11 @@ type Health struct {
 // healthAge is how old an answer about health may be: finding it out reads the whole record.
 const healthAge = 10 * time.Second
 
-// healthMemo is the last answer; only who is alone (see Server.alone) may look at it.
+// healthMemo is the last answer; only who holds the place in Server.heavy may look at it.
 type healthMemo struct{ last Health }
 
 func (s *Server) healthOf(c *call) (answer, error) {
-	done, err := s.alone(c.Context())
+	done, err := enter(c.Context(), s.heavy)
 	if err != nil {
 		return answer{}, err
 	}

@@ -66,7 +66,8 @@ func idempotencyKey(c *call) (string, error) {
 // success is: a refusal may be different by now, and repeating the request is safe anyway.
 func (s *Server) createOnce(c *call, key string, body []byte) (answer, error) {
 	sum := sha256.Sum256(body)
-	reply, err := s.Replies.TakeKey(c.Context(), c.who.Name, key, hex.EncodeToString(sum[:]), keyLifetime)
+	owner := string(c.who.Via) + ":" + c.who.Name // a person and a token may have the same name
+	reply, err := s.Replies.TakeKey(c.Context(), owner, key, hex.EncodeToString(sum[:]), keyLifetime)
 	if err != nil {
 		e := fault.From(err)
 		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message)
@@ -82,7 +83,7 @@ func (s *Server) createOnce(c *call, key string, body []byte) (answer, error) {
 	}
 	a := proposed(result)
 	a.bytes, a.contentType = encode(result), "application/json"
-	if err := s.Replies.KeepReply(c.Context(), c.who.Name, key, Reply{a.status, a.bytes}); err != nil {
+	if err := s.Replies.KeepReply(c.Context(), owner, key, Reply{a.status, a.bytes}); err != nil {
 		s.Log.Warn("answer not kept for its Idempotency-Key", "request_id", result.RequestID, "error", s.Redact(cause(fault.From(err))))
 	}
 	return a, nil

@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 func TestStatusesOfAProposal(t *testing.T) {
@@ -185,4 +188,55 @@ func set(name, value string) edit {
 			r.Header.Set(name, value)
 		}
 	}
+}
+
+func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
+	w := newWorld(t, nil)
+	w.build()
+	const others, most = 12, 8
+	entered, release := make(chan struct{}, others), make(chan struct{})
+	flow := w.web.Flow
+	w.web.Flow = func(tier gitprovider.Tier) web.Flow { return slow{flow(tier), entered, release} }
+	server, err := web.New(w.web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.handler = server
+	var all sync.WaitGroup
+	for range others {
+		all.Go(func() { w.do("POST", "/api/v1/prs", "{}") })
+	}
+	for range most {
+		<-entered
+	}
+	w.want(w.get("/api/v1/proposals"), 200, "")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.want(w.do("POST", "/api/v1/prs", "{}", func(r *http.Request) { *r = *r.WithContext(gone) }), 504, fault.Timeout)
+	if rows := w.attempts(); len(rows) != 1 || rows[0].Code != fault.Timeout {
+		t.Errorf("recorded %+v", rows)
+	}
+	select {
+	case <-entered:
+		t.Errorf("more than %d at once", most)
+	default:
+	}
+	close(release)
+	all.Wait()
+	if rest := len(entered); rest != others-most {
+		t.Errorf("%d of the others came in", rest)
+	}
+}
+
+// slow is a flow whose creations wait.
+type slow struct {
+	web.Flow
+	entered chan<- struct{}
+	release <-chan struct{}
+}
+
+func (s slow) Create(context.Context, prflow.Caller, []byte) (prflow.CreateResult, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return prflow.CreateResult{}, nil
 }

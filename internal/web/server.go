@@ -20,6 +20,7 @@ type Server struct {
 	signIns *limiter
 	metrics *metrics
 	heavy   chan struct{} // holds a token while the whole record is being read
+	slots   chan struct{} // holds a token for each proposal that is being judged
 	health  healthMemo
 	openAPI document
 }
@@ -28,7 +29,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
-		metrics: newMetrics(o), heavy: make(chan struct{}, 1),
+		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
 	}
 	routes := s.routes()
 	doc, err := newDocument(s, routes)
@@ -41,6 +42,10 @@ func New(o Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// maxProposals bounds how many proposals are judged at the same time, and with them the memory that their bodies and the
+// search for secrets take. Others wait, their bodies unread.
+const maxProposals = 8
 
 // Time limits of a connection. A proposal may take the longest that prflow lets it take: its text is searched, it waits
 // for another one, it is written.
@@ -149,6 +154,14 @@ func (s *Server) serve(r route) http.Handler {
 		c := callOf(req.Context())
 		c.Request = req
 		err := s.admit(c, r)
+		if err == nil && r.proposes {
+			var done func()
+			if done, err = enter(c.Context(), s.slots); err == nil {
+				defer done()
+			} else {
+				s.flow(c).Reject(c.Context(), caller(c), fault.CodeOf(err), "the caller went away while others' proposals were judged")
+			}
+		}
 		if err == nil {
 			var a answer
 			if a, err = r.handle(c); err == nil {

@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +33,28 @@ const ownToken = "own-token-value-0123456789"
 
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = content.NewScanner([]string{ownToken})
+
+// emptyRecords is a folder with records in which nothing is. Making the tables anew for each test would take most of its time.
+var emptyRecords = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "claudeops-web-test")
+	if err != nil {
+		panic(err)
+	}
+	s, err := store.Open(context.Background(), dir, store.Options{})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(emptyRecords())
+	os.Exit(code)
+}
 
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {
@@ -54,7 +78,11 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
 	w.fake.SetClock(w.Now)
 	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})
-	s, err := store.Open(context.Background(), t.TempDir(), store.Options{Now: w.Now})
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(emptyRecords())); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(context.Background(), dir, store.Options{Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +111,6 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	if change != nil {
 		change(w)
 	}
-	w.build()
 	return w
 }
 
@@ -135,6 +162,9 @@ func bearer(token string) edit { return header("Authorization", "Bearer "+token)
 
 func (w *world) do(method, target, body string, edits ...edit) reply {
 	w.Helper()
+	if w.handler == nil {
+		w.build()
+	}
 	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:50000"
 	if body != "" {
