@@ -191,7 +191,8 @@ func set(name, value string) edit {
 }
 
 func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
-	w := newWorld(t, nil)
+	const token = "a-token-for-these-tests"
+	w := newWorld(t, func(w *world) { w.tokens = []string{token} })
 	w.build()
 	const others, most = 12, 8
 	entered, release := make(chan struct{}, others), make(chan struct{})
@@ -204,15 +205,15 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	w.handler = server
 	var all sync.WaitGroup
 	for range others {
-		all.Go(func() { w.do("POST", "/api/v1/prs", "{}") })
+		all.Go(func() { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
 	}
 	for range most {
 		<-entered
 	}
-	w.want(w.get("/api/v1/proposals"), 200, "")
+	w.want(w.get("/api/v1/proposals", bearer(token)), 200, "")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.want(w.do("POST", "/api/v1/prs", "{}", func(r *http.Request) { *r = *r.WithContext(gone) }), 504, fault.Timeout)
+	w.want(w.do("POST", "/api/v1/prs", "{}", bearer(token), func(r *http.Request) { *r = *r.WithContext(gone) }), 504, fault.Timeout)
 	if rows := w.attempts(); len(rows) != 1 || rows[0].Code != fault.Timeout {
 		t.Errorf("recorded %+v", rows)
 	}
