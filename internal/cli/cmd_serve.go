@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,8 +58,18 @@ func (a *app) serve(ctx context.Context) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
-	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n", listener.Addr(), p.cfg.Web.BasePath, p.cfg.Tier)
+	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n",
+		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)
 	return p.run(ctx, handler.HTTPServer(), listener)
+}
+
+// reachable is an address of the listener that this machine can open.
+func reachable(at net.Addr) string {
+	addr, err := netip.ParseAddrPort(at.String())
+	if err != nil || !addr.Addr().IsUnspecified() {
+		return at.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(int(addr.Port())))
 }
 
 // run serves until ctx is done, and then lets what was begun end.
