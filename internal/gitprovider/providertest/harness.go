@@ -39,7 +39,7 @@ type World interface {
 	Merge(number int)
 	// Close closes a pull request without merging.
 	Close(number int)
-	// Review adds a person's review. SubmittedAt is the host's to set.
+	// Review adds a person's review. The suite's people are ann and bob; see Renamer. SubmittedAt is the host's to set.
 	Review(number int, author string, state gitprovider.ReviewState, body string)
 	// OpenPR opens a pull request as another program would.
 	OpenPR(head, title string, labels ...string) int
@@ -53,6 +53,12 @@ type World interface {
 	Parents(commit string) []string
 	// Message gives the message of a commit.
 	Message(commit string) string
+}
+
+// Renamer is what a World is besides if people are called otherwise on its host: a real forge has accounts of its own.
+type Renamer interface {
+	// Login is what the host calls the person whom Review calls author.
+	Login(author string) string
 }
 
 // Rules are the rules under which tests make change sets: default scope, highest tier.

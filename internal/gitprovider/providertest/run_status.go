@@ -115,8 +115,11 @@ func statusReviews(t *testing.T, h Harness) {
 		{Author: "ann", State: gitprovider.ReviewChangesRequested, Body: "Not so."},
 		{Author: "bob", State: gitprovider.ReviewApproved},
 	}
-	for _, r := range want {
+	for i, r := range want {
 		s.Review(pr.Number, r.Author, r.State, r.Body)
+		if names, has := s.World.(Renamer); has {
+			want[i].Author = names.Login(r.Author)
+		}
 	}
 	got := s.status(pr.Number).Reviews
 	for i := range got {

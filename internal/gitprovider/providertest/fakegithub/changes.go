@@ -31,7 +31,7 @@ func (p *place) mergeCommit(pr *memhost.PR) string {
 		return ""
 	}
 	for id, c := range p.repo.Commits {
-		if len(c.Parents) == 2 && c.Parents[1] == pr.HeadCommit {
+		if len(c.Parents) == 2 && c.Parents[1] == pr.HeadCommit && !p.trials[id] {
 			return id
 		}
 	}
@@ -127,7 +127,7 @@ func sameLines(a, b string) int {
 }
 
 // mergeable tells whether a pull request can be merged: nil while that is not known, which it is not for the first reads
-// after a change. Each call is one read.
+// after a change. Each call is one read. To know it GitHub tries the merge, and keeps the commit of the last success.
 func (p *place) mergeable(pr *memhost.PR) *bool {
 	st := p.pull(pr)
 	base := p.repo.Branches[pr.Base]
@@ -141,6 +141,13 @@ func (p *place) mergeable(pr *memhost.PR) *bool {
 		st.unknown--
 		return nil
 	}
-	_, ok := p.repo.Merge(base, pr.HeadCommit)
+	files, ok := p.repo.Merge(base, pr.HeadCommit)
+	if ok && st.trialOf != st.mergeOf {
+		st.trialOf = st.mergeOf
+		st.trial = p.repo.Add(&memhost.Commit{
+			Parents: []string{base, pr.HeadCommit}, Files: files, Message: "Merge " + pr.HeadCommit + " into " + base,
+		})
+		p.trials[st.trial] = true
+	}
 	return &ok
 }

@@ -19,6 +19,7 @@ type object = map[string]any
 type exchange struct {
 	s      *Server
 	r      *http.Request
+	who    string            // the login of who asks
 	route  string            // method and path template
 	path   map[string]string // by parameter, unescaped
 	query  url.Values

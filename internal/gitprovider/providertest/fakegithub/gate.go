@@ -24,11 +24,11 @@ func (r *refusal) rest(a *exchange) {
 	a.fail(r.status, r.message)
 }
 
-// writes tells why the token may not write: nil if it may. what is the fine-grained permission that is needed, such as
+// writes tells why somebody may not write: nil if they may. what is the fine-grained permission that is needed, such as
 // "contents", and permission the role.
-func (p *place) writes(what, permission string) *refusal {
+func (p *place) writes(who, what, permission string) *refusal {
 	switch {
-	case p.set.MissingScopes, !p.set.allows(permission):
+	case who == viewer && p.set.MissingScopes, !p.allows(who, permission):
 		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}
 	case p.repo.Archived:
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}
@@ -38,7 +38,7 @@ func (p *place) writes(what, permission string) *refusal {
 
 // mayWrite is writes for a REST handler: it sets the refusal, if there is one.
 func (p *place) mayWrite(a *exchange, what, permission string) bool {
-	if no := p.writes(what, permission); no != nil {
+	if no := p.writes(a.who, what, permission); no != nil {
 		no.rest(a)
 		return false
 	}

@@ -28,6 +28,7 @@ const (
 	kindApp        = "A"
 	kindProtection = "BPR"
 	kindRuleset    = "RRS"
+	kindInvitation = "RI"
 )
 
 // nodeID makes the id of a thing in a repository; name tells it from others of its kind.

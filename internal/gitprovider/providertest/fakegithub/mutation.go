@@ -69,7 +69,7 @@ func refused(format string, a ...any) error {
 
 // gqlMayWrite is writes for a mutation.
 func (p *place) gqlMayWrite(what, permission string) error {
-	if no := p.writes(what, permission); no != nil {
+	if no := p.writes(viewer, what, permission); no != nil {
 		return no.graphQL()
 	}
 	return nil

@@ -56,11 +56,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 		message += "\n\n" + body
 	}
 	id := p.repo.Add(&memhost.Commit{Parents: []string{head}, Files: files, Message: message})
-	at := p.s.host.Now()
-	p.details[id] = commitDetails{
-		author:    signature{viewer, viewer + "@users.noreply.github.example", at},
-		committer: signature{signer, "noreply@github.example", at},
-	}
+	p.details[id] = p.byGitHub()
 	p.repo.Branches[branch] = id
 	return fields{
 		"commit": lazy(func(args) (any, error) { return p.gqlCommit(id), nil }),

@@ -13,10 +13,12 @@ import (
 // state is what GitHub knows of a repository besides what memhost does. The host's lock guards it.
 type state struct {
 	id      int
+	deleted bool
 	set     *Settings
 	pulls   map[int]*pullState
 	objects *objects
 	details map[string]commitDetails // by commit
+	trials  map[string]bool          // commits that are trial merges
 }
 
 // pullState is what GitHub knows of a pull request besides what memhost does.
@@ -29,6 +31,8 @@ type pullState struct {
 	seen       string // what updated is about
 	mergeOf    string // what unknown is about
 	unknown    int    // reads until the mergeability is known
+	trial      string // the last trial merge, or ""
+	trialOf    string // what trial is about
 	maintained bool   // maintainers may push to the head
 }
 
@@ -60,8 +64,8 @@ func (s *Server) place(repo *memhost.Repo) *place {
 	if st == nil {
 		st = &state{
 			id: 1_000_000 + len(s.states), pulls: map[int]*pullState{}, objects: newObjects(),
-			details: map[string]commitDetails{},
-			set:     &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
+			details: map[string]commitDetails{}, trials: map[string]bool{},
+			set: &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
 		}
 		s.states[repo] = st
 		s.byID[st.id] = repo
@@ -93,8 +97,9 @@ func (s *Server) byNumber(id int) *place {
 	return nil
 }
 
+// ifVisible is the place, or nil if the repository was deleted or the owner of the token may not see it.
 func (p *place) ifVisible() *place {
-	if p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
+	if p.deleted || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
 		return nil
 	}
 	return p

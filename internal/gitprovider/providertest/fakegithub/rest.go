@@ -23,6 +23,7 @@ type route struct {
 	parts   []string
 	literal int // parts that are no parameters
 	handle  handler
+	account func(*exchange) // instead of handle where the route is about no repository
 }
 
 // table puts the handlers to their routes. Every operation of the description has one.
@@ -30,22 +31,22 @@ func (s *Server) table() ([]route, error) {
 	handlers := map[string]handler{}
 	for _, group := range []map[string]handler{
 		repoRoutes(), branchRoutes(), refRoutes(), treeRoutes(), commitRoutes(), pullRoutes(), pullPartRoutes(),
-		peopleRoutes(), labelRoutes(), checkRoutes(), actionsRoutes(),
+		peopleRoutes(), labelRoutes(), checkRoutes(), actionsRoutes(), reviewRoutes(), mergeRoutes(), adminRoutes(),
 	} {
 		for name, h := range group {
 			handlers[name] = h
 		}
 	}
+	accounts := s.accountRoutes()
 	var out []route
 	for _, name := range s.spec.Routes() {
-		if handlers[name] == nil && !strings.Contains(name, "{repo}") {
-			handlers[name] = func(*place, *exchange) {}
-		}
-		if handlers[name] == nil {
+		if handlers[name] == nil && accounts[name] == nil {
 			return nil, fmt.Errorf("nothing handles %s", name)
 		}
 		method, path, _ := strings.Cut(name, " ")
-		r := route{name: name, method: method, parts: strings.Split(path[1:], "/"), handle: handlers[name]}
+		r := route{
+			name: name, method: method, parts: strings.Split(path[1:], "/"), handle: handlers[name], account: accounts[name],
+		}
 		for _, part := range r.parts {
 			if part[0] != '{' {
 				r.literal++
@@ -53,8 +54,12 @@ func (s *Server) table() ([]route, error) {
 		}
 		out = append(out, r)
 		delete(handlers, name)
+		delete(accounts, name)
 	}
 	for name := range handlers {
+		return nil, fmt.Errorf("the description has no %s", name)
+	}
+	for name := range accounts {
 		return nil, fmt.Errorf("the description has no %s", name)
 	}
 	slices.SortStableFunc(out, func(a, b route) int { return b.literal - a.literal })
@@ -67,20 +72,18 @@ func (s *Server) rest(a *exchange) {
 		a.notFound()
 		return
 	}
-	handle := a.find()
+	r := a.find()
 	if wrong := s.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
 		s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
 	}
-	s.host.Locked(func() {
-		switch a.route {
-		case "GET /user":
-			a.reply(http.StatusOK, s.restViewer())
-		case "GET /rate_limit":
-			a.reply(http.StatusOK, s.restRateLimit())
-		default:
-			s.inRepo(a, handle)
-		}
-	})
+	if a.who != viewer && !takenFromAll(a.route) {
+		s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.who)
+	}
+	if r.account != nil {
+		r.account(a)
+		return
+	}
+	s.host.Locked(func() { s.inRepo(a, r.handle) })
 }
 
 // recognise finds the route of a request and reads its parts.
@@ -113,9 +116,10 @@ func (s *Server) byName(parts []string) []string {
 	return parts
 }
 
-func (a *exchange) find() handler {
+// find is the route that was recognised.
+func (a *exchange) find() route {
 	i := slices.IndexFunc(a.s.routes, func(r route) bool { return r.name == a.route })
-	return a.s.routes[i].handle
+	return a.s.routes[i]
 }
 
 // match holds the parts of a path against a template. Parameters that GitHub takes with slashes take one part or more.
@@ -171,6 +175,10 @@ func (s *Server) inRepo(a *exchange, handle handler) {
 		a.reply(status, object{
 			"message": "Moved Permanently", "url": to, "documentation_url": "https://docs.github.com/rest",
 		})
+		return
+	}
+	if p.set.Private && !p.allows(a.who, "read") {
+		a.notFound()
 		return
 	}
 	handle(p, a)

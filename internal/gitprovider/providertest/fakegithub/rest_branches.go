@@ -32,18 +32,22 @@ func listBranches(p *place, a *exchange) {
 
 func getBranch(p *place, a *exchange) {
 	branch := a.path["branch"]
-	tip := p.tip(branch)
-	if tip == "" {
+	if p.tip(branch) == "" {
 		a.fail(http.StatusNotFound, "Branch not found")
 		return
 	}
+	a.reply(http.StatusOK, p.restBranch(branch))
+}
+
+// restBranch is a branch by itself.
+func (p *place) restBranch(branch string) object {
 	self := p.api("branches", branch)
-	a.reply(http.StatusOK, object{
-		"name": branch, "commit": p.restFullCommit(tip), "protected": p.set.protects(branch),
+	return object{
+		"name": branch, "commit": p.restFullCommit(p.tip(branch)), "protected": p.set.protects(branch),
 		"_links":         object{"self": self, "html": p.web("tree", branch)},
 		"protection":     object{"enabled": p.set.protects(branch)},
 		"protection_url": self + "/protection",
-	})
+	}
 }
 
 // getProtection is for administrators only.

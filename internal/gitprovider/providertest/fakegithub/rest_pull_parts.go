@@ -1,19 +1,16 @@
 package fakegithub
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
 func pullPartRoutes() map[string]handler {
 	return map[string]handler{
-		"GET /repos/{owner}/{repo}/pulls/{pull_number}/files":   withPull("pull_number", listFiles),
-		"GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews": withPull("pull_number", listReviews),
+		"GET /repos/{owner}/{repo}/pulls/{pull_number}/files": withPull("pull_number", listFiles),
 	}
 }
 
@@ -29,29 +26,6 @@ func listFiles(p *place, a *exchange, pr *memhost.PR) {
 			file["previous_filename"] = d.was
 		}
 		out = append(out, file)
-	}
-	a.reply(http.StatusOK, page(a, out))
-}
-
-func listReviews(p *place, a *exchange, pr *memhost.PR) {
-	out := []object{}
-	for i, r := range pr.Reviews {
-		if r.State == gitprovider.ReviewPending && r.Author != viewer {
-			continue
-		}
-		html := p.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i))
-		review := object{
-			"id": p.id*1000 + i, "node_id": nodeID(kindReview, p.id, fmt.Sprintf("%d/%d", pr.Number, i)),
-			"user": p.s.restUser(r.Author), "body": r.Body, "state": reviewState(r.State), "html_url": html,
-			"pull_request_url": p.api("pulls", strconv.Itoa(pr.Number)), "author_association": "COLLABORATOR",
-			"commit_id": pr.HeadCommit, "_links": object{
-				"html": object{"href": html}, "pull_request": object{"href": p.api("pulls", strconv.Itoa(pr.Number))},
-			},
-		}
-		if !r.SubmittedAt.IsZero() {
-			review["submitted_at"] = stamp(r.SubmittedAt)
-		}
-		out = append(out, review)
 	}
 	a.reply(http.StatusOK, page(a, out))
 }

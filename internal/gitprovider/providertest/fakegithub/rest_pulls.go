@@ -52,9 +52,9 @@ func (p *place) restPull(pr *memhost.PR) object {
 	for name, address := range addresses {
 		links[name] = object{"href": address}
 	}
-	var mergeCommit any
-	if id := p.mergeCommit(pr); id != "" {
-		mergeCommit = id
+	mergeCommit := p.mergeCommit(pr)
+	if pr.State == gitprovider.StateOpen {
+		mergeCommit = st.trial
 	}
 	assignees := p.s.restUsers(st.assignees)
 	var assignee any
@@ -68,7 +68,7 @@ func (p *place) restPull(pr *memhost.PR) object {
 		"issue_url": issue, "commits_url": addresses["commits"], "comments_url": addresses["comments"],
 		"review_comments_url": addresses["review_comments"], "review_comment_url": addresses["review_comment"],
 		"statuses_url": addresses["statuses"], "created_at": stamp(pr.CreatedAt), "updated_at": stamp(st.updated),
-		"closed_at": stamp(pr.ClosedAt), "merged_at": merged, "merge_commit_sha": mergeCommit, "assignee": assignee,
+		"closed_at": stamp(pr.ClosedAt), "merged_at": merged, "merge_commit_sha": body(mergeCommit), "assignee": assignee,
 		"assignees": assignees, "requested_reviewers": p.s.restUsers(st.reviewers),
 		"requested_teams": p.restTeams(st.teams), "labels": p.restLabels(pr.Labels), "milestone": nil, "draft": st.draft,
 		"head": p.restHead(pr), "base": p.restEnd(p.repo.Ref.Owner, pr.Base, p.baseTip(pr)), "_links": links,
@@ -101,12 +101,12 @@ func (p *place) restEnd(owner, branch, commit string) object {
 
 // restFullPull is a pull request by itself. Making it is one read of the mergeability.
 func (p *place) restFullPull(pr *memhost.PR) object {
+	ok := p.mergeable(pr)
 	out, diffs := p.restPull(pr), p.diff(pr)
 	additions, deletions := 0, 0
 	for _, d := range diffs {
 		additions, deletions = additions+d.additions, deletions+d.deletions
 	}
-	ok := p.mergeable(pr)
 	out["mergeable"], out["rebaseable"] = ok, ok
 	out["mergeable_state"] = lower(p.mergeState(pr, ok))
 	out["merged"], out["merged_by"] = pr.State == gitprovider.StateMerged, nil

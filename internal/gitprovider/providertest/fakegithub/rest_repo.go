@@ -10,9 +10,7 @@ func repoRoutes() map[string]handler {
 	return map[string]handler{
 		"GET /repos/{owner}/{repo}": func(p *place, a *exchange) {
 			a.header.Set("X-Accepted-GitHub-Permissions", "metadata=read")
-			full := p.restRepo()
-			full["network_count"], full["subscribers_count"] = 0, 1
-			a.reply(http.StatusOK, full)
+			a.reply(http.StatusOK, p.restFullRepo())
 		},
 	}
 }
@@ -73,6 +71,13 @@ func (p *place) restRepo() object {
 	return out
 }
 
+// restFullRepo is the repository by itself.
+func (p *place) restFullRepo() object {
+	out := p.restRepo()
+	out["network_count"], out["subscribers_count"] = 0, 1
+	return out
+}
+
 func (p *place) restPermissions() map[string]bool {
 	return map[string]bool{
 		"pull": p.set.allows("read"), "triage": p.set.allows("triage"), "push": p.set.allows("write"),
@@ -104,27 +109,4 @@ func userID(login string) int {
 		id = (id*31 + int(r)) % 90_000_000
 	}
 	return id
-}
-
-// restViewer is the owner of the token, as they see themselves.
-func (s *Server) restViewer() object {
-	out := s.restUser(viewer)
-	for _, field := range []string{"bio", "blog", "company", "email", "hireable", "location", "name"} {
-		out[field] = nil
-	}
-	for _, field := range []string{"followers", "following", "public_gists", "public_repos"} {
-		out[field] = 0
-	}
-	out["created_at"], out["updated_at"] = stamp(epoch()), stamp(epoch())
-	return out
-}
-
-func (s *Server) restRateLimit() object {
-	core := object{"limit": 5000, "remaining": 5000 - s.served%5000, "used": s.served % 5000,
-		"reset": epoch().Add(time.Hour).Unix()}
-	resources := object{}
-	for _, name := range []string{"core", "search", "graphql"} {
-		resources[name] = core
-	}
-	return object{"resources": resources, "rate": core}
 }

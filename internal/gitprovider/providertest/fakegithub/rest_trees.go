@@ -102,6 +102,8 @@ func postTree(p *place, a *exchange) {
 			continue
 		case e.Content != nil:
 			content = *e.Content
+		case e.Mode == modeSubmodule && e.Type == "commit" && id != "": // of another repository; which one is not kept
+			content = ""
 		case id == "" || !hasObject || e.Type == "tree":
 			a.fail(http.StatusUnprocessableEntity, "tree.sha "+id+" is not a valid blob")
 			return

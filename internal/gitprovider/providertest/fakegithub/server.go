@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +18,9 @@ import (
 
 //go:embed testdata/schema.graphql testdata/openapi-requests.json testdata/openapi-answers.json
 var descriptions embed.FS
+
+// resetAfter is when the window of the rate limit ends, after the epoch.
+const resetAfter = time.Hour
 
 // viewer is whom the token belongs to, and owner whose repositories AddRepo makes.
 const (
@@ -37,12 +40,19 @@ type Server struct {
 	// answers, if not nil, is what the server holds its own answers against.
 	answers *apispec.Spec
 
+	making sync.Mutex // held while a repository is made
+
 	// The host's lock guards what follows.
 	states  map[*memhost.Repo]*state
 	byID    map[int]*memhost.Repo
 	renamed map[string]gitprovider.RepoRef // by former owner/name in lower case
 	made    int                            // repositories of AddRepo
 	served  int                            // requests
+	tokens  map[string]string              // login by token
+	initial string                         // default branch of repositories that clients make
+
+	invited     int                 // invitations so far
+	invitations map[int]*invitation // those that wait for an answer, by id
 }
 
 // New starts a server without repositories; it listens on 127.0.0.1 and ends with the test. Requests that GitHub's
@@ -52,7 +62,9 @@ func New(t testing.TB) *Server {
 	s := &Server{
 		t: t, host: memhost.New("https://github.example"),
 		states: map[*memhost.Repo]*state{}, byID: map[int]*memhost.Repo{}, renamed: map[string]gitprovider.RepoRef{},
+		initial: memhost.MainBranch, invitations: map[int]*invitation{},
 	}
+	s.tokens = map[string]string{s.Token(): viewer}
 	if err := s.load(); err != nil {
 		t.Fatalf("starting the fake GitHub: %v", err)
 	}
@@ -88,8 +100,13 @@ func describe(file string) (*apispec.Spec, error) {
 // URL is the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
 func (s *Server) URL() string { return s.http.URL }
 
-// Token is the token that may use the API; what it may do is in each repository's Settings. Others are refused.
+// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf are
+// refused.
 func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefake" }
+
+// SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until then.
+// On GitHub that is a setting of the account.
+func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.initial = name }) }
 
 // Host is where the repositories are.
 func (s *Server) Host() *memhost.Host { return s.host }
@@ -131,6 +148,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.admit(a):
 		a.header.Del("X-OAuth-Scopes")
+	case r.URL.Path == "/graphql" && a.who != viewer:
+		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.who)
+		a.notFound()
 	case r.URL.Path == "/graphql":
 		s.graphql(a)
 	default:
@@ -152,7 +172,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 		a.header.Set("X-RateLimit-Limit", "5000")
 		a.header.Set("X-RateLimit-Remaining", fmt.Sprint(5000-s.served%5000))
 		a.header.Set("X-RateLimit-Used", fmt.Sprint(s.served%5000))
-		a.header.Set("X-RateLimit-Reset", fmt.Sprint(epoch().Add(time.Hour).Unix()))
+		a.header.Set("X-RateLimit-Reset", fmt.Sprint(epoch().Add(resetAfter).Unix()))
 		a.header.Set("X-RateLimit-Resource", resource)
 		a.header.Set("X-OAuth-Scopes", s.scopes())
 	})
@@ -169,18 +189,4 @@ func (s *Server) scopes() string {
 		}
 	}
 	return "repo, workflow"
-}
-
-// admit refuses who has no token, or a wrong one.
-func (s *Server) admit(a *exchange) bool {
-	scheme, token, _ := strings.Cut(a.r.Header.Get("Authorization"), " ")
-	switch {
-	case scheme == "":
-		a.fail(http.StatusUnauthorized, "Requires authentication")
-		return false
-	case (lower(scheme) != "bearer" && lower(scheme) != "token") || token != s.Token():
-		a.fail(http.StatusUnauthorized, "Bad credentials")
-		return false
-	}
-	return true
 }

@@ -2,7 +2,6 @@ package fakegithub
 
 import (
 	"path"
-	"slices"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
@@ -25,7 +24,7 @@ type Settings struct {
 	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
 	// found, and writes are refused.
 	MissingScopes bool
-	// Collaborators may be reviewers and assignees, besides the owner of the token. Teams are slugs.
+	// Collaborators may write, and be reviewers and assignees, besides the owner of the token. Teams are slugs.
 	Collaborators []string
 	Teams         []string
 	// MergeableReads is how many reads of a pull request answer that its mergeability is unknown after it has changed; 1
@@ -69,8 +68,7 @@ func (s *Settings) protection(branch string) string {
 
 // allows reports whether the token's permission is at least as high as the one named.
 func (s *Settings) allows(permission string) bool {
-	order := []string{"none", "read", "triage", "write", "maintain", "admin"}
-	return slices.Index(order, s.Permission) >= slices.Index(order, permission)
+	return atLeast(s.Permission, permission)
 }
 
 // Configure hands the settings of a repository to change. The changes hold for requests that come later.

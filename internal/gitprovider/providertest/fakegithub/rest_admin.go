@@ -1,0 +1,80 @@
+package fakegithub
+
+import (
+	"net/http"
+	"slices"
+)
+
+// adminRoutes are what only who administers a repository may do.
+func adminRoutes() map[string]handler {
+	return map[string]handler{
+		"DELETE /repos/{owner}/{repo}":                        deleteRepo,
+		"POST /repos/{owner}/{repo}/branches/{branch}/rename": renameBranch,
+		"PUT /repos/{owner}/{repo}/collaborators/{username}":  putCollaborator,
+	}
+}
+
+// deleteRepo needs no repository that takes writes: archived ones go too.
+func deleteRepo(p *place, a *exchange) {
+	if p.set.MissingScopes || !p.allows(a.who, "admin") {
+		(&refusal{status: http.StatusForbidden, message: "Must have admin rights to Repository.",
+			accepts: "administration=write"}).rest(a)
+		return
+	}
+	p.deleted = true
+	a.reply(http.StatusNoContent, nil)
+}
+
+func renameBranch(p *place, a *exchange) {
+	var in struct {
+		NewName string `json:"new_name"`
+	}
+	if !a.decode(&in) || !p.mayWrite(a, "administration", "admin") {
+		return
+	}
+	branch := a.path["branch"]
+	switch {
+	case p.tip(branch) == "":
+		a.fail(http.StatusNotFound, "Branch not found")
+	case badRefName(in.NewName) || p.tip(in.NewName) != "":
+		a.invalid("Branch", "new_name", "invalid")
+	default:
+		p.rename(branch, in.NewName)
+		p.changed()
+		a.reply(http.StatusCreated, p.restBranch(in.NewName))
+	}
+}
+
+// putCollaborator invites somebody, once: they become a collaborator when they accept.
+func putCollaborator(p *place, a *exchange) {
+	in := struct{ Permission string }{"push"}
+	if !a.decode(&in) || !p.mayWrite(a, "administration", "admin") {
+		return
+	}
+	invitee := p.s.account(a.path["username"])
+	switch {
+	case invitee == "":
+		a.notFound()
+		return
+	case invitee == p.repo.Ref.Owner:
+		a.custom("Repository", "Repository owner cannot be a collaborator")
+		return
+	case slices.Contains(p.set.Collaborators, invitee):
+		a.reply(http.StatusNoContent, nil)
+		return
+	}
+	for _, inv := range p.s.invitations {
+		if inv.repo == p.repo && inv.invitee == invitee {
+			a.reply(http.StatusCreated, p.restInvitation(inv))
+			return
+		}
+	}
+	role := map[string]string{"pull": "read", "push": "write"}[in.Permission]
+	if role == "" {
+		role = in.Permission
+	}
+	p.s.invited++
+	inv := &invitation{id: p.s.invited, repo: p.repo, invitee: invitee, role: role}
+	p.s.invitations[inv.id] = inv
+	a.reply(http.StatusCreated, p.restInvitation(inv))
+}
