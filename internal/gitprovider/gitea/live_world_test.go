@@ -84,8 +84,8 @@ func (w *liveWorld) pushAPI(branch string, exists bool, from string, files []pro
 }
 
 // untilRechecked waits until the server has found out anew which pull requests can be merged: each first shows the old
-// answer for up to two seconds, then false, and in the end the truth. Nothing shows when that is over, so this waits for
-// the false and then for a while for a true.
+// answer for two seconds or, on a busy machine, some more, then false, and in the end the truth. Nothing shows when that is
+// over, so this waits for the false and then for a while for a true.
 func (w *liveWorld) untilRechecked() {
 	w.t.Helper()
 	var open []struct {
@@ -93,15 +93,17 @@ func (w *liveWorld) untilRechecked() {
 	}
 	w.api("", http.MethodGet, "pulls?state=open", nil, &open)
 	for _, pr := range open {
-		for _, want := range []bool{false, true} {
-			w.poll(3*time.Second, func() bool {
+		shows := func(want bool) func() bool {
+			return func() bool {
 				var now struct {
 					Mergeable bool `json:"mergeable"`
 				}
 				w.api("", http.MethodGet, fmt.Sprintf("pulls/%d", pr.Number), nil, &now)
 				return now.Mergeable == want
-			})
+			}
 		}
+		w.poll(10*time.Second, shows(false))
+		w.poll(4*time.Second, shows(true))
 	}
 }
 
@@ -117,6 +119,23 @@ func (w *liveWorld) poll(atMost time.Duration, done func() bool) {
 func (w *liveWorld) DeleteBranch(branch string) {
 	w.t.Helper()
 	w.api("", http.MethodDelete, "branches/"+branch, nil, nil)
+	w.poll(20*time.Second, func() bool { return !w.isHeadOfOpen(branch) }) // the server closes its pull request after a while
+}
+
+func (w *liveWorld) isHeadOfOpen(branch string) bool {
+	w.t.Helper()
+	var open []struct {
+		Head struct {
+			Label string `json:"label"`
+		} `json:"head"`
+	}
+	w.api("", http.MethodGet, "pulls?state=open", nil, &open)
+	for _, pr := range open {
+		if pr.Head.Label == branch {
+			return true
+		}
+	}
+	return false
 }
 
 // Merge tries for some seconds: the server refuses (405) while it is still finding out whether it can.
