@@ -102,7 +102,7 @@ func (w *liveWorld) untilRechecked() {
 				return now.Mergeable == want
 			}
 		}
-		w.poll(10*time.Second, shows(false))
+		w.poll(40*time.Second, shows(false))
 		w.poll(4*time.Second, shows(true))
 	}
 }
@@ -119,7 +119,7 @@ func (w *liveWorld) poll(atMost time.Duration, done func() bool) {
 func (w *liveWorld) DeleteBranch(branch string) {
 	w.t.Helper()
 	w.api("", http.MethodDelete, "branches/"+branch, nil, nil)
-	w.poll(20*time.Second, func() bool { return !w.isHeadOfOpen(branch) }) // the server closes its pull request after a while
+	w.poll(60*time.Second, func() bool { return !w.isHeadOfOpen(branch) }) // the server closes its pull request after a while
 }
 
 func (w *liveWorld) isHeadOfOpen(branch string) bool {
