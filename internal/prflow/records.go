@@ -16,6 +16,7 @@ const (
 // narrows it.
 type AttemptQuery struct {
 	Before int64 // rows with a lower number only; 0: no bound
+	After  int64 // rows with a higher number only, and of those the ones nearest to it; 0: no bound
 	Limit  int   // default DefaultAttemptLimit, at most MaxAttemptLimit
 
 	Provider string
@@ -38,4 +39,10 @@ type RecordedAttempt struct {
 	Attempt
 	// State is that of the proposal which the attempt made; "" if it made none.
 	State ProposalState
+}
+
+// GateCount is how often a gate has refused.
+type GateCount struct {
+	Gate  Gate
+	Count int
 }

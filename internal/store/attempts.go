@@ -58,7 +58,8 @@ func lowerASCII(s string) string {
 }
 
 // Attempts returns one page of the attempts at proposals, newest first. The next one starts Before the last number of
-// this one: rows are only ever added at the front, so that no page repeats or leaves out any.
+// this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
+// comes After its first number.
 func (s *Store) Attempts(ctx context.Context, q prflow.AttemptQuery) (out []prflow.RecordedAttempt, err error) {
 	selected, args := attemptClauses(q)
 	err = s.read(ctx, func(tx *sql.Tx) error {
@@ -108,6 +109,11 @@ func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
 	if q.Before != 0 {
 		where(order+" < $%d", q.Before)
 	}
+	direction := "DESC"
+	if q.After != 0 {
+		direction = "ASC"
+		where(order+" > $%d", q.After)
+	}
 	if q.Repo != "" {
 		where("repo"+plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
 	}
@@ -132,8 +138,8 @@ func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
 		limit = prflow.DefaultAttemptLimit
 	}
 	args = append(args, min(limit, prflow.MaxAttemptLimit))
-	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s DESC LIMIT $%d",
-		from, strings.Join(conditions, " AND "), order, len(args)), args
+	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d",
+		from, strings.Join(conditions, " AND "), order, direction, len(args)), args
 }
 
 // likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.

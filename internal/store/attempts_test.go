@@ -58,6 +58,8 @@ func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
 		want string
 	}{
 		"all, newest first":              {prflow.AttemptQuery{}, "8 6 5 4 2 1"},
+		"the page before one":            {prflow.AttemptQuery{After: 2, Limit: 2}, "5 4"},
+		"the page before one, by a gate": {prflow.AttemptQuery{After: 2, Gate: prflow.GateScope, Before: 1000, Limit: 1}, "4"},
 		"a page":                         {prflow.AttemptQuery{Limit: 2}, "8 6"},
 		"the page after it":              {prflow.AttemptQuery{Limit: 2, Before: 6}, "5 4"},
 		"outcome":                        {prflow.AttemptQuery{Outcome: prflow.OutcomeOpened}, "5 1"},
