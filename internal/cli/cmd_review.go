@@ -46,6 +46,7 @@ func reviewVerbs() []reviewVerb {
 		{"approve", "Approve a pull request", "approved", false, "", plainAct((*local.Reviewer).Approve)},
 		{"request-changes", "Ask for changes; needs --comment", "asked for changes to", false, "",
 			plainAct((*local.Reviewer).RequestChanges)},
+		{"comment", "Make a remark; needs --comment", "remarked on", false, "", plainAct((*local.Reviewer).Comment)},
 		{"merge", "Merge a pull request", "merged", true, prflow.EventMerged, merge},
 		{"close", "Close a pull request without merging it", "closed", false, prflow.EventClosed,
 			plainAct((*local.Reviewer).Close)},
@@ -100,7 +101,7 @@ func (a *app) reviewActCommand(verb reviewVerb) *cobra.Command {
 	return cmd
 }
 
-// review acts and records it: what people do is in the audit, too.
+// review acts as the command's user, and prints what came of it.
 func (a *app) review(
 	ctx context.Context, verb reviewVerb, ref gitprovider.RepoRef, number int, note local.MergeNote,
 ) error {
@@ -114,11 +115,32 @@ func (a *app) review(
 		note.Who = caller.Name
 	}
 	caller.Name = note.Who
+	outcome, err := p.review(ctx, caller, provider, verb, ref, number, note)
+	p.deliver(ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(outcome, func(w *strings.Builder) {
+		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.done[:1])+verb.done[1:], number, shown(note.Who, 100))
+		if outcome.Commit != "" {
+			fmt.Fprintf(w, "  commit %s\n", outcome.Commit)
+		}
+		for _, warning := range outcome.Warnings {
+			fmt.Fprintf(w, "warning: %s\n", warning)
+		}
+	})
+}
+
+// review acts and records it: what people do is in the audit, too. Every door of people comes through here.
+func (p *parts) review(
+	ctx context.Context, caller prflow.Caller, provider *local.Provider, verb reviewVerb, ref gitprovider.RepoRef, number int,
+	note local.MergeNote,
+) (reviewOutcome, error) {
+	started := time.Now()
 	attempt := prflow.Attempt{
-		Time: time.Now(), RequestID: newID(), Door: caller.Door, Caller: caller.Name, Action: "review." + verb.name,
+		Time: started, RequestID: newID(), Door: caller.Door, Caller: caller.Name, Action: "review." + verb.name,
 		Provider: provider.Name(), Owner: ref.Owner, Repo: ref.Name, PRNumber: number, Outcome: prflow.OutcomeDone,
 	}
-	started := time.Now()
 	outcome, actErr := verb.act(ctx, local.NewReviewer(provider), ref, number, note)
 	attempt.Duration = time.Since(started)
 	if actErr != nil {
@@ -130,23 +152,14 @@ func (a *app) review(
 		notices = p.notices(verb.event, attempt)
 	}
 	recordErr := p.store.Record(context.WithoutCancel(ctx), attempt, nil, notices...)
-	p.deliver(ctx)
 	if actErr != nil {
-		return actErr
+		return outcome, actErr
 	}
 	outcome.Number, outcome.Done = number, verb.name
 	if recordErr != nil {
 		outcome.Warnings = append(outcome.Warnings, "not recorded in the audit: "+fault.From(recordErr).Message)
 	}
-	return a.print(outcome, func(w *strings.Builder) {
-		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.done[:1])+verb.done[1:], number, shown(note.Who, 100))
-		if outcome.Commit != "" {
-			fmt.Fprintf(w, "  commit %s\n", outcome.Commit)
-		}
-		for _, warning := range outcome.Warnings {
-			fmt.Fprintf(w, "warning: %s\n", warning)
-		}
-	})
+	return outcome, nil
 }
 
 func reviewTarget(repo, arg string) (gitprovider.RepoRef, int, error) {

@@ -25,7 +25,7 @@ const drainBound = 30 * time.Second
 func (a *app) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the REST API for people and programs",
+		Short: "Serve the dashboard for people and the REST API for programs",
 		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has\n" +
 			"begun and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
 			"claudeops token. Logs go to stderr, as JSON with CLAUDEOPS_LOG_FORMAT=json.",

@@ -71,7 +71,13 @@ func (s *Server) proxyUser(r *http.Request) string {
 }
 
 // caller is who calls, for the record.
-func caller(c *call) prflow.Caller { return prflow.Caller{Door: prflow.DoorREST, Name: c.who.Name} }
+func caller(c *call) prflow.Caller {
+	door := prflow.DoorREST
+	if c.page {
+		door = prflow.DoorWeb
+	}
+	return prflow.Caller{Door: door, Name: c.who.Name}
+}
 
 // flow is the use case at the caller's ceiling.
 func (s *Server) flow(c *call) Flow { return s.Flow(c.who.Ceiling) }

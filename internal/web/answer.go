@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // answer is what a handler gives back. Without a body of bytes, value is encoded as JSON.
@@ -19,6 +22,9 @@ type answer struct {
 	bytes       []byte
 	contentType string // of bytes
 	volatile    bool   // is different each time, so that a tag would be of no use
+
+	// stream writes a body of the contentType whose length nobody knows. If it fails, the connection is cut.
+	stream func(w io.Writer) error
 }
 
 // encode is JSON as all our answers have it: no escapes for HTML, no line break at its end.
@@ -39,6 +45,10 @@ func (s *Server) write(w http.ResponseWriter, c *call, a answer) {
 	}
 	if a.status == 0 {
 		a.status = http.StatusOK
+	}
+	if a.stream != nil {
+		s.stream(w, c, a)
+		return
 	}
 	if a.bytes == nil && a.value != nil {
 		a.bytes, a.contentType = encode(a.value), "application/json"
@@ -80,5 +90,17 @@ func (s *Server) send(w http.ResponseWriter, c *call, status int, contentType st
 	}
 	if _, err := w.Write(body); err != nil {
 		s.Log.Debug("answer not sent", "request_id", c.id, "error", err)
+	}
+}
+
+func (s *Server) stream(w http.ResponseWriter, c *call, a answer) {
+	w.Header().Set("Content-Type", a.contentType)
+	w.WriteHeader(a.status)
+	if c.Method == http.MethodHead {
+		return
+	}
+	if err := a.stream(w); err != nil {
+		s.Log.Warn("answer broken off", "request_id", c.id, "error", s.Redact(cause(fault.From(err))))
+		panic(http.ErrAbortHandler)
 	}
 }

@@ -52,9 +52,14 @@ const healthAge = 10 * time.Second
 type healthMemo struct{ last Health }
 
 func (s *Server) healthOf(c *call) (answer, error) {
+	health, err := s.currentHealth(c)
+	return answer{value: health, volatile: true}, err
+}
+
+func (s *Server) currentHealth(c *call) (Health, error) {
 	done, err := enter(c.Context(), s.heavy)
 	if err != nil {
-		return answer{}, err
+		return Health{}, err
 	}
 	defer done()
 	if now := s.Now(); s.health.last.At.IsZero() || now.Sub(s.health.last.At) >= healthAge {
@@ -64,7 +69,7 @@ func (s *Server) healthOf(c *call) (answer, error) {
 			CanOpen: !slices.ContainsFunc(findings, func(f Finding) bool { return f.Blocks }),
 		}
 	}
-	return answer{value: s.health.last, volatile: true}, nil
+	return s.health.last, nil
 }
 
 // Probe is the answer to a probe.

@@ -31,6 +31,56 @@ type Records interface {
 	Ping(ctx context.Context) error
 }
 
+// Summaries is what the overview asks of the record. Errors are faults.
+type Summaries interface {
+	RefusalsByGate(ctx context.Context, since time.Time) ([]prflow.GateCount, error)
+	ProposalCounts(ctx context.Context) (map[prflow.ProposalState]int, error)
+	Repositories(ctx context.Context) ([]prflow.RepoName, error)
+	WaitingDryRuns(ctx context.Context, since time.Time) ([]prflow.Proposal, error)
+	Unfinished(ctx context.Context) ([]prflow.Proposal, error)
+}
+
+// Reader reads at providers for people; *prflow.Service is one.
+type Reader interface {
+	ListAt(ctx context.Context, provider, owner, name string) ([]gitprovider.PullRequest, error)
+	StatusAt(ctx context.Context, provider, owner, name string, number int) (gitprovider.Status, error)
+	ProviderOf(owner, name string) string
+	Compare(ctx context.Context, p prflow.Proposal) (prflow.Comparison, error)
+}
+
+// Reviewer is what people do with pull requests that no forge has pages for. Errors are faults.
+type Reviewer interface {
+	// Provider names the provider whose pull requests it reviews.
+	Provider() string
+	Show(ctx context.Context, owner, name string, number int) (ReviewDetail, error)
+	// Review acts, and records it.
+	Review(ctx context.Context, r Review) (ReviewOutcome, error)
+}
+
+// ReviewDetail is a pull request with its difference.
+type ReviewDetail struct {
+	gitprovider.Status
+	Diff         string // unified
+	DiffTooLarge bool
+}
+
+// Review is what a person decides.
+type Review struct {
+	Owner, Name string
+	Number      int
+	Action      string // approve, request-changes, comment, merge or close
+	Comment     string
+	Head        string // commit that the person looked at
+	Force       bool   // merge although changes were requested or the head has moved
+	By          prflow.Caller
+}
+
+// ReviewOutcome is what came of it.
+type ReviewOutcome struct {
+	Commit   string // of a merge
+	Warnings []string
+}
+
 // Audit is the record as evidence. Errors are faults.
 type Audit interface {
 	Page(ctx context.Context, q AuditQuery) ([]prflow.RecordedAttempt, error)
@@ -80,6 +130,9 @@ type Options struct {
 	Records  Records
 	Audit    Audit
 	Replies  Replies
+	Summary  Summaries
+	Reader   Reader
+	Reviewer Reviewer // nil where no local repositories are configured
 	Access   *access.Gatekeeper
 	Registry *gitprovider.Registry
 	// Policy is the effective policy, or why the configured one cannot be read.

@@ -61,7 +61,17 @@ func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 	if p.Code == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="claudeops"`)
 	}
-	s.send(w, c, p.Status, "application/problem+json", encode(p))
+	w.Header().Add("Vary", "Accept")
+	if !prefersHTML(c.Request) {
+		s.send(w, c, p.Status, "application/problem+json", encode(p))
+		return
+	}
+	if at := s.signInFirst(c, p); at != "" {
+		w.Header().Set("Location", at)
+		s.send(w, c, http.StatusSeeOther, "", nil)
+		return
+	}
+	s.send(w, c, p.Status, "text/html; charset=utf-8", s.problemPage(c, p, prflow.RequestIDOf(err) != ""))
 }
 
 // redacted keeps what a caller has submitted from carrying our own tokens back.

@@ -12,6 +12,7 @@ type route struct {
 	method, pattern string
 	scope           access.Scope // "" lets everybody in
 	proposes        bool         // whoever lacks the scope leaves an attempt on the record
+	page            bool         // for people; no part of the API's description
 	handle          func(*call) (answer, error)
 
 	id, summary, description string
@@ -103,7 +104,7 @@ func (s *Server) plainRoutes() []route {
 		{
 			method: "POST", pattern: "/sign-in", handle: s.signIn, id: "signIn", body: SignInRequest{}, answers: ok(Identity{}),
 			summary:     "Exchange a token for a session cookie",
-			description: "For browsers. A form with the field token does as well and is sent on to the first page (303).",
+			description: "For browsers. A form with the field token does as well and is sent on to a page of this server (303).",
 		},
 		{
 			method: "POST", pattern: "/sign-out", handle: s.signOut, id: "signOut", answers: map[int]any{http.StatusNoContent: nil},
@@ -132,16 +133,7 @@ func (s *Server) plainRoutes() []route {
 			method: "GET", pattern: "/docs/style.css", handle: s.docsStyle, id: "docsStyle",
 			summary: "Style of that page", answers: ok(""), contentType: "text/css",
 		},
-		{
-			method: "GET", pattern: "/{$}", handle: s.first, id: "first",
-			summary: "Leads to the first page", answers: map[int]any{http.StatusSeeOther: nil},
-		},
 	}
 }
 
 func ok(body any) map[int]any { return map[int]any{http.StatusOK: body} }
-
-// first leads to the documentation.
-func (s *Server) first(*call) (answer, error) {
-	return answer{status: http.StatusSeeOther, header: http.Header{"Location": {s.Network.BasePath + "/docs"}}}, nil
-}

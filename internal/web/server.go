@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
 // Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
@@ -23,6 +24,9 @@ type Server struct {
 	slots   chan struct{} // holds a token for each proposal that is being judged
 	health  healthMemo
 	openAPI document
+	pages   *pages.Set
+	assets  pages.Assets
+	checked verifiedMemo
 }
 
 // New makes a Server. An error is a fault in an embedded file.
@@ -37,7 +41,13 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.openAPI = doc
-	for _, r := range routes {
+	if s.pages, err = pages.Load(); err != nil {
+		return nil, err
+	}
+	if s.assets, err = pages.LoadAssets(); err != nil {
+		return nil, err
+	}
+	for _, r := range append(routes, s.pageRoutes()...) {
 		s.mux.Handle(r.method+" "+r.pattern, s.serve(r))
 	}
 	return s, nil
@@ -68,8 +78,9 @@ func (s *Server) HTTPServer() *http.Server {
 // call is one request on its way through the handlers.
 type call struct {
 	*http.Request
-	id  string // request id of this exchange; an attempt has its own
-	who access.Principal
+	id   string // request id of this exchange; an attempt has its own
+	who  access.Principal
+	page bool // it is for a page
 }
 
 // ServeHTTP guards, routes and renders.
@@ -78,7 +89,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &recorder{ResponseWriter: w}
 	started := s.Now()
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+			defer panic(p) // the connection ends, so that nobody takes a part for the whole
+		} else if p != nil {
 			s.Log.Error("panic in a handler", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
 			if out.status == 0 {
 				s.problem(out, c, fault.From(fmt.Errorf("panic: %v", p)))
@@ -152,7 +166,7 @@ func (s *Server) nothingHere() error {
 func (s *Server) serve(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c := callOf(req.Context())
-		c.Request = req
+		c.Request, c.page = req, r.page
 		err := s.admit(c, r)
 		if err == nil && r.proposes {
 			var done func()

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -25,14 +25,13 @@ type Identity struct {
 	Scopes  []access.Scope `json:"scopes"`
 }
 
-// signIn exchanges a token for a session cookie. A form is sent on to the first page, nowhere else: no parameter names
-// where to.
+// signIn exchanges a token for a session cookie. A form is sent on to the page of this server that it names, or to the first.
 func (s *Server) signIn(c *call) (answer, error) {
 	if err := s.signIns.take(s.Network.client(c.Request)); err != nil {
 		return answer{}, err
 	}
 	isForm := c.Header.Get("Content-Type") != "application/json"
-	secret, err := signInSecret(c, isForm)
+	secret, next, err := s.signInSecret(c, isForm)
 	if err != nil {
 		return answer{}, err
 	}
@@ -43,33 +42,30 @@ func (s *Server) signIn(c *call) (answer, error) {
 	c.who = who
 	header := http.Header{"Set-Cookie": {s.cookie(c, id, int(access.SessionLife.Seconds()))}}
 	if isForm {
-		header.Set("Location", s.Network.BasePath+"/")
+		header.Set("Location", s.Network.BasePath+next)
 		return answer{status: http.StatusSeeOther, header: header}, nil
 	}
 	return answer{value: identityOf(who), header: header}, nil
 }
 
-func signInSecret(c *call, isForm bool) (string, error) {
+func (s *Server) signInSecret(c *call, isForm bool) (secret, next string, err error) {
 	if isForm {
-		body, err := readBody(c, "application/x-www-form-urlencoded")
-		if err != nil {
-			return "", err
-		}
-		form, err := url.ParseQuery(string(body))
+		form, err := readForm(c)
 		if err != nil || len(form["token"]) != 1 {
-			return "", fault.New(fault.InvalidArgument, "the form must have the field token, once")
+			return "", "", errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
 		}
-		return form.Get("token"), nil
+		return form.Get("token"), safeNext(form.Get("next")), nil
 	}
 	body, err := readBody(c, "application/json")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var q SignInRequest
 	if violations := strictjson.Decode(body, &q, strictjson.Options{What: "the body"}); len(violations) > 0 {
-		return "", fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else") // repeats nothing of it
+		// repeats nothing of it
+		return "", "", fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else")
 	}
-	return q.Token, nil
+	return q.Token, "", nil
 }
 
 // signOut ends the session of the browser, whatever state it is in.
@@ -79,7 +75,12 @@ func (s *Server) signOut(c *call) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return answer{status: http.StatusNoContent, header: http.Header{"Set-Cookie": {s.cookie(c, "", -1)}}}, nil
+	a := answer{status: http.StatusNoContent, header: http.Header{"Set-Cookie": {s.cookie(c, "", -1)}}}
+	if prefersHTML(c.Request) {
+		a.status = http.StatusSeeOther
+		a.header.Set("Location", s.Network.BasePath+signInPath)
+	}
+	return a, nil
 }
 
 // cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host serves

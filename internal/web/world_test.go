@@ -103,7 +103,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	w.web = web.Options{
-		Records: s, Audit: auditView{s}, Replies: replies{s}, Registry: registry, Version: "test",
+		Records: s, Summary: s, Audit: auditView{s}, Replies: replies{s}, Registry: registry, Version: "test",
 		Doctor:  func(context.Context) []web.Finding { return []web.Finding{{Name: "tier", Status: "ok"}} },
 		Network: web.Network{Loopback: true}, Redact: scanner.Redact, Log: log, Now: w.Now,
 		NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
@@ -117,6 +117,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 func (w *world) build() {
 	w.Helper()
 	service := prflow.New(w.flow)
+	w.web.Reader = service
 	w.web.Flow = func(ceiling gitprovider.Tier) web.Flow { return service.AtMost(ceiling) }
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
 	w.web.Tier, w.web.DryRun, w.web.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly

@@ -1,0 +1,108 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// askParams are the fields of the form on the page of the policy.
+type askParams struct {
+	Tier int    `query:"tier"`
+	Path string `query:"path"`
+}
+
+func (s *Server) policyPage(c *call) (answer, error) {
+	var q askParams
+	if err := decodeQuery(c, &q); err != nil {
+		return answer{}, err
+	}
+	if q.Tier > int(gitprovider.TierRemediate) {
+		return answer{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
+	}
+	view := pages.Policy{Page: s.frame(c, "Policy", "/policy"), Path: s.words(q.Path)}
+	rules, err := s.Policy()
+	if err != nil {
+		view.Problem = s.text(fault.From(err).Message, maxMessage)
+		return s.html("policy", view)
+	}
+	tier := min(s.Tier, c.who.Ceiling)
+	if q.Tier != 0 {
+		tier = gitprovider.Tier(q.Tier)
+	}
+	for t := gitprovider.TierObserve; t <= gitprovider.TierRemediate; t++ {
+		view.Tiers = append(view.Tiers, pages.Option{Value: t.String(), Text: "Tier " + t.String(), Chosen: t == tier})
+	}
+	shown := rules.View()
+	view.Source, view.Hash, view.Sections = s.words(shown.Source), shown.Hash, sections(shown)
+	if q.Path != "" {
+		view.Answer = s.answerOf(checkPaths(rules, tier, []string{q.Path}))
+	}
+	return s.html("policy", view)
+}
+
+// answerOf is the answer about one path. What the tier says comes first: no path helps against it.
+func (s *Server) answerOf(a CheckAnswer) *pages.PolicyAnswer {
+	v := a.Paths[0]
+	out := &pages.PolicyAnswer{
+		Allowed: a.Allowed, Tier: itoa(a.Tier), Path: s.words(v.Path), Rule: s.words(v.Rule), Code: string(v.Code),
+		Message: s.text(v.Message, maxMessage), Suggestion: s.text(v.Suggestion, maxMessage),
+	}
+	if v.Allowed && len(a.TierSays) > 0 {
+		t := a.TierSays[0]
+		out.Rule, out.Code, out.Message, out.Suggestion = t.Rule, string(t.Code), t.Message, t.Suggestion
+	}
+	return out
+}
+
+// sections are the rules in words.
+func sections(v policy.View) []pages.Section {
+	return []pages.Section{
+		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
+		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
+		{Title: "Who may how much", Rules: []string{
+			"Tier 1 may not propose.",
+			fmt.Sprintf("Tier 2 may change %d files in one pull request; %s.", v.Tier2MaxFiles, caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
+			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
+			fmt.Sprintf("A change that was closed without merging rests for %g hours.", v.CooldownHours),
+		}},
+		{Title: "Where", Rules: []string{
+			"Repositories: " + orElse(v.Repositories, "every one that a provider serves") + ".",
+			"Base branches: " + orElse(v.BaseBranches, "the default branch, or the one that the manifest names") + ".",
+			"Forks " + choose(v.AllowForks, "may be targeted", "may not be targeted") + ".",
+		}},
+		{Title: "What pull requests are like", Rules: []string{
+			"They are opened " + choose(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
+				orElse(v.Labels, "(none)") + "; labels that a repository lacks " +
+				choose(v.PullRequests.CreateLabels, "are made", "are left out") + ".",
+			"Reviewers: " + orElse(v.PullRequests.Reviewers, "none") + ". Assignees: " + orElse(v.PullRequests.Assignees, "none") + ".",
+			"Sections that a body must have: " + orElse(v.RequiredSections, "none") + ".",
+			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
+				choose(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
+			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
+		}},
+	}
+}
+
+func caps(c policy.Caps) string {
+	return fmt.Sprintf("%d may be open in a repository, and %d be opened in an hour", c.OpenPRs, c.CreationsPerHour)
+}
+
+func orElse(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+func choose(yes bool, then, otherwise string) string {
+	if yes {
+		return then
+	}
+	return otherwise
+}

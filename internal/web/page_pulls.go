@@ -1,0 +1,272 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Bounds of what one page asks providers for.
+const (
+	pullsTimeout  = 10 * time.Second // all repositories together
+	pullsAtOnce   = 4
+	maxPullRepos  = 30
+	maxPullRows   = 100 // of one repository
+	maxReviews    = 100
+	statusTimeout = 15 * time.Second
+)
+
+// pullsPage reads the open pull requests of every repository that we know. One that fails says so; the others are shown.
+func (s *Server) pullsPage(c *call) (answer, error) {
+	repos, err := s.knownRepositories(c.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	view := pages.Pulls{Page: s.frame(c, "Pull requests", "/pulls"), More: max(0, len(repos)-maxPullRepos)}
+	repos = repos[:min(len(repos), maxPullRepos)]
+	view.Repos = make([]pages.RepoPulls, len(repos))
+	ctx, cancel := context.WithTimeout(c.Context(), pullsTimeout)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(pullsAtOnce)
+	for i, repo := range repos {
+		group.Go(func() error {
+			view.Repos[i] = s.repoPulls(ctx, repo)
+			return nil
+		})
+	}
+	_ = group.Wait() // failures are part of the page
+	return s.html("pulls", view)
+}
+
+// knownRepositories are those of the record and those that the allowlists name one by one.
+func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, error) {
+	repos, err := s.Summary.Repositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if rules, err := s.Policy(); err == nil {
+		for _, pattern := range rules.AllRepositories() {
+			name := prflow.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
+			if strings.ContainsAny(name.Owner+name.Name, "*?[{\\") {
+				continue
+			}
+			if name.Provider == "" {
+				name.Provider = s.Reader.ProviderOf(name.Owner, name.Name)
+			}
+			known := func(r prflow.RepoName) bool { return strings.EqualFold(r.String(), name.String()) }
+			if name.Provider != "" && !slices.ContainsFunc(repos, known) {
+				repos = append(repos, name)
+			}
+		}
+	}
+	slices.SortStableFunc(repos, func(a, b prflow.RepoName) int { return strings.Compare(a.String(), b.String()) })
+	return repos, nil
+}
+
+func (s *Server) repoPulls(ctx context.Context, repo prflow.RepoName) pages.RepoPulls {
+	out := pages.RepoPulls{Name: s.words(repo.String())}
+	prs, err := s.Reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
+	if err != nil {
+		e := fault.From(err)
+		out.Code, out.Failed = string(e.Code), s.text(e.Message, maxMessage)
+		return out
+	}
+	for i, pr := range prs {
+		if i == maxPullRows {
+			out.More = len(prs) - i
+			break
+		}
+		p := pullOf(repo.Provider, repo.Owner, repo.Name, pr.Number, pr.URL)
+		if p == nil {
+			continue
+		}
+		out.Pulls = append(out.Pulls, pages.PullRow{
+			Pull: *p, Title: s.words(pr.Title), Branch: s.words(pr.Branch), At: pages.WhenOf(pr.CreatedAt, s.Now()),
+			Files: pages.ListOf(pr.Paths, s.words),
+		})
+	}
+	return out
+}
+
+// target is the pull request that an address names.
+type target struct {
+	provider, owner, name string
+	number                int
+}
+
+func (t target) path() string {
+	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), itoa(t.number)}, "/")
+}
+
+func targetOf(c *call) (target, error) {
+	t := target{provider: c.PathValue("provider"), owner: c.PathValue("owner"), name: c.PathValue("repo")}
+	number, err := strconv.ParseUint(c.PathValue("number"), 10, 31)
+	t.number = int(number)
+	bad := func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }
+	if err != nil || number == 0 || slices.ContainsFunc([]string{t.provider, t.owner, t.name}, bad) {
+		return t, fault.New(fault.NotFound, "no pull request can be at this address")
+	}
+	return t, nil
+}
+
+func (s *Server) pullPage(c *call) (answer, error) {
+	var q viewParams
+	err := decodeQuery(c, &q)
+	var t target
+	if err == nil {
+		t, err = targetOf(c)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	view, err := s.pullView(c, t, q.View == "split")
+	if err != nil {
+		return answer{}, err
+	}
+	view.Done = doneWord(q.Done)
+	return s.html("pull", view)
+}
+
+// reviewed reports whether people review the pull requests of the provider here.
+func (s *Server) reviewed(provider string) bool {
+	return s.Reviewer != nil && s.Reviewer.Provider() == provider
+}
+
+func (s *Server) pullView(c *call, t target, split bool) (pages.PullPage, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), statusTimeout)
+	defer cancel()
+	status, err := s.Reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)
+	if err != nil {
+		return pages.PullPage{}, err
+	}
+	view := s.statusView(c, t, status)
+	if !s.reviewed(t.provider) {
+		view.Why = "Reviewing and merging happen at the provider."
+		return view, nil
+	}
+	detail, err := s.Reviewer.Show(ctx, t.owner, t.name, t.number)
+	if err != nil {
+		return view, err
+	}
+	view.Head = detail.HeadCommit // what is shown below, and so what a review is about
+	diff := pages.ParseDiff(s.Redact(detail.Diff), split)
+	switch {
+	case detail.DiffTooLarge:
+		view.DiffNote = "The difference is too large to show; use git."
+	case detail.Diff == "":
+		view.DiffNote = "There is no difference to show."
+	default:
+		view.Diff = &diff
+	}
+	view.Actions = actionsFor(detail.State)
+	if !c.who.Scopes.Has(access.Review) {
+		view.Actions, view.Why = nil, "Reviewing needs the scope review."
+	}
+	return view, nil
+}
+
+func (s *Server) statusView(c *call, t target, status gitprovider.Status) pages.PullPage {
+	view := pages.PullPage{
+		Page: s.frame(c, "Pull request #"+itoa(status.Number), "/pulls"),
+		Pull: pages.Pull{Number: status.Number, URL: pages.WebAddress(status.URL)},
+		Repo: s.words(prflow.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}.String()), Name: s.words(status.Title),
+		Path: t.path(), State: string(status.State), Mergeable: mergeableOf(status), Branch: s.words(status.Branch),
+		BaseBranch: s.words(status.Base), Head: status.HeadCommit, At: pages.WhenOf(status.CreatedAt, s.Now()),
+		Closed: pages.WhenOf(status.ClosedAt, s.Now()), Body: pages.Markdown(s.Redact(prflow.AgentText(status.Body))),
+		Checks: string(status.Checks.State), Failing: pages.ListOf(status.Checks.Failing, s.words),
+		Unified: t.path() + "#files", SideBySide: t.path() + "?view=split#files",
+		MoreReviews: max(0, len(status.Reviews)-maxReviews),
+	}
+	for _, r := range status.Reviews[:min(len(status.Reviews), maxReviews)] {
+		view.Reviews = append(view.Reviews, pages.Review{
+			Author: s.words(r.Author), State: string(r.State), Body: s.text(r.Body, maxMessage),
+			At: pages.WhenOf(r.SubmittedAt, s.Now()),
+		})
+	}
+	return view
+}
+
+// actionsFor are the reviews that a pull request in the state takes.
+func actionsFor(state gitprovider.State) []pages.Option {
+	if state != gitprovider.StateOpen {
+		return []pages.Option{{Value: "comment", Text: "Remark"}}
+	}
+	return []pages.Option{
+		{Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"}, {Value: "comment", Text: "Remark"},
+		{Value: "merge", Text: "Merge", Chosen: true}, {Value: "close", Text: "Close without merging"},
+	}
+}
+
+func doneWord(action string) string {
+	switch action {
+	case "approve":
+		return "You have approved it."
+	case "request-changes":
+		return "You have asked for changes."
+	case "comment":
+		return "Your remark is recorded."
+	case "merge":
+		return "You have merged it."
+	case "close":
+		return "You have closed it."
+	}
+	return ""
+}
+
+// reviewByForm does what a person has decided.
+func (s *Server) reviewByForm(c *call) (answer, error) {
+	t, err := targetOf(c)
+	if err != nil {
+		return answer{}, err
+	}
+	form, err := readForm(c)
+	if err != nil {
+		return answer{}, err
+	}
+	if !s.reviewed(t.provider) {
+		return answer{}, fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
+	}
+	if rules, err := s.Policy(); err == nil {
+		if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
+			return answer{}, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
+		}
+	}
+	action := form.Get("action")
+	if doneWord(action) == "" || len(form["action"]) != 1 {
+		return answer{}, fault.New(fault.InvalidArgument, "the form must have the field action, once: approve, request-changes, "+
+			"comment, merge or close")
+	}
+	outcome, err := s.Reviewer.Review(c.Context(), Review{
+		Owner: t.owner, Name: t.name, Number: t.number, Action: action,
+		Comment: strings.ReplaceAll(form.Get("comment"), "\r\n", "\n"), Head: form.Get("head"), Force: form.Get("force") == "yes",
+		By: caller(c),
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	if len(outcome.Warnings) == 0 {
+		return s.goTo(t.path() + "?done=" + action), nil
+	}
+	view, err := s.pullView(c, t, false)
+	if err != nil {
+		return answer{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(action), fault.From(err).Message), err)
+	}
+	view.Done = doneWord(action)
+	for _, w := range outcome.Warnings {
+		view.Warnings = append(view.Warnings, s.text(w, maxMessage))
+	}
+	return s.html("pull", view)
+}

@@ -1,0 +1,51 @@
+package pages
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"path"
+	"strings"
+)
+
+//go:embed static/app.css static/icon.svg
+var static embed.FS
+
+// Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
+type Asset struct {
+	Name        string // "app.0123456789ab.css"
+	ContentType string
+	Content     []byte
+}
+
+// Assets are the files that pages refer to.
+type Assets struct{ Style, Icon Asset }
+
+// LoadAssets reads the embedded files.
+func LoadAssets() (a Assets, err error) {
+	if a.Style, err = asset("app.css", "text/css; charset=utf-8"); err != nil {
+		return a, err
+	}
+	a.Icon, err = asset("icon.svg", "image/svg+xml")
+	return a, err
+}
+
+func asset(name, contentType string) (Asset, error) {
+	content, err := static.ReadFile("static/" + name)
+	sum := sha256.Sum256(content)
+	ext := path.Ext(name)
+	return Asset{
+		Name:        strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext,
+		ContentType: contentType, Content: content,
+	}, err
+}
+
+// Find returns the asset with exactly this name.
+func (a Assets) Find(name string) (Asset, bool) {
+	for _, one := range []Asset{a.Style, a.Icon} {
+		if one.Name == name {
+			return one, true
+		}
+	}
+	return Asset{}, false
+}

@@ -1,0 +1,141 @@
+package pages
+
+import (
+	"bytes"
+	"html"
+	"html/template"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/claudeops/claudeops/internal/content"
+)
+
+// Bounds of a text that is rendered. A longer one, or one nested more deeply, is shown as it is written: the parser's time
+// grows with the square of either.
+const (
+	maxMarkdown = 64 << 10
+	maxNesting  = 50
+	maxTextRune = 100_000
+)
+
+// Prose is text that others wrote: rendered, or as it is written.
+type Prose struct {
+	HTML template.HTML // "" for Plain
+	// Plain is the text as it is written.
+	Plain string
+}
+
+// Markdown renders text that others wrote, cleaned of hidden characters. No part of the result comes from the text but
+// character data: links and images are their text and their target, written out, and HTML is shown as it is written.
+func Markdown(text string) Prose {
+	cleaned, _ := content.Clean(text, maxTextRune)
+	if len(cleaned) > maxMarkdown || nested(cleaned) {
+		return Prose{Plain: cleaned}
+	}
+	var b bytes.Buffer
+	markdown := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+	if err := markdown.Convert([]byte(cleaned), &b); err != nil {
+		return Prose{Plain: cleaned}
+	}
+	return Prose{HTML: template.HTML(b.String())} // #nosec G203: inert and goldmark's renderer escape all that comes from the text
+}
+
+// nested reports whether a line opens more containers or brackets than anybody writes by hand.
+func nested(text string) bool {
+	for line := range strings.Lines(text) {
+		for _, opener := range []string{">", "[", "!", "*", "_", "`", "<", "-", "+"} {
+			if strings.Count(line, opener) > 20*maxNesting || len(line) > 10_000 {
+				return true
+			}
+		}
+		if strings.Count(strings.TrimLeft(line, " \t"), ">") > maxNesting {
+			return true
+		}
+		if indent := len(line) - len(strings.TrimLeft(line, " \t")); indent > 4*maxNesting {
+			return true
+		}
+	}
+	return false
+}
+
+// inert renders those nodes that would carry something of the text into an attribute.
+type inert struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindLink, link)
+	r.Register(ast.KindImage, image)
+	r.Register(ast.KindAutoLink, autoLink)
+	r.Register(ast.KindRawHTML, rawHTML)
+	r.Register(ast.KindHTMLBlock, block)
+	r.Register(ast.KindFencedCodeBlock, block)
+	r.Register(ast.KindCodeBlock, block)
+	r.Register(ast.KindHeading, heading)
+}
+
+func write(w util.BufWriter, text string) { _, _ = w.WriteString(text) } // to memory: it cannot fail
+
+func link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		write(w, ` <span class="target">(link to `+html.EscapeString(string(node.(*ast.Link).Destination))+")</span>")
+	}
+	return ast.WalkContinue, nil
+}
+
+func image(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		write(w, `<span class="target">(image: `)
+	} else {
+		write(w, " at "+html.EscapeString(string(node.(*ast.Image).Destination))+")</span>")
+	}
+	return ast.WalkContinue, nil
+}
+
+func autoLink(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		write(w, `<span class="target">`+html.EscapeString(string(node.(*ast.AutoLink).Label(source)))+"</span>")
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+func rawHTML(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		segments := node.(*ast.RawHTML).Segments
+		for i := range segments.Len() {
+			segment := segments.At(i)
+			write(w, html.EscapeString(string(segment.Value(source))))
+		}
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+func block(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	write(w, "<pre><code>")
+	for i := range node.Lines().Len() {
+		segment := node.Lines().At(i)
+		write(w, html.EscapeString(string(segment.Value(source))))
+	}
+	if raw, isHTML := node.(*ast.HTMLBlock); isHTML && raw.HasClosure() {
+		write(w, html.EscapeString(string(raw.ClosureLine.Value(source))))
+	}
+	write(w, "</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+// heading keeps the order of the page's own headings, which end at the third level.
+func heading(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	tag := "h" + string(rune('0'+min(6, node.(*ast.Heading).Level+3))) + ">"
+	if entering {
+		write(w, "<"+tag)
+	} else {
+		write(w, "</"+tag+"\n")
+	}
+	return ast.WalkContinue, nil
+}
