@@ -204,8 +204,8 @@ func actionsFor(state gitprovider.State) []pages.Option {
 	if state != gitprovider.StateOpen {
 		return []pages.Option{{Value: "comment", Text: "Remark"}}
 	}
-	return []pages.Option{
-		{Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"}, {Value: "comment", Text: "Remark"},
+	return []pages.Option{ // the first one is what the enter key does
+		{Value: "comment", Text: "Remark"}, {Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"},
 		{Value: "merge", Text: "Merge", Chosen: true}, {Value: "close", Text: "Close without merging"},
 	}
 }

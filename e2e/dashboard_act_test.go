@@ -1,0 +1,97 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// text is what the page says.
+func (d *dashboard) text() (s string) {
+	d.Helper()
+	d.run(chromedp.Text("main", &s, chromedp.ByQuery))
+	return s
+}
+
+// press submits a form by its button and waits for the page that follows.
+func (d *dashboard) press(button string) {
+	d.Helper()
+	if _, err := chromedp.RunResponse(d.ctx, chromedp.Click(button, chromedp.ByQuery)); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *dashboard) says(texts ...string) {
+	d.Helper()
+	got := d.text()
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			d.Errorf("the page does not say %q:\n%s", want, got)
+		}
+	}
+	d.quiet("after an action")
+}
+
+func TestDashboardActionsWithoutJavaScript(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	d.run(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(d.url+"/proposals/"+d.idOf("dry_run")))
+	d.says("This was a dry run")
+	d.press(`form[action$="/promote"] button`)
+	d.says("create_pr.promote", "Pull request #2")
+
+	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/2"))
+	d.run(chromedp.SendKeys("#comment", "Looks good.", chromedp.ByQuery))
+	for _, step := range [][2]string{
+		{"comment", "Your remark is recorded."}, {"approve", "You have approved it."}, {"merge", "You have merged it."},
+	} {
+		d.press(`button[value="` + step[0] + `"]`)
+		d.says(step[1])
+		if step[0] == "comment" {
+			d.says("Looks good.", "commented")
+		}
+	}
+	d.says("merged")
+	if got := d.world.git(t, "", "show", "main:checks/swap.md"); !strings.HasPrefix(got, "# Swap") {
+		t.Errorf("main holds %q", got)
+	}
+
+	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.SendKeys("#comment", "Not now.", chromedp.ByQuery))
+	d.press(`button[value="request-changes"]`)
+	d.says("You have asked for changes.")
+	d.press(`button[value="close"]`)
+	d.says("You have closed it.", "closed")
+
+	d.run(chromedp.Navigate(d.url+"/policy"), chromedp.SendKeys("#path", "Dockerfile", chromedp.ByQuery))
+	d.press(".filter button")
+	d.says("may not change Dockerfile")
+	d.run(chromedp.Navigate(d.url + "/audit"))
+	d.says("The chain is whole", "review.merge", "review.close", "web")
+}
+
+// Over plain HTTP and at another name than loopback's, a browser sends neither Sec-Fetch-Site nor, under the policy
+// no-referrer, its origin: forms work all the same.
+func TestDashboardSignInOverPlainHTTPAtAnotherName(t *testing.T) {
+	const token = "a-token-for-end-to-end"
+	d := newDashboard(t, "CLAUDEOPS_HOSTS="+foreignHost, "CLAUDEOPS_API_TOKENS="+token)
+	d.run(chromedp.Navigate(strings.Replace(d.url, "127.0.0.1", foreignHost, 1) + "/audit"))
+	var h1, at string
+	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery), chromedp.SendKeys("#token", token, chromedp.ByQuery))
+	if h1 != "Sign in" {
+		t.Fatalf("asked for the audit, got %q", h1)
+	}
+	d.press("main form button")
+	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery), chromedp.Location(&at))
+	if h1 != "Audit" || !strings.HasSuffix(at, "/audit") {
+		t.Errorf("signed in, got %q at %s", h1, at)
+	}
+	d.press(".who button")
+	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery))
+	if h1 != "Sign in" {
+		t.Errorf("signed out, got %q", h1)
+	}
+}

@@ -1,0 +1,234 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browserPath is where Debian's package has it; see setup.sh.
+const browserPath = "/usr/bin/chromium"
+
+// foreignHost is a name that the browser resolves to this machine. Over plain HTTP it sends no Sec-Fetch-Site to it.
+const foreignHost = "ops.test"
+
+// dashboard is a server with some history, and a browser.
+type dashboard struct {
+	*testing.T
+	world *world
+	url   string
+	ctx   context.Context // of the browser
+
+	mu       sync.Mutex
+	problems []string // what the browser complained about
+}
+
+// serve starts `claudeops serve` and returns its address.
+func serve(t *testing.T, w *world, more ...string) string {
+	t.Helper()
+	cmd := command(t, program{path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...)})
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch(t, cmd)
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	first, err := bufio.NewReader(out).ReadString('\n')
+	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(first)
+	if err != nil || found == "" {
+		t.Fatalf("the server said %q, %v", first, err)
+	}
+	return found
+}
+
+func newDashboard(t *testing.T, more ...string) *dashboard {
+	t.Helper()
+	d := &dashboard{T: t, world: newWorld(t, "2")}
+	d.url = serve(t, d.world, more...)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
+		chromedp.UserDataDir(filepath.Join(t.TempDir(), "profile")),
+		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(cancel)
+	d.ctx = ctx
+	chromedp.ListenTarget(ctx, func(event any) {
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			d.complain("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+		case *cdpruntime.EventExceptionThrown:
+			d.complain("exception: %s", e.ExceptionDetails.Error())
+		case *cdpruntime.EventConsoleAPICalled:
+			d.complain("console.%s", e.Type)
+		case *page.EventJavascriptDialogOpening:
+			d.complain("a dialog: %s", e.Message)
+		}
+	})
+	d.run(log.Enable())
+	return d
+}
+
+func (d *dashboard) complain(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.problems = append(d.problems, fmt.Sprintf(format, args...))
+}
+
+// quiet fails the test if the browser complained since it was asked last.
+func (d *dashboard) quiet(about string) {
+	d.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.problems {
+		d.Errorf("%s: the browser says %s", about, p)
+	}
+	d.problems = nil
+}
+
+func (d *dashboard) run(actions ...chromedp.Action) {
+	d.Helper()
+	if err := chromedp.Run(d.ctx, actions...); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// propose makes a proposal over REST and returns the answer.
+func (d *dashboard) propose(url string, change map[string]any) (status int, answer map[string]any) {
+	d.Helper()
+	body := map[string]any{"repo_owner": "demo", "repo_name": "home-cluster", "title": "Look at inodes", "body": "why"}
+	for k, v := range change {
+		body[k] = v
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		d.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(d.Context(), "POST", url+"/api/v1/prs", bytes.NewReader(raw))
+	if err != nil {
+		d.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	if err := json.Unmarshal(text, &answer); err != nil {
+		d.Fatalf("%s: %v", text, err)
+	}
+	return response.StatusCode, answer
+}
+
+const hostileBody = "## Observed\n\nInodes ran out. <script>alert(1)</script> [click](javascript:alert(1)) ![x](http://192.0.2.1/x.png)\n\n" +
+	"```sh\ndf -i\n```\n\n- one\n- two\n"
+
+func file(path, action, content string) map[string]any {
+	return map[string]any{"path": path, "action": action, "content": content}
+}
+
+// history leaves something of each kind on the record, and returns the addresses of the pages that show it.
+func (d *dashboard) history() []string {
+	d.Helper()
+	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true")
+	long := "# Swap\n\n" + strings.Repeat("verylongword", 200) + "\n"
+	for _, p := range []struct {
+		url    string
+		want   int
+		change map[string]any
+	}{
+		{d.url, 201, map[string]any{"title": "Look at inodes <img src=x onerror=alert(1)>", "body": hostileBody,
+			"files": []any{file("checks/inodes.md", "create", long), file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
+		{dry, 200, map[string]any{"title": "Look at swap", "files": []any{file("checks/swap.md", "create", long)}}},
+		{d.url, 403, map[string]any{"files": []any{file("Dockerfile", "create", "x"), file("a/../b.md", "create", "x")}}},
+	} {
+		if status, answer := d.propose(p.url, p.change); status != p.want {
+			d.Fatalf("%d: %v", status, answer)
+		}
+	}
+	var ids []string
+	for _, outcome := range []string{"opened", "dry_run", "refused"} {
+		ids = append(ids, d.idOf(outcome))
+	}
+	return []string{
+		"/", "/proposals", "/proposals?outcome=refused&gate=scope", "/proposals/" + ids[0], "/proposals/" + ids[0] + "?view=split",
+		"/proposals/" + ids[1], "/proposals/" + ids[2], "/pulls", "/pulls/local/demo/home-cluster/1",
+		"/pulls/local/demo/home-cluster/1?view=split", "/policy", "/policy?tier=2&path=Dockerfile", "/audit", "/doctor", "/sign-in",
+	}
+}
+
+// idOf is the id of the newest attempt with the outcome.
+func (d *dashboard) idOf(outcome string) string {
+	d.Helper()
+	response, err := http.Get(d.url + "/api/v1/proposals?limit=1&outcome=" + outcome)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer response.Body.Close()
+	var list struct{ Proposals []struct{ ID string } }
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Proposals) != 1 {
+		d.Fatalf("%v %v", list, err)
+	}
+	return list.Proposals[0].ID
+}
+
+func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
+	d := newDashboard(t)
+	shots := os.Getenv("CLAUDEOPS_SCREENSHOTS") // a folder to keep them in, to look at
+	for _, address := range d.history() {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{390, 1200} {
+				name := fmt.Sprintf("%s %s %d", address, scheme, width)
+				var title, background, h1 string
+				var scroll, main int64
+				var png []byte
+				d.run(
+					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
+					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+					chromedp.Navigate(d.url+address), chromedp.Title(&title), chromedp.Text("h1", &h1),
+					chromedp.Evaluate(`document.documentElement.scrollWidth`, &scroll),
+					chromedp.Evaluate(`document.querySelectorAll("main, nav[aria-label=Pages], .skip").length`, &main),
+					chromedp.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background),
+				)
+				if scroll > width || main != 3 || h1 == "" || !strings.HasSuffix(title, "Claude Ops") {
+					t.Errorf("%s: %d wide, title %q, heading %q, %d landmarks", name, scroll, title, h1, main)
+				}
+				if (background == "rgb(255, 255, 255)") != (scheme == "light") {
+					t.Errorf("%s: the background is %s", name, background)
+				}
+				d.quiet(name)
+				if shots == "" {
+					continue
+				}
+				d.run(chromedp.FullScreenshot(&png, 100))
+				file := "page" + regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-") + ".png"
+				if err := os.WriteFile(filepath.Join(shots, file), png, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package pages_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// elements lists the elements of a fragment with the names of their attributes.
+func elements(t *testing.T, fragment string) (out []string) {
+	t.Helper()
+	z := html.NewTokenizer(strings.NewReader(fragment))
+	for z.Next() != html.ErrorToken {
+		token := z.Token()
+		if token.Type != html.StartTagToken && token.Type != html.SelfClosingTagToken {
+			continue
+		}
+		entry := token.Data
+		for _, a := range token.Attr {
+			entry += " " + a.Key + "=" + a.Val
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+func TestMarkdownOfOthersBringsNoElementThatCanActAndNoAttribute(t *testing.T) {
+	allowed := map[string]bool{
+		"p": true, "h4": true, "h5": true, "h6": true, "pre": true, "code": true, "ul": true, "ol": true, "li": true, "em": true, "strong": true,
+		"blockquote": true, "hr": true, "br": true, "span class=target": true, "ol start=7": true,
+	}
+	for _, text := range []string{
+		`<script>alert(1)</script>`, "a <b onclick=x>b</b> <img src=x onerror=y>", "<div>\n<iframe src=x>\n</div>", "<!-- c -->", "<!-- c\n\n-->x",
+		`[a](javascript:alert(1) "t")`, `![a](https://evil.example/"onload="x)`, "<https://evil.example/\"x>", "<a@evil.example>", `[a]: x "y"` + "\n\n[a]",
+		"```html\" onclick=x\n<script>\n```", "    <script>", "# h <i>x</i> {#id .class onclick=x}", "7. x\n8. y", "> a\n> - b\n>   1. c", "***x***\n\n---\n\n`<b>`",
+		"&lt;script&gt; &#x3c;script>", "<?php x ?>", "<![CDATA[ x ]]>", "<style>*{}</style>", "</div></main><form action=//evil>", "a\\\nb  \nc",
+	} {
+		prose := pages.Markdown(text)
+		for _, e := range elements(t, string(prose.HTML)) {
+			if !allowed[e] {
+				t.Errorf("%q brings <%s>: %s", text, e, prose.HTML)
+			}
+		}
+	}
+}
+
+func TestMarkdownShowsWhereALinkLeads(t *testing.T) {
+	got := string(pages.Markdown("see [our wiki](https://evil.example/?a=1&b) and ![a cat](https://evil.example/cat)").HTML)
+	for _, want := range []string{"our wiki", "(link to https://evil.example/?a=1&amp;b)", "(image: a cat at https://evil.example/cat)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+}
+
+func TestMarkdownCleansAndIsQuickWhateverItIsGiven(t *testing.T) {
+	if got := pages.Markdown("a\u202eb\u200bc"); strings.ContainsAny(string(got.HTML), "\u202e\u200b") || !strings.Contains(string(got.HTML), "abc") {
+		t.Errorf("%q", got.HTML)
+	}
+	const size = 60_000
+	for _, unit := range []string{"[", "![", "*a **b ", "> ", "- ", "`", "<a ", "](", "_a", "&", "|", "\n> ", "\n- a\n ", "a*", "[a](", "[]: ", "\n[a]: b", "\n`", "\n\n# ", "<!--", "\t"} {
+		for _, cut := range []int{0, 900} { // one line, and lines of a length
+			text := strings.Repeat(unit, size/len(unit))
+			if cut > 0 {
+				var b strings.Builder
+				for ; len(text) > cut; text = text[cut:] {
+					b.WriteString(text[:cut] + "\n")
+				}
+				text = b.String()
+			}
+			started := time.Now()
+			prose := pages.Markdown(text)
+			if took := time.Since(started); took > 5*time.Second {
+				t.Errorf("%q in lines of %d took %s", unit, cut, took)
+			}
+			if prose.HTML == "" && prose.Plain == "" && strings.TrimSpace(text) != "" && !strings.HasPrefix(unit, "\n[") {
+				t.Errorf("nothing is left of %q", unit)
+			}
+		}
+	}
+}
+
+func TestRevealWritesOutWhatWouldHide(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain", "a\tb": "a\tb", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "a\x1b[2J": "a⟨U+001B⟩[2J", "é": "é", "שלום": "שלום",
+		strings.Repeat("x", 12): "xxxxxxxxxx … 2 more characters", "a\x00": "a⟨U+0000⟩",
+	} {
+		if got := pages.Reveal(text, 10); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestOnlyPlainWebAddressesAreLinked(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://git.example.org/a/b/pulls/1?x=y#z": true, "http://127.0.0.1:3000/x": true,
+		"javascript:alert(1)": false, "JavaScript:alert(1)": false, "data:text/html,x": false, "file:///x#pr-1": false, "//evil.example": false, "": false,
+		"https:evil": false, "https://user:pass@evil.example/": false, "https://": false, "ht\ntp://x": false, " https://x": false, "vbscript:x": false,
+	} {
+		if got := pages.WebAddress(address); (got != "") != want {
+			t.Errorf("%q: %q", address, got)
+		}
+	}
+}
+
+func TestADiffIsReadByTheNumbersOfItsHunks(t *testing.T) {
+	d := pages.ParseDiff("diff --git a/checks/x.md b/checks/x.md\nindex 1..2 100644\n--- a/checks/x.md\n+++ b/checks/x.md\n@@ -1,3 +1,3 @@ # X\n"+
+		" same\n--- old\n+++ new\n+@@ -1 +1 @@\n-diff --git\n\\ No newline at end of file\n--- /dev/null\n+++ b/checks/y.md\n@@ -0,0 +1 @@\n+y\u202e\n"+
+		"diff --git a/z b/z\nnew file mode 100644\nBinary files /dev/null and b/z differ\n", true)
+	var got []string
+	for _, f := range d.Files {
+		got = append(got, fmt.Sprint(f.Path, " ", f.Kind, " +", f.Added, " -", f.Removed, " ", f.Notes))
+		for _, h := range f.Hunks {
+			for _, l := range h.Lines {
+				got = append(got, l.Kind+" "+l.Text)
+			}
+		}
+	}
+	want := []string{"checks/x.md changed +2 -2 []", "same same", "del -- old", "add ++ new", "add @@ -1 +1 @@", "del diff --git", "note no line break at the end",
+		"checks/y.md created +1 -0 []", "add y⟨U+202E⟩", "z  +0 -0 [Binary files /dev/null and b/z differ]"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if p := d.Files[0].Hunks[0].Pairs; len(p) != 5 || p[1].Left.Text != "-- old" || p[1].Right.Text != "++ new" || p[2].Left != nil {
+		t.Errorf("pairs %+v", p)
+	}
+}
+
+func TestALargeDiffIsShownInPart(t *testing.T) {
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "--- /dev/null\n+++ b/f%d\n@@ -0,0 +1,30 @@\n%s", i, strings.Repeat("+x\n", 30))
+	}
+	b.WriteString("--- a/one\n+++ b/one\n@@ -1,999999999 +1,999999999 @@\n" + strings.Repeat("+y\n", 5000))
+	d := pages.ParseDiff(b.String(), false)
+	if len(d.Files) != 50 || d.MoreFiles != 951 {
+		t.Errorf("%d files, %d more", len(d.Files), d.MoreFiles)
+	}
+	d = pages.ParseDiff("+++ b/x\n@@ -0,0 +1,5000 @@\n"+strings.Repeat("+"+strings.Repeat("z", 10_000)+"\n", 5000), false)
+	if f := d.Files[0]; len(f.Hunks[0].Lines) != 1000 || f.MoreLines != 4000 || f.Added != 5000 || len(f.Hunks[0].Lines[0].Text) > 2100 {
+		t.Errorf("%d lines, %d more", len(f.Hunks[0].Lines), f.MoreLines)
+	}
+	for _, odd := range []string{"", "@@ -1 +1 @@\n+x", "+x\n-y\n", "--- ", "+++ /dev/null\n--- /dev/null\n", "@@ -9999999999 +1 @@", "\\\n\\", "diff --git \n@@ -1,0 +1,0 @@\n+"} {
+		pages.ParseDiff(odd, true)
+	}
+}
+
+func TestListsAreCapped(t *testing.T) {
+	l := pages.ListOf(make([]string, 1000), func(s string) string { return s })
+	if len(l.Items) != pages.MaxItems || l.More != 1000-pages.MaxItems {
+		t.Errorf("%d shown, %d more", len(l.Items), l.More)
+	}
+}
