@@ -39,7 +39,7 @@ fuzz: ## each fuzz target for FUZZTIME
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/... ./internal/web/...
 
-e2e: build ## the real Claude CLI, the MCP Inspector and PostgreSQL; installs them by npm and Debian's packages
+e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store

@@ -1,0 +1,153 @@
+package web_test
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// browser asks as a browser does.
+func browser(r *http.Request) { r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8") }
+
+// document is a page, parsed as a browser would.
+type document struct {
+	*testing.T
+	root *html.Node
+	path string // that it was asked for at
+	text string
+}
+
+// page asks for a page and fails unless it is one with the status.
+func (w *world) page(target string, status int, edits ...edit) document {
+	w.Helper()
+	a := w.get(target, append([]edit{browser}, edits...)...)
+	return w.read(a, target, status)
+}
+
+func (w *world) read(a reply, target string, status int) document {
+	w.Helper()
+	if a.StatusCode != status || a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		w.Fatalf("%s: %d %s: %s", target, a.StatusCode, a.Header.Get("Content-Type"), a.body)
+	}
+	root, err := html.Parse(bytes.NewReader(a.body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	d := document{T: w.T, root: root}
+	d.path, _, _ = strings.Cut(target, "?")
+	d.each(func(n *html.Node) {
+		if n.Type == html.TextNode {
+			d.text += n.Data
+		} else if !slices.Contains([]string{"bdi", "code", "a", "time"}, n.Data) {
+			d.text += " "
+		}
+	})
+	d.text = strings.Join(strings.Fields(d.text), " ")
+	d.wellFormed(target)
+	return d
+}
+
+func (d document) each(visit func(*html.Node)) {
+	for n := range d.root.Descendants() {
+		visit(n)
+	}
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// find lists the elements with the name.
+func (d document) find(name string) (out []*html.Node) {
+	d.each(func(n *html.Node) {
+		if n.Type == html.ElementNode && n.Data == name {
+			out = append(out, n)
+		}
+	})
+	return out
+}
+
+// has fails the test unless the page says all of it.
+func (d document) has(texts ...string) {
+	d.Helper()
+	for _, text := range texts {
+		if !strings.Contains(d.text, text) {
+			d.Errorf("the page does not say %q: %.3000s", text, d.text)
+		}
+	}
+}
+
+// wellFormed checks what must hold of every page, whatever is on it.
+func (d document) wellFormed(target string) {
+	d.Helper()
+	level, ids := 0, map[string]bool{}
+	d.each(func(n *html.Node) {
+		if n.Type != html.ElementNode {
+			return
+		}
+		switch n.Data {
+		case "script", "style", "iframe", "object", "embed", "img", "base", "svg", "b", "marquee":
+			d.Errorf("%s: an element %s", target, n.Data)
+		case "h1", "h2", "h3", "h4", "h5", "h6":
+			next := int(n.Data[1] - '0')
+			if next > level+1 && level > 0 && next < 4 || level == 0 && next != 1 {
+				d.Errorf("%s: %s follows a heading of level %d", target, n.Data, level)
+			}
+			level = next
+		case "input", "select", "textarea":
+			if attr(n, "type") != "hidden" && attr(n, "name") != "username" && !d.labelled(attr(n, "id")) {
+				d.Errorf("%s: the field %s has no label", target, attr(n, "name"))
+			}
+		case "th":
+			if attr(n, "scope") == "" {
+				d.Errorf("%s: a th without scope", target)
+			}
+		}
+		if id := attr(n, "id"); id != "" && ids[id] {
+			d.Errorf("%s: the id %s twice", target, id)
+		} else {
+			ids[id] = true
+		}
+		for _, a := range n.Attr {
+			address := a.Key == "href" || a.Key == "src" || a.Key == "action"
+			ours := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//") || strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "?")
+			foreign := strings.HasPrefix(a.Val, "https://") && strings.Contains(attr(n, "rel"), "nofollow noopener")
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "srcdoc" || address && !ours && !foreign {
+				d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)
+			}
+		}
+	})
+	for _, table := range d.find("table") {
+		if !slices.ContainsFunc(slices.Collect(table.ChildNodes()), func(n *html.Node) bool { return n.Data == "caption" }) {
+			d.Errorf("%s: a table without caption", target)
+		}
+	}
+	if len(d.find("main")) != 1 || len(d.find("h1")) != 1 || strings.ContainsAny(d.text, "\u202e\u200b\u2066\x1b\x00") {
+		d.Errorf("%s: no main, no single h1, or hidden characters", target)
+	}
+}
+
+func (d document) labelled(id string) bool {
+	return id != "" && slices.ContainsFunc(d.find("label"), func(n *html.Node) bool { return attr(n, "for") == id })
+}
+
+// links lists where the page leads within the server.
+func (d document) links() (out []string) {
+	for _, a := range d.find("a") {
+		if to, _, _ := strings.Cut(attr(a, "href"), "#"); strings.HasPrefix(to, "/") {
+			out = append(out, to)
+		} else if strings.HasPrefix(to, "?") {
+			out = append(out, d.path+to)
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
+	w := newWorld(t, nil)
+	evil := "\"'><script>alert(1)</script><b onclick=x>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)
+	paths := make([]string, 1000)
+	for i := range paths {
+		paths[i] = evil[:60] + fmt.Sprint(i)
+	}
+	violations := make([]fault.Violation, 1000)
+	for i := range violations {
+		violations[i] = fault.Violation{Code: "scope_denied", Path: evil[:80], Rule: evil[:80], Message: evil[:200], Suggestion: evil[:80]}
+	}
+	a := prflow.Attempt{
+		Time: w.Now(), RequestID: "evil-1", Door: prflow.DoorMCP, Caller: evil, Tier: 2, Action: prflow.ActionCreate, Provider: "fake",
+		Owner: evil[:90], Repo: "../..", Base: evil[:90], Branch: evil[:90], Title: evil, Paths: paths, Outcome: prflow.OutcomeRefused, Code: "scope_denied",
+		Message: evil, PRNumber: 7, PRURL: "javascript:alert(1)",
+		Verdicts: []prflow.Verdict{{Gate: prflow.GateScope, Ruling: prflow.Deny, Detail: evil, Violations: violations}},
+	}
+	p := prflow.Proposal{
+		ID: "evil-2", CreatedAt: w.Now(), Caller: evil, Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", Title: evil[:200],
+		Body: "# <i>x</i>\n[a](javascript:alert(1)) <script>alert(1)</script>\n\n" + evil, Digest: "d", ChangeType: "fix",
+		Progress: prflow.Progress{State: prflow.StateDryRun, Branch: evil[:90], PRURL: "data:text/html,x"},
+	}
+	for i := range 100 {
+		p.Files = append(p.Files, gitprovider.FileChange{
+			Path: fmt.Sprintf("checks/n%d.md", i), Action: "create", Content: evil[:len(evil)/(i*i+1)],
+		})
+	}
+	ctx := context.Background()
+	if err := w.store.Record(ctx, a, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.RequestID, a.Outcome, a.Code = "evil-2", prflow.OutcomeDryRun, ""
+	if err := w.store.Record(ctx, a, &p); err != nil {
+		t.Fatal(err)
+	}
+	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+	hosted := w.fake.World(t, repo)
+	hosted.Push("claude-ops/fix/x", providertest.File{Path: "checks/z.md", Content: evil})
+	pr := hosted.OpenPR("claude-ops/fix/x", evil[:200], "claude-ops")
+	hosted.Review(pr, "ann<script>\u202e", gitprovider.ReviewCommented, evil)
+	w.web.Doctor = func(context.Context) []web.Finding {
+		return []web.Finding{{Name: "x", Status: "problem", Detail: evil}}
+	}
+	for _, target := range []string{
+		"/", "/proposals", "/proposals?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2", "/proposals/evil-2?view=split",
+		"/pulls", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor", "/policy?path=" + url.QueryEscape(evil[:300]),
+		"/sign-in?next=" + url.QueryEscape(evil[:60]),
+	} {
+		d := w.page(target, 200) // and what wellFormed says
+		if n := len(d.text); n > 3<<20 {
+			t.Errorf("%s: %d bytes of text", target, n)
+		}
+	}
+	d := w.page("/proposals/evil-1", 200)
+	d.has(" more.", "<script>alert(1)</script>")
+	w.page("/proposals/evil-2", 200).has("more files are not shown", "more bytes are not shown")
+	w.page("/nothing/"+url.PathEscape(evil[:60]), 404)
+}

@@ -1,0 +1,112 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
+	w := newWorld(t, nil)
+	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.page("/pulls", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
+	w.flow.Policy.EnvRepositories = append(w.flow.Policy.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
+		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
+	w.build()
+	d := w.page("/pulls", 200)
+	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x provider_disabled", "GITEA_TOKEN is not set", "fake:joe/missing not_found")
+	if n := len(d.find("h2")); n != 4 {
+		t.Errorf("%d repositories", n)
+	}
+	w.page("/pulls/fake/joe/infra/1", 200).has("Pull request #1", "Check inodes, too", "Reviewing and merging happen at the provider")
+	for _, target := range []string{"/pulls/fake/joe/infra/99", "/pulls/fake/joe/infra/0", "/pulls/fake/joe/infra/x", "/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
+		w.page(target, 404)
+	}
+}
+
+// reviewer notes what it is asked for, over the fake's pull requests.
+type reviewer struct {
+	*world
+	done     []web.Review
+	warnings []string
+}
+
+func (r *reviewer) Provider() string { return "fake" }
+
+func (r *reviewer) Show(ctx context.Context, owner, name string, number int) (web.ReviewDetail, error) {
+	status, err := r.fake.Status(ctx, gitprovider.RepoRef{Owner: owner, Name: name}, number)
+	return web.ReviewDetail{Status: status, Diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n"}, err
+}
+
+func (r *reviewer) Review(_ context.Context, review web.Review) (web.ReviewOutcome, error) {
+	if review.Action == "close" {
+		return web.ReviewOutcome{}, fault.New(fault.Conflict, "pull request #1 is closed already")
+	}
+	r.done = append(r.done, review)
+	return web.ReviewOutcome{Warnings: r.warnings}, nil
+}
+
+func TestAPersonReviewsByAForm(t *testing.T) {
+	r := &reviewer{}
+	w := newWorld(t, func(w *world) { r.world, w.web.Reviewer = w, r })
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	const at = "/pulls/fake/joe/infra/1"
+	d := w.page(at, 200)
+	d.has("Your review", "old", "new <i>")
+	head := ""
+	for _, input := range d.find("input") {
+		if attr(input, "name") == "head" {
+			head = attr(input, "value")
+		}
+	}
+	for _, button := range d.find("button") {
+		action := attr(button, "value")
+		a := w.submit(at+"/review", url.Values{"action": {action}, "comment": {"Good.\r\nYes."}, "head": {head}, "force": {"yes"}})
+		if action == "close" {
+			w.read(a, "close", 409).has("is closed already")
+			continue
+		}
+		if a.StatusCode != 303 || a.Header.Get("Location") != at+"?done="+action {
+			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
+		}
+		want := web.Review{Owner: "joe", Name: "infra", Number: 1, Action: action, Comment: "Good.\nYes.", Head: head, Force: true,
+			By: prflow.Caller{Door: prflow.DoorWeb, Name: "anonymous"}}
+		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
+			t.Errorf("%+v", got)
+		}
+		w.page(a.Header.Get("Location"), 200).has("You")
+	}
+	if len(r.done) != 4 {
+		t.Errorf("%d reviews", len(r.done))
+	}
+	r.warnings = []string{"the branch was not deleted"}
+	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}), "merge", 200).has("You have merged it", "the branch was not deleted")
+	for name, form := range map[string]url.Values{"no action": {}, "an unknown one": {"action": {"push"}}, "two": {"action": {"merge", "close"}}} {
+		if a := w.submit(at+"/review", form); a.StatusCode != 400 {
+			t.Errorf("%s: %d", name, a.StatusCode)
+		}
+	}
+	reader := w.signIn(w.token("reader", 3, "read", "propose"))
+	w.page(at, 200, with(reader)).has("Reviewing needs the scope review")
+	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
+	if len(r.done) != 5 {
+		t.Errorf("%d reviews", len(r.done))
+	}
+}
+
+func pattern(t *testing.T, text string) policy.RepoPattern {
+	t.Helper()
+	p, err := policy.ParseRepoPattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
