@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,18 +70,22 @@ func lookIn(path, name string) (string, error) {
 	return "", fmt.Errorf("%s is not in the path", name)
 }
 
-// fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]
+// fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]. A body is JSON, or a form
+// if the file's name ends in .form; from a form it goes on to where that leads.
 func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: fetch METHOD PATH [BODY-FILE] [token=FILE]")
 	}
 	var body io.Reader
-	token := ""
+	token, contentType := "", "application/json"
 	for _, arg := range args[2:] {
 		if name, isToken := strings.CutPrefix(arg, "token="); isToken {
 			token = strings.TrimSpace(ts.ReadFile(name))
 		} else {
-			body = bytes.NewReader([]byte(ts.ReadFile(arg)))
+			body = strings.NewReader(strings.TrimSpace(ts.ReadFile(arg)))
+			if strings.HasSuffix(arg, ".form") {
+				contentType = "application/x-www-form-urlencoded"
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -90,7 +93,7 @@ func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	r, err := http.NewRequestWithContext(ctx, args[0], ts.Value(serveKey{}).(*servedProcess).url+args[1], body)
 	ts.Check(err)
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", contentType)
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
