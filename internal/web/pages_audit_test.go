@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -58,8 +59,8 @@ func TestADownloadThatFailsIsCutOffAndNotEnded(t *testing.T) {
 	w.web.Audit = failing{w.web.Audit}
 	w.build()
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler {
-			t.Errorf("the handler ended with %v", p)
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("the handler ended with %v", err)
 		}
 	}()
 	w.get("/audit.jsonl")

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -90,7 +91,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.Now()
 	defer func() {
 		p := recover()
-		if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+		if err, _ := p.(error); errors.Is(err, http.ErrAbortHandler) {
 			defer panic(p) // the connection ends, so that nobody takes a part for the whole
 		} else if p != nil {
 			s.Log.Error("panic in a handler", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
