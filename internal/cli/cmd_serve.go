@@ -58,6 +58,10 @@ func (a *app) serve(ctx context.Context) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
+	if _, err := p.gatekeeper().Anonymous(ctx); err == nil {
+		p.log.Warn("no token exists: whoever reaches this address on this machine, an agent included, may propose, review and " +
+			"merge; make one with `claudeops token create`")
+	}
 	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n",
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)
 	return p.run(ctx, handler.HTTPServer(), listener)
