@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -23,42 +24,8 @@ func (a *app) auditCommand() *cobra.Command {
 	return cmd
 }
 
-// auditEntry is a row of the audit in answers.
-type auditEntry struct {
-	Seq        int64            `json:"seq"`
-	Time       time.Time        `json:"time"`
-	RequestID  string           `json:"request_id"`
-	Door       string           `json:"door"`
-	Caller     string           `json:"caller"`
-	Tier       int              `json:"tier"`
-	Action     string           `json:"action"`
-	Provider   string           `json:"provider"`
-	Repo       string           `json:"repo"`
-	Base       string           `json:"base"`
-	Branch     string           `json:"branch"`
-	Title      string           `json:"title"`
-	Paths      []string         `json:"paths"`
-	Outcome    string           `json:"outcome"`
-	Code       fault.Code       `json:"code"`
-	Message    string           `json:"message"`
-	PRNumber   int              `json:"pr_number,omitempty"`
-	PRURL      string           `json:"pr_url,omitempty"`
-	DurationMS float64          `json:"duration_ms"`
-	Verdicts   []prflow.Verdict `json:"verdicts"`
-	Digest     string           `json:"digest"`
-	PrevHash   string           `json:"prev_hash"`
-	Hash       string           `json:"hash"`
-}
-
-func entryOf(r store.AuditRow) auditEntry {
-	return auditEntry{
-		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller, Tier: int(r.Tier),
-		Action: r.Action, Provider: r.Provider, Repo: r.Owner + "/" + r.Repo, Base: r.Base, Branch: r.Branch, Title: r.Title,
-		Paths: append([]string{}, r.Paths...), Outcome: string(r.Outcome), Code: r.Code, Message: r.Message,
-		PRNumber: r.PRNumber, PRURL: r.PRURL, DurationMS: float64(r.Duration.Microseconds()) / 1000,
-		Verdicts: append([]prflow.Verdict{}, r.Verdicts...), Digest: r.Digest, PrevHash: r.PrevHash, Hash: r.Hash,
-	}
-}
+// entryOf is a row of the audit in answers, the same as over REST.
+func entryOf(r store.AuditRow) web.AuditEntry { return web.EntryOf(recorded(r)) }
 
 func (a *app) auditListCommand() *cobra.Command {
 	var q store.AuditQuery
@@ -71,7 +38,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries := make([]auditEntry, 0, len(rows))
+			entries := make([]web.AuditEntry, 0, len(rows))
 			for _, r := range rows {
 				entries = append(entries, entryOf(r))
 			}
@@ -88,7 +55,7 @@ func (a *app) auditListCommand() *cobra.Command {
 	return cmd
 }
 
-func describeAudit(w *strings.Builder, entries []auditEntry) {
+func describeAudit(w *strings.Builder, entries []web.AuditEntry) {
 	rows := [][]string{{"SEQ", "TIME", "DOOR", "TIER", "ACTION", "REPO", "OUTCOME", "CODE", "PR", "TITLE"}}
 	for _, e := range entries {
 		pr := ""
@@ -123,7 +90,7 @@ func (a *app) auditShowCommand() *cobra.Command {
 	}
 }
 
-func describeEntry(w *strings.Builder, e auditEntry) {
+func describeEntry(w *strings.Builder, e web.AuditEntry) {
 	fmt.Fprintf(w, "%s %s, %s\n", e.Action, e.Outcome, e.Time.Format(time.RFC3339Nano))
 	rows := [][]string{
 		{"  request", e.RequestID},

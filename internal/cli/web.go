@@ -67,9 +67,14 @@ func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.Recorde
 	})
 	out := make([]prflow.RecordedAttempt, len(rows))
 	for i, r := range rows {
-		out[i] = prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
+		out[i] = recorded(r)
 	}
 	return out, err
+}
+
+// recorded is a row of the audit without the store's type.
+func recorded(r store.AuditRow) prflow.RecordedAttempt {
+	return prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
 }
 
 // Verify implements web.Audit.

@@ -85,12 +85,13 @@ func (s *Server) audit(c *call) (answer, error) {
 	list := AuditList{Entries: []AuditEntry{}, Untrusted: untrusted}
 	rows, list.NextCursor = cut(listAudit, p, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
 	for _, r := range rows {
-		list.Entries = append(list.Entries, auditEntry(r))
+		list.Entries = append(list.Entries, EntryOf(r))
 	}
 	return answer{value: list}, nil
 }
 
-func auditEntry(r prflow.RecordedAttempt) AuditEntry {
+// EntryOf renders a row of the audit. Lists are never null.
+func EntryOf(r prflow.RecordedAttempt) AuditEntry {
 	return AuditEntry{
 		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller, Tier: int(r.Tier),
 		Action: r.Action, Provider: r.Provider, Repo: r.Owner + "/" + r.Repo, Base: r.Base, Branch: r.Branch, Title: r.Title,

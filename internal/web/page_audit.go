@@ -120,7 +120,7 @@ func (s *Server) writeAudit(c *call, w io.Writer, head int64) error {
 			if after = r.Seq; after > head {
 				return nil
 			}
-			if _, err := w.Write(append(encode(auditEntry(r)), '\n')); err != nil {
+			if _, err := w.Write(append(encode(EntryOf(r)), '\n')); err != nil {
 				return err
 			}
 		}
