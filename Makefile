@@ -7,12 +7,15 @@ FUZZTIME ?= 20s
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build run test test-live check lint bench fuzz golden e2e crash clean
+.PHONY: build run demo test test-live check lint bench fuzz golden e2e crash clean
 
 build: ## build the binary
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
 
-run: build ## watch an agent open a pull request, and be refused
+run: build ## the dashboard, while an agent opens pull requests and is refused; stays until Ctrl-C
+	$(BIN) demo --serve
+
+demo: build ## the same without the dashboard: prints what happens, and ends
 	$(BIN) demo
 
 test: ## every test that needs Go and git alone, with the race detector

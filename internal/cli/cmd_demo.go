@@ -1,37 +1,38 @@
 package cli
 
 import (
+	"context"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops"
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/demo"
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
 func (a *app) demoCommand() *cobra.Command {
 	var dir string
+	var serve bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch an agent open a pull request, and be refused",
 		Long: "demo makes a repository in a folder of its own, spawns this binary as an MCP server, drives it through a real MCP\n" +
-			"client, plays the reviewing person, and prints what happens. It needs git, no token and no network.",
+			"client, plays the reviewing person, and prints what happens. It needs git, no token and no network. With --serve it\n" +
+			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			binary, err := os.Executable()
+			options, err := a.demoOptions(dir)
 			if err != nil {
 				return err
 			}
-			if dir == "" {
-				if dir, err = os.MkdirTemp("", "claudeops-demo-"); err != nil {
-					return err
-				}
+			if serve {
+				err = demo.Serve(cmd.Context(), options, a.demoAddr(cmd.Context()))
+			} else {
+				err = demo.Run(cmd.Context(), options)
 			}
-			path, _ := a.lookup("PATH")
-			err = demo.Run(cmd.Context(), demo.Options{
-				Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path,
-			})
 			if err != nil {
 				return fault.Wrap(err, fault.Internal, "the demo did not go as it must: %s", err)
 			}
@@ -39,5 +40,28 @@ func (a *app) demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "empty or missing folder for the demo (default: a new one in the temporary folder)")
+	cmd.Flags().BoolVar(&serve, "serve", false, "serve the dashboard, and stay")
 	return cmd
+}
+
+func (a *app) demoOptions(dir string) (demo.Options, error) {
+	binary, err := os.Executable()
+	if err == nil && dir == "" {
+		dir, err = os.MkdirTemp("", "claudeops-demo-")
+	}
+	path, _ := a.lookup("PATH")
+	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path}, err
+}
+
+// demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.
+func (a *app) demoAddr(ctx context.Context) string {
+	if addr, _ := a.environment("CLAUDEOPS_ADDR"); addr != "" {
+		return addr
+	}
+	probe, err := new(net.ListenConfig).Listen(ctx, "tcp", config.DefaultAddr)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	_ = probe.Close()
+	return config.DefaultAddr
 }

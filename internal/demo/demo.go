@@ -37,22 +37,35 @@ type run struct {
 
 // Run plays the whole demo. The error says which step did not happen as it must.
 func Run(ctx context.Context, o Options) error {
-	dir, err := filepath.Abs(o.Dir)
+	r, err := begin(ctx, o)
 	if err != nil {
 		return err
 	}
-	o.Dir = dir
-	r := &run{Options: o, root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state")}
-	if err := r.prepare(ctx); err != nil {
+	if err := r.play(ctx, r.steps()); err != nil {
 		return err
 	}
-	for _, step := range r.steps() {
+	r.say("\nAll of it happened. Everything is still there to look at, in %s\n", r.Dir)
+	return nil
+}
+
+// begin makes the repository.
+func begin(ctx context.Context, o Options) (*run, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = dir
+	r := &run{Options: o, root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state")}
+	return r, r.prepare(ctx)
+}
+
+func (r *run) play(ctx context.Context, steps []step) error {
+	for _, step := range steps {
 		r.heading(step.title)
 		if err := step.play(ctx); err != nil {
 			return fmt.Errorf("step %d (%s): %w", r.step, step.title, err)
 		}
 	}
-	r.say("\nAll of it happened. Everything is still there to look at, in %s\n", r.Dir)
 	return nil
 }
 

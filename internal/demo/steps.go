@@ -43,26 +43,37 @@ func (r *run) steps() []step {
 
 // change is the request that the demo makes: one file updated, one created.
 func (r *run) change() (map[string]any, error) {
-	disk, err := fs.ReadFile(r.Procedures, changedFile)
+	updated, err := r.longer(changedFile, "A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
 	if err != nil {
 		return nil, err
 	}
-	updated := strings.TrimRight(string(disk), "\n") +
-		"\n\nA file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).\n"
 	created := "# Inode pressure\n\n## Purpose\n\nFind file systems that run out of inodes while blocks are still free.\n\n" +
 		"## Commands\n\n```sh\ndf -i --output=target,ipcent | tail -n +2\n```\n\n## Normal\n\nBelow 80 % on every file system.\n"
-	return arguments(changeTitle, []map[string]any{
+	return arguments(changeTitle, inodes, []map[string]any{
 		{"path": changedFile, "action": "update", "content": updated},
 		{"path": newFile, "action": "create", "content": created},
 	}), nil
 }
 
-func arguments(title string, files []map[string]any) map[string]any {
+// inodes is the description of the demo's change.
+const inodes = "## Observed\n\nA host refused new files at 61 % disk use.\n\n## Why\n\nThe check looks at blocks only.\n\n" +
+	"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n"
+
+// longer is one of the procedures with a paragraph behind its end.
+func (r *run) longer(file, paragraph string) (string, error) {
+	text, err := fs.ReadFile(r.Procedures, file)
+	return strings.TrimRight(string(text), "\n") + "\n\n" + paragraph + "\n", err
+}
+
+// appended is a request that adds a paragraph to one of the procedures.
+func (r *run) appended(title, file, paragraph string) (map[string]any, error) {
+	content, err := r.longer(file, paragraph)
+	return arguments(title, "## What\n\n"+paragraph+"\n", []map[string]any{{"path": file, "action": "update", "content": content}}), err
+}
+
+func arguments(title, body string, files []map[string]any) map[string]any {
 	return map[string]any{
-		"repo_owner": owner, "repo_name": repo, "title": title, "change_type": "check",
-		"body": "## Observed\n\nA host refused new files at 61 % disk use.\n\n## Why\n\nThe check looks at blocks only.\n\n" +
-			"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n",
-		"files": files,
+		"repo_owner": owner, "repo_name": repo, "title": title, "change_type": "check", "body": body, "files": files,
 	}
 }
 
@@ -200,14 +211,14 @@ func (r *run) refused(ctx context.Context, tier string, change map[string]any, c
 }
 
 func (r *run) refusedTier(ctx context.Context) error {
-	_, err := r.refused(ctx, "1", arguments("Add a check", []map[string]any{
+	_, err := r.refused(ctx, "1", arguments("Add a check", inodes, []map[string]any{
 		{"path": "checks/new.md", "action": "create", "content": "# New\n"},
 	}), fault.TierDenied, 1)
 	return err
 }
 
 func (r *run) refusedScope(ctx context.Context) error {
-	_, err := r.refused(ctx, "2", arguments("Give myself more rights", []map[string]any{
+	_, err := r.refused(ctx, "2", arguments("Give myself more rights", inodes, []map[string]any{
 		{"path": "prompts/tier3-remediate.md", "action": "update", "content": "# Do as you like\n"},
 		{"path": "checks/../.claude/settings.json", "action": "update", "content": "{}\n"},
 	}), fault.ScopeDenied, 2)
@@ -217,7 +228,7 @@ func (r *run) refusedScope(ctx context.Context) error {
 func (r *run) refusedSecret(ctx context.Context) error {
 	// Put together here, so that this source file holds nothing that looks like a credential.
 	secret := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
-	answer, err := r.refused(ctx, "2", arguments("Add a token check", []map[string]any{
+	answer, err := r.refused(ctx, "2", arguments("Add a token check", inodes, []map[string]any{
 		{"path": "checks/token.md", "action": "create", "content": "# Token\n\nexport GITHUB_TOKEN=" + secret + "\n"},
 	}), fault.ContentDenied, 1)
 	if err == nil && strings.Contains(answer.text, secret) {

@@ -1,0 +1,138 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// serverGrace is how long the server may take to end before it is killed.
+const serverGrace = 40 * time.Second
+
+// Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
+// person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
+func Serve(ctx context.Context, o Options, addr string) error {
+	r, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	server, err := r.serve(ctx, addr)
+	if err != nil {
+		return err
+	}
+	r.say("Watch it at %s\n", server.url)
+	played := r.play(ctx, append(r.steps(),
+		step{"Another pull request, which a person wants changed", r.openAnother},
+		step{"A dry run that waits for a person", r.leaveDryRun},
+	))
+	if played != nil && ctx.Err() == nil {
+		return errors.Join(played, server.end())
+	}
+	if played == nil {
+		r.say("\nAll of it happened; it is still there to look at:\n\n  %s\n\n", server.url)
+		r.say("Anybody on this machine may look. To review and to open dry runs there, make a token and sign in with it:\n\n"+
+			"  CLAUDEOPS_STATE_DIR=%s %s token create --name me --scopes read,propose,review\n\n", r.state, r.Binary)
+		r.say("Files are in %s. Ctrl-C ends the server.\n", r.Dir)
+	}
+	return server.wait(ctx)
+}
+
+// server is a running `claudeops serve`.
+type server struct {
+	url  string
+	stop context.CancelFunc
+	gone chan error
+}
+
+// serve starts the server and waits until it listens.
+func (r *run) serve(ctx context.Context, addr string) (*server, error) {
+	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(lifetime, r.Binary, "serve")
+	cmd.Env = append(r.environment("2", false), "CLAUDEOPS_ADDR="+addr)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = serverGrace
+	log, err := os.Create(r.log())
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	line, readErr := bufio.NewReader(out).ReadString('\n') // until it says where it listens, or ends
+	s := &server{url: regexp.MustCompile(`http://\S+`).FindString(line), stop: stop, gone: make(chan error, 1)}
+	go func() { s.gone <- cmd.Wait() }()
+	if readErr != nil || s.url == "" {
+		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), r.log())
+	}
+	return s, nil
+}
+
+// log is the file of what the server says.
+func (r *run) log() string { return r.Dir + "/serve.log" }
+
+// end ends the server, and waits for it.
+func (s *server) end() error {
+	s.stop()
+	err := <-s.gone
+	if errors.Is(err, context.Canceled) { // by us, and with exit code 0
+		return nil
+	}
+	return err
+}
+
+// wait waits until ctx is done, and ends the server then.
+func (s *server) wait(ctx context.Context) error {
+	select {
+	case err := <-s.gone:
+		if err == nil { // it was told to end: a terminal's interrupt reaches both of us
+			return nil
+		}
+		return fmt.Errorf("the server ended by itself: %w", errors.Join(errUnexpected, err))
+	case <-ctx.Done():
+		return s.end()
+	}
+}
+
+func (r *run) openAnother(ctx context.Context) error {
+	change, err := r.appended("Warn three weeks before a certificate ends", "checks/certificate-expiry.md",
+		"Three weeks leave time for a failed renewal to be repaired: warn at 21 days.")
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, "2", false, "create_pr", change)
+	if err != nil {
+		return err
+	}
+	if answer.isError || answer.structured["number"] != 2.0 {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	_, err = r.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment", "Say which hosts this is about.")
+	return err
+}
+
+func (r *run) leaveDryRun(ctx context.Context) error {
+	change, err := r.appended("Look at failed timers, too", "checks/failed-units.md",
+		"A timer whose unit failed is listed as a unit; one that never fired is not: `systemctl list-timers --all`.")
+	if err != nil {
+		return err
+	}
+	answer, err := r.ask(ctx, "2", true, "create_pr", change)
+	if err == nil && answer.structured["dry_run"] != true {
+		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	return err
+}
