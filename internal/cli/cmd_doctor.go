@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // finding is one line of doctor. Blocks says that no pull request can be opened as long as it stands.
@@ -89,7 +87,7 @@ func describeFindings(w *strings.Builder, findings []finding, blocking []string)
 func (p *parts) diagnose(ctx context.Context) []finding {
 	out := []finding{p.tierFinding(), p.switchFinding(), p.policyFinding(), p.stateFinding(ctx)}
 	out = append(out, p.providerFindings()...)
-	out = append(out, p.gitFinding(ctx), p.reposFinding(), p.noticeFinding(ctx))
+	out = append(out, p.gitFinding(ctx), p.mountedFinding(), p.noticeFinding(ctx))
 	for _, w := range p.cfg.Warnings {
 		out = append(out, finding{Name: "configuration", Status: "warning", Detail: w})
 	}
@@ -181,13 +179,4 @@ func (p *parts) gitFinding(ctx context.Context) finding {
 		return finding{Name: "git", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
 	}
 	return finding{Name: "git", Status: "ok", Detail: version}
-}
-
-func (p *parts) reposFinding() finding {
-	info, err := os.Stat(p.cfg.ReposDir)
-	if err != nil || !info.IsDir() {
-		return finding{Name: "mounted repositories", Status: "off", Detail: p.cfg.ReposDir + " is no folder"}
-	}
-	return finding{Name: "mounted repositories", Status: "ok",
-		Detail: p.cfg.ReposDir + ": manifests (" + gitprovider.ManifestFile + ") there may settle a repository's provider"}
 }

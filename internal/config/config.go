@@ -26,6 +26,7 @@ type Config struct {
 	StateDirDefault bool // nobody named the folder, so the folders above it may be made too
 	LocalRoot       string
 	ReposDir        string
+	Mounted         Mounted
 	DefaultProvider string
 	GitHub          Forge
 	Gitea           Forge
@@ -64,6 +65,7 @@ func Load(lookup func(string) (string, bool)) Config {
 	if root, err := filepath.Abs(c.LocalRoot); c.LocalRoot != "" && err == nil {
 		c.LocalRoot = root
 	}
+	c.Mounted = e.mounted()
 	c.Tier = e.tier("CLAUDEOPS_TIER")
 	c.DryRun = e.boolean("CLAUDEOPS_DRY_RUN")
 	c.ReadOnly = e.boolean("CLAUDEOPS_READ_ONLY")

@@ -1,0 +1,183 @@
+// Package mcpconfig merges what mounted repositories contribute to an MCP client's configuration with our own entries,
+// so that no contribution replaces, shadows or imitates one of ours, and says what was refused and why. It reads neither
+// disk nor environment.
+package mcpconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds of a merge.
+const (
+	MaxFileBytes = 64 << 10 // of one contribution
+	MaxServers   = 20       // of all contributions together; also of one contribution
+)
+
+// Mode is the power that the operator grants to mounted repositories.
+type Mode string
+
+// The modes. Off is the zero value's meaning too.
+const (
+	Off  Mode = "off"  // no contribution is admitted
+	HTTP Mode = "http" // servers that the client reaches over HTTP
+	All  Mode = "all"  // and servers that the client starts: code that the repository chooses
+)
+
+// ParseMode reads a mode, letter case aside; ok is false for anything else, and the mode is then Off.
+func ParseMode(s string) (mode Mode, ok bool) {
+	mode = Mode(strings.ToLower(s))
+	if mode == Off || mode == HTTP || mode == All {
+		return mode, true
+	}
+	return Off, s == ""
+}
+
+// System is an entry of ours. Its JSON is in the result byte for byte.
+type System struct {
+	Name string
+	JSON json.RawMessage
+}
+
+// Contribution is the text of one repository's .claude-ops/mcp.json. Problem says why it could not be read, "" if it was.
+type Contribution struct {
+	From    string // the repository's folder
+	Text    []byte
+	Problem string
+}
+
+// Rules are the operator's part in a merge.
+type Rules struct {
+	Mode Mode
+	// Env are the variables that a contribution may have expanded.
+	Env []string
+	// Blank are the variables that servers which the client starts get as empty: those of ours, tokens first of all.
+	Blank []string
+	// Binary is the path of our own program, which no contribution may start.
+	Binary string
+}
+
+// Server is one entry of the merged configuration.
+type Server struct {
+	Name   string          `json:"name"`
+	From   string          `json:"from"` // the folder of the repository, "" for an entry of ours
+	Type   string          `json:"type"`
+	Target string          `json:"target"` // the command or the URL, quoted for a terminal
+	JSON   json.RawMessage `json:"-"`
+}
+
+// Refusal is a server, or with an empty Name a whole contribution, that is not in the result. Name is quoted for a terminal.
+type Refusal struct {
+	From   string `json:"from"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// String is the refusal as one line.
+func (r Refusal) String() string {
+	if r.Name == "" {
+		return fmt.Sprintf("%s: its MCP servers are left out: %s", r.From, r.Reason)
+	}
+	return fmt.Sprintf("%s: the MCP server %s is left out: %s", r.From, r.Name, r.Reason)
+}
+
+// Result is a merged configuration. Servers holds our entries first, then the others in the order of the folders' names.
+type Result struct {
+	Servers []Server  `json:"servers"`
+	Refused []Refusal `json:"refused"`
+}
+
+// Config is the file that the client reads: an object of the member mcpServers.
+func (r Result) Config() map[string]map[string]json.RawMessage {
+	servers := map[string]json.RawMessage{}
+	for _, s := range r.Servers {
+		servers[s.Name] = s.JSON
+	}
+	return map[string]map[string]json.RawMessage{"mcpServers": servers}
+}
+
+// Merge adds to our entries what the contributions may add. It never fails: what is malformed or not admitted is refused
+// alone, and our entries are in the result whatever the contributions hold. Of two contributed servers with names that
+// are equal but for letter case, the one of the folder that sorts first is kept.
+func Merge(system []System, contributions []Contribution, rules Rules) Result {
+	m := merge{rules: rules, taken: map[string]string{}, result: Result{Servers: []Server{}, Refused: []Refusal{}}}
+	for _, s := range system {
+		m.system = append(m.system, fold(s.Name))
+		m.result.Servers = append(m.result.Servers, Server{Name: s.Name, Type: "stdio", Target: quote(rules.Binary), JSON: bytes.Clone(s.JSON)})
+	}
+	ordered := slices.Clone(contributions)
+	slices.SortStableFunc(ordered, func(a, b Contribution) int { return strings.Compare(a.From, b.From) })
+	for _, c := range ordered {
+		m.contribute(c)
+	}
+	return m.result
+}
+
+type merge struct {
+	rules  Rules
+	system []string          // names of our entries, folded
+	taken  map[string]string // folded name of an admitted server -> the folder that it is from
+	result Result
+}
+
+func (m *merge) refuse(from, name, format string, args ...any) {
+	m.result.Refused = append(m.result.Refused, Refusal{From: from, Name: name, Reason: fmt.Sprintf(format, args...)})
+}
+
+func (m *merge) contribute(c Contribution) {
+	switch {
+	case c.Problem != "":
+		m.refuse(c.From, "", "%s", c.Problem)
+		return
+	case len(c.Text) > MaxFileBytes:
+		m.refuse(c.From, "", "the file is larger than %d bytes", MaxFileBytes)
+		return
+	case m.rules.Mode != HTTP && m.rules.Mode != All:
+		m.refuse(c.From, "", "CLAUDEOPS_MOUNTED_MCP is off; http or all admits them")
+		return
+	}
+	servers, err := parseFile(c.Text)
+	if err != nil {
+		m.refuse(c.From, "", "%s", err)
+		return
+	}
+	for _, s := range servers {
+		m.admit(c.From, s)
+	}
+}
+
+// admit checks one server and adds it to the result, or refuses it with the first reason.
+func (m *merge) admit(from string, s rawServer) {
+	shown := quote(s.name)
+	if err := m.checkName(s.name); err != nil {
+		m.refuse(from, shown, "%s", err)
+		return
+	}
+	entry, err := m.rules.parseEntry(s.json)
+	if err != nil {
+		m.refuse(from, shown, "%s", err)
+		return
+	}
+	if first, isTaken := m.taken[fold(s.name)]; isTaken {
+		m.refuse(from, shown, "%s has a server of this name already, and comes first", first)
+		return
+	}
+	if len(m.taken) >= MaxServers {
+		m.refuse(from, shown, "there are %d servers of mounted repositories already", MaxServers)
+		return
+	}
+	m.taken[fold(s.name)] = from
+	m.result.Servers = append(m.result.Servers, Server{Name: s.name, From: from, Type: entry.Type, Target: quote(entry.target()), JSON: entry.json()})
+}
+
+// quote makes text of a repository fit for a terminal, a log line and a page: ASCII in quotes, cut at 100 bytes.
+func quote(s string) string {
+	const limit = 100
+	if len(s) > limit {
+		return fmt.Sprintf("%+q...", s[:limit])
+	}
+	return fmt.Sprintf("%+q", s)
+}
