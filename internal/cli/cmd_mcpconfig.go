@@ -51,16 +51,19 @@ func (a *app) mcpConfig(explain bool) error {
 		return err
 	}
 	if explain {
-		return a.print(map[string]any{"mcp": merged, "mounted": offers}, func(w *strings.Builder) {
+		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text()}, func(w *strings.Builder) {
 			explainMCP(w, merged)
 			explainOffers(w, offers)
 		})
 	}
+	var b strings.Builder
 	if len(merged.Refused) > 0 || len(merged.Servers) > 1 {
-		var b strings.Builder
 		explainMCP(&b, merged)
-		fmt.Fprint(a.streams.Err, b.String())
 	}
+	for _, problem := range offers.Problems { // a folder that is left out may have had servers
+		fmt.Fprintf(&b, "problem  %s: %s\n", offers.Dir, problem)
+	}
+	fmt.Fprint(a.streams.Err, b.String())
 	return a.printJSON(merged.Config())
 }
 
@@ -128,7 +131,7 @@ func explainOffers(w *strings.Builder, offers mounted.Offers) {
 		}
 	}
 	for _, problem := range offers.Problems {
-		fmt.Fprintf(w, "problem  %s\n", problem)
+		fmt.Fprintf(w, "problem  %s: %s\n", offers.Dir, problem)
 	}
 }
 

@@ -93,6 +93,7 @@ func TestAContributionThatIsNotAdmittedIsRefusedWithTheReason(t *testing.T) {
 		{"a url without a host", http("https:///x", ""), "not of the form"},
 		{"a header with a secret of ours", http("https://x.example", `"X-Key":"${GITHUB_TOKEN}"`), "no repository may have"},
 		{"a header with a secret that is written out", http("https://x.example", `"authorization":"Basic YTpi"`), "has its secret written out"},
+		{"an admitted variable over plain http", http("http://10.0.0.1/mcp", `"Authorization":"Bearer ${GRAFANA_TOKEN}"`), "over plain http"},
 		{"a header with a line break", http("https://x.example", `"X-A":"b\r\nAuthorization: c"`), "not printable ASCII"},
 		{"a header with a strange name", http("https://x.example", `"X A":"b"`), "no name of a header"},
 		{"a duplicate server", `"x":` + tool + `,"x":` + tool, `"x" is given twice`},
@@ -163,7 +164,7 @@ func TestTheModeDecidesWhichKindsAreAdmitted(t *testing.T) {
 
 func TestAnAdmittedServerIsWrittenAnew(t *testing.T) {
 	r := mcpconfig.Merge(system(), []mcpconfig.Contribution{
-		from("b", `"web":{"type":"sse","url":"http://10.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`),
+		from("b", `"web":{"type":"sse","url":"http://127.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`),
 		from("a", `"prog":{"command":"/srv/tool","args":["--t=${GRAFANA_TOKEN:-x}","$HOME"],"env":{"A":"b"}}`),
 	}, rules(mcpconfig.All))
 	if len(r.Refused) > 0 || len(r.Servers) != 3 || r.Servers[1].From != "a" || r.Servers[2].From != "b" {
@@ -174,7 +175,7 @@ func TestAnAdmittedServerIsWrittenAnew(t *testing.T) {
 	if got := string(servers["prog"]); got != want {
 		t.Errorf("got %s, want our variables empty: %s", got, want)
 	}
-	want = `{"type":"sse","url":"http://10.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`
+	want = `{"type":"sse","url":"http://127.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`
 	if got := string(servers["web"]); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

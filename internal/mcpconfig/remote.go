@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -30,8 +31,16 @@ func (r Rules) checkRemote(e entry) error {
 		if err := r.checkHeader(name, e.Headers[name]); err != nil {
 			return err
 		}
+		if strings.Contains(e.Headers[name], "${") && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+			return fmt.Errorf("the header %s would send a variable over plain http to another machine", name)
+		}
 	}
 	return nil
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
 func (r Rules) checkHeader(name, value string) error {

@@ -62,7 +62,11 @@ func (r Repos) Offers() Offers {
 		return out
 	}
 	root, err := os.OpenRoot(r.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out
+	}
 	if err != nil {
+		out.Problems = append(out.Problems, "the folder cannot be read")
 		return out
 	}
 	defer root.Close()
@@ -142,11 +146,7 @@ func (s *search) take(folder string) bool {
 		}
 		return true
 	}
-	isRepository := slices.ContainsFunc([]string{gitprovider.ManifestFile, ".claude-ops", ".git", "checks", "playbooks"}, func(name string) bool {
-		_, err := s.root.Lstat(path.Join(folder, name))
-		return err == nil
-	})
-	if !isRepository {
+	if !s.isWorkingCopy(folder) {
 		return false
 	}
 	if len(s.out.Repositories) == maxRepositories {
@@ -155,6 +155,25 @@ func (s *search) take(folder string) bool {
 	}
 	s.out.Repositories = append(s.out.Repositories, look(s.root, folder))
 	return true
+}
+
+// isWorkingCopy tells a working copy from an owner's folder. An owner may have a repository that is named checks.
+func (s *search) isWorkingCopy(folder string) bool {
+	if s.isMarked(folder) {
+		return true
+	}
+	return slices.ContainsFunc([]string{"checks", "playbooks"}, func(name string) bool {
+		inner := path.Join(folder, name)
+		_, err := s.root.Lstat(inner)
+		return err == nil && !s.isMarked(inner)
+	})
+}
+
+func (s *search) isMarked(folder string) bool {
+	return slices.ContainsFunc([]string{gitprovider.ManifestFile, ".claude-ops", ".git"}, func(name string) bool {
+		_, err := s.root.Lstat(path.Join(folder, name))
+		return err == nil
+	})
 }
 
 // look collects what one working copy offers.

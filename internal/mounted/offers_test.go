@@ -63,13 +63,18 @@ func TestWorkingCopiesAreFoundOnTwoLevels(t *testing.T) {
 	write(t, dir, "ann/plain/README.md", "# No repository\n")
 	write(t, dir, "zoo/inner/CLAUDE-OPS.md", "# Within a working copy\n")
 	write(t, dir, ".hidden/checks/a.md", "# A\n")
+	write(t, dir, "bob/checks/.git/HEAD", "ref\n")
 	var got []string
 	o := mounted.Repos{Dir: dir}.Offers()
 	for _, r := range o.Repositories {
 		got = append(got, r.Folder)
 	}
-	if !slices.Equal(got, []string{"ann/web", "zoo"}) || len(o.Problems) > 0 {
+	if !slices.Equal(got, []string{"ann/web", "bob/checks", "zoo"}) || len(o.Problems) > 0 {
 		t.Errorf("got %q, problems %q", got, o.Problems)
+	}
+	write(t, dir, "file", "")
+	if o := (mounted.Repos{Dir: filepath.Join(dir, "file")}).Offers(); len(o.Problems) != 1 || len(o.Repositories) > 0 {
+		t.Errorf("a file in the folder's place offers %+v", o)
 	}
 	for _, none := range []string{"", filepath.Join(dir, "missing")} {
 		if o := (mounted.Repos{Dir: none}).Offers(); len(o.Repositories)+len(o.Problems) > 0 || o.Text() != "" {
