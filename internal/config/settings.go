@@ -1,0 +1,44 @@
+package config
+
+// Setting is one variable that the product reads. Default is what holds when it is unset, "" if that needs words; a secret
+// also has the form NAME_FILE.
+type Setting struct {
+	Name, Meaning, Default string
+	Secret                 bool
+}
+
+// Variables lists every variable that the product reads, in the order in which documentation has them. The variables of the
+// system (HOME, USER, XDG_STATE_HOME) are not among them.
+func Variables() []Setting {
+	return []Setting{
+		{Name: "CLAUDEOPS_TIER", Meaning: "permission tier: 1, 2 or 3", Default: "1"},
+		{Name: "CLAUDEOPS_DRY_RUN", Meaning: "check everything, write nothing", Default: "false"},
+		{Name: "CLAUDEOPS_READ_ONLY", Meaning: "refuse every proposal", Default: "false"},
+		{Name: "GITHUB_API_URL", Meaning: "the API of GitHub Enterprise", Default: DefaultGitHubAPI},
+		{Name: "GITHUB_TOKEN", Meaning: "token of GitHub; without it the provider is off", Secret: true},
+		{Name: "GITEA_URL", Meaning: "address of a Gitea or Forgejo server"},
+		{Name: "GITEA_TOKEN", Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true},
+		{Name: "CLAUDEOPS_CA_FILE", Meaning: "PEM certificates to trust beside the system's"},
+		{Name: "CLAUDEOPS_FORGE_PLAIN_HTTP", Meaning: "true lets tokens go over plain http to other machines", Default: "false"},
+		{Name: "CLAUDEOPS_LOCAL_ROOT", Meaning: "folder of local repositories, as owner/name or owner/name.git"},
+		{Name: "CLAUDEOPS_REPOS_DIR", Meaning: "folder of mounted working copies", Default: DefaultReposDir},
+		{Name: "CLAUDEOPS_REPOS", Meaning: "allowlist of repositories; unset means every one"},
+		{Name: "CLAUDEOPS_DEFAULT_PROVIDER", Meaning: "provider of repositories that nothing else settles"},
+		{Name: "CLAUDEOPS_POLICY", Meaning: "policy file (YAML); unset means the embedded policy"},
+		{Name: "CLAUDEOPS_TOOLSETS", Meaning: "sets of MCP tools; there is one", Default: "pr"},
+		{Name: "CLAUDEOPS_STATE_DIR", Meaning: "folder of the records"},
+		{Name: "CLAUDEOPS_DATABASE_URL", Meaning: "records in PostgreSQL instead of SQLite in the state folder", Secret: true},
+		{Name: "CLAUDEOPS_MARK_KEY", Meaning: "key of the marks, 64 hexadecimal digits, when machines share a database", Secret: true},
+		{Name: "CLAUDEOPS_APPRISE_URLS", Meaning: "where Apprise sends notifications", Secret: true},
+		{Name: "CLAUDEOPS_WEBHOOK_URL", Meaning: "where notifications are posted", Secret: true},
+		{Name: "CLAUDEOPS_WEBHOOK_SECRET", Meaning: "key of the webhook's signature", Secret: true},
+		{Name: "CLAUDEOPS_NOTIFY_PLAIN_HTTP", Meaning: "true lets notifications go over plain http to other machines", Default: "false"},
+		{Name: "CLAUDEOPS_ADDR", Meaning: "where serve listens, as host:port", Default: DefaultAddr},
+		{Name: "CLAUDEOPS_API_TOKENS", Meaning: "tokens of REST, 16 characters or more each, separated by commas", Secret: true},
+		{Name: "CLAUDEOPS_HOSTS", Meaning: "names that Host may have beside loopback's and the address's"},
+		{Name: "CLAUDEOPS_BASE_PATH", Meaning: "path below which everything is served, such as /ops"},
+		{Name: "CLAUDEOPS_TRUSTED_PROXIES", Meaning: "networks whose forwarded headers are believed"},
+		{Name: "CLAUDEOPS_PROXY_USER_HEADER", Meaning: "header in which a trusted proxy names the user"},
+		{Name: "CLAUDEOPS_LOG_FORMAT", Meaning: "json for the log of serve as JSON", Default: "text"},
+	}
+}

@@ -1,0 +1,132 @@
+package config_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/config"
+)
+
+// ofTheSystem are variables that are read and are not ours to document.
+func ofTheSystem() []string { return []string{"HOME", "USER", "XDG_STATE_HOME"} }
+
+// readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
+// themselves.
+func readers() []string { return []string{"get", "secret", "boolean", "permission", "tier"} }
+
+// readVariables maps each variable that the source of this package reads to whether it is read as a secret.
+func readVariables(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range parsed.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok {
+				collectReads(t, f, found)
+			}
+		}
+	}
+	return found
+}
+
+func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
+	t.Helper()
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(readers(), method.Sel.Name) || len(call.Args) != 1 {
+			return true
+		}
+		literal, ok := call.Args[0].(*ast.BasicLit)
+		if !ok {
+			if !slices.Contains(readers(), f.Name.Name) {
+				t.Errorf("%s reads a variable whose name is no literal, so that nothing can list it", f.Name.Name)
+			}
+			return true
+		}
+		name, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[name] = found[name] || method.Sel.Name == "secret"
+		return true
+	})
+}
+
+func TestEveryVariableThatIsReadIsListed(t *testing.T) {
+	read := readVariables(t)
+	if len(read) < 20 {
+		t.Fatalf("only %d reads were found: %v", len(read), slices.Sorted(maps.Keys(read)))
+	}
+	listed := map[string]bool{}
+	for _, v := range config.Variables() {
+		if _, twice := listed[v.Name]; twice || v.Meaning == "" {
+			t.Errorf("%s is listed twice, or without its meaning", v.Name)
+		}
+		listed[v.Name] = v.Secret
+		if secret, isRead := read[v.Name]; !isRead || secret != v.Secret {
+			t.Errorf("%s: read %t, as a secret %t; listed as a secret %t", v.Name, isRead, secret, v.Secret)
+		}
+	}
+	for name := range read {
+		if _, known := listed[name]; !known && !slices.Contains(ofTheSystem(), name) {
+			t.Errorf("%s is read, and Variables does not list it", name)
+		}
+	}
+}
+
+func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
+	secret := map[string]bool{}
+	for _, v := range config.Variables() {
+		secret[v.Name] = v.Secret
+	}
+	for _, v := range config.ServerVariables() {
+		base, isFile := strings.CutSuffix(v.Name, "_FILE")
+		if isFile && secret[base] {
+			continue
+		}
+		if _, known := secret[v.Name]; !known {
+			t.Errorf("%s is no variable of the product", v.Name)
+		}
+	}
+}
+
+// The table of the README names every variable, secrets by their plain name.
+func TestTheReadmeNamesEveryVariable(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			rows = append(rows, line)
+		}
+	}
+	for _, v := range config.Variables() {
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, "`"+v.Name+"`") }) {
+			t.Errorf("README.md has no row for %s", v.Name)
+		}
+	}
+}
