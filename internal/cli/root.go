@@ -33,7 +33,7 @@ func (a *app) rootCommand() *cobra.Command {
 	a.globalFlags(root)
 	root.AddCommand(
 		a.mcpServerCommand(), a.prCommand(), a.reviewCommand(), a.policyCommand(), a.auditCommand(), a.doctorCommand(),
-		a.serveCommand(), a.tokenCommand(), a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
+		a.serveCommand(), a.healthCommand(), a.tokenCommand(), a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
 }

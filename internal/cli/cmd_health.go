@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
+const healthBound = 6 * time.Second
+
+func (a *app) healthCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Ask the server on CLAUDEOPS_ADDR whether it is ready",
+		Long: "health asks the server that listens on CLAUDEOPS_ADDR for /readyz, without a token, and exits with 0 if it can serve\n" +
+			"and its records can be read, with 1 if not. It is what a container's health check runs.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.health(cmd.Context()) },
+	}
+}
+
+func (a *app) health(ctx context.Context) error {
+	cfg := config.Load(a.environment)
+	if cfg.Web.Problem != "" {
+		return usageError{errors.New(cfg.Web.Problem)}
+	}
+	host := dialable(cfg.Web.Addr)
+	ctx, cancel := context.WithTimeout(ctx, healthBound)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+cfg.Web.BasePath+"/readyz", http.NoBody)
+	if err != nil {
+		return usageError{errors.New("CLAUDEOPS_ADDR is not of the form host:port")}
+	}
+	// No proxy: the answer is about this machine.
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "no server answers on %s", host)
+	}
+	if err := answer.Body.Close(); err != nil {
+		return fault.Wrap(err, fault.Internal, "the answer of the server on %s was cut off", host)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fault.New(fault.Internal, "the server on %s is not ready: it answers with status %d", host, answer.StatusCode)
+	}
+	fmt.Fprintf(a.streams.Out, "The server on %s is ready.\n", host)
+	return nil
+}
+
+// dialable is the address at which this machine reaches a listener: loopback if it listens on every interface.
+func dialable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "", err == nil && ip.Is4() && ip.IsUnspecified():
+		host = "127.0.0.1"
+	case err == nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port)
+}
