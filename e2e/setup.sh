@@ -1,14 +1,15 @@
 #!/bin/sh
 # Installs the pinned MCP clients of the end-to-end tests into e2e/node_modules. Does nothing when they are up to date.
 # Needs npm. The clients want Node 22; it is one of the packages, so the Node that runs npm may be older.
-# The tests of the dashboard need Chromium; as root it is installed from Debian's package if it is missing.
+# The tests of the dashboard need Chromium, that of the container image bubblewrap; as root they are installed from Debian's
+# packages if they are missing.
 set -eu
 cd "$(dirname "$0")"
 
-if ! [ -x /usr/bin/chromium ]; then
-    [ "$(id -u)" = 0 ] || { echo "$0: Chromium is not installed; install Debian's chromium, or run this as root" >&2; exit 1; }
+if ! [ -x /usr/bin/chromium ] || ! [ -x /usr/bin/bwrap ]; then
+    [ "$(id -u)" = 0 ] || { echo "$0: install Debian's chromium and bubblewrap, or run this as root" >&2; exit 1; }
     apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core bubblewrap
 fi
 
 stamp=node_modules/.installed-lock.json

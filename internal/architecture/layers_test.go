@@ -42,6 +42,7 @@ func layers() map[string][]string {
 		"internal/keyfile":                            {"internal/fault"},
 		"internal/notify":                             flow,
 		"internal/crash":                              nil,
+		"internal/deploy":                             nil,
 		"internal/agentdocs":                          nil,
 		"internal/architecture":                       nil,
 		"internal/prflow":                             slices.DeleteFunc(slices.Clone(flow), func(s string) bool { return s == "internal/prflow" }),

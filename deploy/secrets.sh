@@ -1,0 +1,21 @@
+#!/bin/sh
+# Makes the folder of secrets with one file for each, empty where there is none yet (an empty file counts as unset), and a
+# token for the dashboard and REST. Files that exist are left alone. Usage: deploy/secrets.sh [FOLDER], ./secrets by default.
+#
+# The folder is its owner's alone. The files in it can be read by everybody who gets there, since compose mounts each by
+# itself into a container that has another user.
+set -eu
+umask 077
+folder=${1:-secrets}
+mkdir -p "$folder"
+chmod 700 "$folder"
+for name in github_token gitea_token claudeops_api_tokens claudeops_database_url claudeops_mark_key claudeops_apprise_urls \
+    claudeops_webhook_url claudeops_webhook_secret; do
+    file=$folder/$name
+    [ -e "$file" ] || : >"$file"
+    chmod 644 "$file"
+done
+if ! [ -s "$folder/claudeops_api_tokens" ]; then
+    od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n' >"$folder/claudeops_api_tokens"
+    echo "$folder/claudeops_api_tokens holds a new token: sign in to the dashboard with it"
+fi

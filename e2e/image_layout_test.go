@@ -1,0 +1,163 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/deploy"
+)
+
+// image is what the Dockerfile would build: files of this machine by the path that they have in the image, and settings.
+type image struct {
+	files       map[string]string
+	env         map[string]string
+	entry       []string
+	healthCheck []string
+	user        string
+	workDir     string
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// buildImage replays the Dockerfile as far as that goes without an engine: the binary is built by the Dockerfile's own
+// command from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same), and every
+// COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
+func buildImage(t *testing.T) image {
+	t.Helper()
+	stages, err := deploy.ParseDockerfile(readFile(t, "../Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	context := buildContext(t)
+	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
+	made["build:/out/claudeops"] = compile(t, stages[0], context)
+	final := stages[len(stages)-1]
+	img := image{
+		files: map[string]string{}, env: final.Env(), user: final.Last("USER").Args, workDir: final.Last("WORKDIR").Args,
+		entry: slices.Concat(final.Last("ENTRYPOINT").Words, final.Last("CMD").Words),
+	}
+	_, check, _ := strings.Cut(final.Last("HEALTHCHECK").Args, "CMD ")
+	img.healthCheck = decode[[]string](t, check)
+	for _, c := range final.Each("COPY") {
+		words := c.Operands()
+		source := filepath.Join(context, words[0])
+		if from := c.Flag("from"); from != "" {
+			source = made[from+":"+words[0]]
+		}
+		if _, err := os.Stat(source); err != nil {
+			t.Fatalf("COPY %s: %v", c.Args, err)
+		}
+		img.files[words[1]] = source
+	}
+	return img
+}
+
+// buildContext copies what a build from a fresh clone is given.
+func buildContext(t *testing.T) string {
+	t.Helper()
+	ignored := deploy.Ignore(readFile(t, "../.dockerignore"))
+	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, dir: "..",
+		env: []string{path(), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
+	if got.code != 0 {
+		t.Fatalf("git ls-files: %s", got.stderr)
+	}
+	dir := t.TempDir()
+	for _, name := range strings.Split(strings.TrimSuffix(got.stdout, "\x00"), "\x00") {
+		if ignored(name) {
+			continue
+		}
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, []byte(readFile(t, filepath.Join("..", name))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// compile runs the last command of the build stage, with its environment, in the build's context.
+func compile(t *testing.T, stage deploy.Stage, context string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "claudeops")
+	command := strings.Replace(stage.Last("RUN").Args, "/out/claudeops", binary, 1)
+	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"} // the modules are there: TestMain has built with them
+	for _, name := range slices.Sorted(maps.Keys(stage.Env())) {
+		env = append(env, name+"="+stage.Env()[name])
+	}
+	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env}); got.code != 0 {
+		t.Fatalf("%s: %s", command, got.stderr)
+	}
+	return binary
+}
+
+// sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its own,
+// the user, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their source's name.
+func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
+	t.Helper()
+	uid, gid, _ := strings.Cut(s.User, ":")
+	args := []string{
+		"--unshare-all", "--unshare-user", "--uid", uid, "--gid", gid, "--cap-drop", "ALL", "--die-with-parent", "--clearenv",
+		"--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl",
+		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+	}
+	for _, base := range []string{"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"} {
+		args = append(args, "--ro-bind-try", base, base)
+	}
+	for _, target := range slices.Sorted(maps.Keys(img.files)) {
+		args = append(args, "--ro-bind", img.files[target], target)
+	}
+	for _, m := range s.Volumes {
+		how := "--bind"
+		if m.ReadOnly {
+			how = "--ro-bind"
+		}
+		args = append(args, how, filepath.Join(dir, filepath.Base(m.Source)), m.Target)
+	}
+	for _, m := range s.Tmpfs {
+		target, _, _ := strings.Cut(m, ":")
+		args = append(args, "--tmpfs", target)
+	}
+	for _, name := range s.Secrets {
+		args = append(args, "--ro-bind", filepath.Join(dir, "secrets", name), "/run/secrets/"+name)
+	}
+	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	maps.Copy(env, img.env)
+	maps.Copy(env, s.Environment)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		args = append(args, "--setenv", name, env[name])
+	}
+	if s.ReadOnly {
+		args = append(args, "--remount-ro", "/")
+	}
+	return append(args, "--chdir", img.workDir)
+}
+
+// commandOf is the command that a client's configuration starts claudeops with.
+func commandOf(t *testing.T, config string) string {
+	t.Helper()
+	var c struct {
+		Servers map[string]struct {
+			Command string `json:"command"`
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		t.Fatalf("%v in %s", err, config)
+	}
+	return c.Servers["claudeops"].Command
+}

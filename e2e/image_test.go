@@ -1,0 +1,136 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/deploy"
+)
+
+// inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine and an
+// agent would see. Whatever it may write, it tries to.
+const inside = `set -eu
+mkfifo /tmp/said
+"$@" >/tmp/said 2>/tmp/log &
+server=$!
+exec 3</tmp/said
+read -r said <&3 || { cat /tmp/log; exit 1; }
+report() {
+    name=$1; shift; code=0
+    out=$("$@" 2>&1) || code=$?
+    printf '### %s %s\n%s\n' "$name" "$code" "$out"
+}
+report said echo "$said"
+report health HEALTHCHECK
+report doctor /app/claudeops doctor
+report mcp-config /app/claudeops mcp-config
+report agent-config cat /app/.claude/mcp.json
+report prompts ls /app/prompts
+report cli claude --version
+report user id -u
+for place in /app /usr/local/bin /etc /repos /run/secrets /; do
+    report "write:$place" sh -c ": >$place/x"
+done
+for place in /state /git /tmp "$HOME"; do
+    report "write:$place" sh -c ": >$place/x && rm $place/x"
+done
+report propose /app/claudeops mcp-server
+kill -TERM "$server"
+code=0; wait "$server" || code=$?
+printf '### end %s\n' "$code"
+`
+
+// reported is what inside says of one thing.
+type reported struct {
+	code int
+	text string
+}
+
+func reports(t *testing.T, out string) map[string]reported {
+	t.Helper()
+	all := map[string]reported{}
+	marks := regexp.MustCompile(`(?m)^### (\S+) (\d+)\n`).FindAllStringSubmatchIndex(out, -1)
+	for i, m := range marks {
+		end := len(out)
+		if i+1 < len(marks) {
+			end = marks[i+1][0]
+		}
+		code, err := strconv.Atoi(out[m[4]:m[5]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[out[m[2]:m[3]]] = reported{code, strings.TrimSpace(out[m[1]:end])}
+	}
+	return all
+}
+
+// startedService runs inside in a container of the image, with the settings of .env, over a world's local repositories.
+func startedService(t *testing.T, w *world, dotEnv map[string]string, stdin string) (outcome, map[string]reported) {
+	t.Helper()
+	img := buildImage(t)
+	compose, err := deploy.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(w.vars["CLAUDEOPS_LOCAL_ROOT"])
+	if err := os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")}, env: []string{path()}}); got.code != 0 {
+		t.Fatalf("secrets.sh: %s", got.stderr)
+	}
+	script := strings.Replace(inside, "HEALTHCHECK", strings.Join(img.healthCheck, " "), 1)
+	args := append(sandbox(t, img, compose.Services["claudeops"], dir), "sh", "-c", script, "sh")
+	got := run(t, program{path: "bwrap", args: append(args, img.entry...), env: []string{path()}, stdin: strings.NewReader(stdin)})
+	if got.code != 0 {
+		t.Fatalf("the container ended with %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	return got, reports(t, got.stdout)
+}
+
+func TestTheImageServesAsComposeStartsIt(t *testing.T) {
+	w := newWorld(t, "2")
+	p := quieterDisk()
+	request := initialize + "\n" + initialized + "\n" + createPR(t, p) + "\n"
+	got, seen := startedService(t, w, map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": "/git"}, request)
+	for name, want := range map[string]string{
+		"said": "(tier 2)", "health": "is ready", "doctor": "Nothing here would stop a pull request.", "mcp-config": "mcp-server",
+		"prompts": "tier1-observe.md", "cli": imageCLI(t), "user": "10001", "propose": `"number":1`, "end": "",
+	} {
+		if r, ok := seen[name]; !ok || r.code != 0 || !strings.Contains(r.text, want) {
+			t.Errorf("%s: %+v, want %q", name, r, want)
+		}
+	}
+	if own, agents := commandOf(t, seen["mcp-config"].text), commandOf(t, seen["agent-config"].text); own != "/app/claudeops" || agents != own {
+		t.Errorf("the binary calls itself %s, the agent's configuration starts %s", own, agents)
+	}
+	for place, writable := range map[string]bool{
+		"/app": false, "/usr/local/bin": false, "/etc": false, "/repos": false, "/run/secrets": false, "/": false,
+		"/state": true, "/git": true, "/tmp": true, "/home/claudeops": true,
+	} {
+		if r, ok := seen["write:"+place]; !ok || (r.code == 0) != writable {
+			t.Errorf("%s: writing ends with %+v, want writable %t", place, r, writable)
+		}
+	}
+	w.assertProposed(t, quieterDiskBranch, p)
+	token := strings.TrimSpace(readFile(t, filepath.Join(filepath.Dir(w.vars["CLAUDEOPS_LOCAL_ROOT"]), "secrets", "claudeops_api_tokens")))
+	if len(token) != 64 || strings.Contains(got.stdout+got.stderr, token) {
+		t.Errorf("the token has %d characters, or stands in what was printed", len(token))
+	}
+}
+
+// imageCLI is the version of the CLI that the image's manifest asks for.
+func imageCLI(t *testing.T) string {
+	t.Helper()
+	m := decode[struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}](t, readFile(t, "../deploy/claude/package.json"))
+	return fmt.Sprintf("%s (Claude Code)", m.Dependencies["@anthropic-ai/claude-code"])
+}

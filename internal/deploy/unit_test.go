@@ -1,0 +1,51 @@
+package deploy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unit returns the values of each key of the systemd unit.
+func unit(t *testing.T) map[string][]string {
+	t.Helper()
+	keys := map[string][]string{}
+	for line := range strings.Lines(read(t, "deploy/claudeops.service")) {
+		line = strings.TrimSpace(line)
+		if key, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") {
+			keys[key] = append(keys[key], value)
+		}
+	}
+	return keys
+}
+
+func TestTheUnitHandsEverySecretOnAsACredential(t *testing.T) {
+	keys := unit(t)
+	environment := []string{"CLAUDEOPS_STATE_DIR=%S/" + keys["StateDirectory"][0]}
+	var credentials []string
+	for _, v := range secrets() {
+		file := secretFile(v)
+		credentials = append(credentials, file+":/etc/claudeops/secrets/"+file)
+		environment = append(environment, v.Name+"_FILE=%d/"+file)
+	}
+	for key, want := range map[string][]string{"LoadCredential": credentials, "Environment": environment} {
+		got := slices.Sorted(slices.Values(keys[key]))
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is\n%q, want\n%q", key, got, want)
+		}
+	}
+}
+
+func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
+	keys := unit(t)
+	for key, want := range map[string]string{
+		"ExecStart": "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
+		"ProtectHome": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": "", "StateDirectoryMode": "0700",
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "EnvironmentFile": "-/etc/claudeops/environment",
+	} {
+		if got := keys[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
