@@ -44,26 +44,18 @@ type agent struct {
 	world *world
 	// config edits .claude/mcp.json; nil leaves it as it is but for the command's path.
 	config func(string) string
+	// container runs the CLI in a container of the image, with the configuration that it has there and more in its environment;
+	// nil runs it here.
+	container func(t *testing.T, args, more []string) program
 }
 
 // converse runs the CLI until the model has stopped, and holds that no call needed a permission.
 func (a agent) converse(t *testing.T, m model) conversation {
 	t.Helper()
 	stub := newMessagesStub(t, m)
-	settings, err := filepath.Abs("../.claude/settings.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := run(t, program{
-		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
-		args: []string{
-			"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose",
-			"--strict-mcp-config", "--mcp-config", a.mcpConfig(t), "--settings", settings,
-		},
-		dir: t.TempDir(),
-		env: a.world.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
-	})
+	args := []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"}
+	env := []string{"ANTHROPIC_BASE_URL=" + stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+	got := run(t, a.program(t, args, env))
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	if got.code != 0 || len(lines) < 2 {
 		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -78,6 +70,23 @@ func (a agent) converse(t *testing.T, m model) conversation {
 		t.Fatalf("the model could not load our tools: %+v", results)
 	}
 	return conversation{decode[startEvent](t, lines[0]), results[1:], seen}
+}
+
+// program is the CLI with the project's own configuration, here or in the container.
+func (a agent) program(t *testing.T, args, env []string) program {
+	t.Helper()
+	if a.container != nil {
+		return a.container(t, args, env)
+	}
+	settings, err := filepath.Abs("../.claude/settings.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program{
+		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
+		args: append(args, "--mcp-config", a.mcpConfig(t), "--settings", settings),
+		dir:  t.TempDir(), env: a.world.environment(append(env, "DISABLE_AUTOUPDATER=1")...),
+	}
 }
 
 // mcpConfig writes the project's .claude/mcp.json with the built binary in place of the container's.

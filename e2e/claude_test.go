@@ -107,7 +107,7 @@ func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, "3")
 			test.vars(w.vars)
-			c := agent{w, test.config}.converse(t, scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
+			c := agent{world: w, config: test.config}.converse(t, scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
 			c.connected(t) // create_pr is listed all the same
 			if len(c.results) == 0 || !c.results[0].isError || !strings.HasPrefix(c.results[0].text, "[tier_denied] ") {
 				t.Fatalf("not a refusal for the tier: %+v", c.results)

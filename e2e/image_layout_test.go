@@ -20,7 +20,6 @@ type image struct {
 	env         map[string]string
 	entry       []string
 	healthCheck []string
-	user        string
 	workDir     string
 }
 
@@ -47,7 +46,7 @@ func buildImage(t *testing.T) image {
 	made["build:/out/claudeops"] = compile(t, stages[0], context)
 	final := stages[len(stages)-1]
 	img := image{
-		files: map[string]string{}, env: final.Env(), user: final.Last("USER").Args, workDir: final.Last("WORKDIR").Args,
+		files: map[string]string{}, env: final.Env(), workDir: final.Last("WORKDIR").Args,
 		entry: slices.Concat(final.Last("ENTRYPOINT").Words, final.Last("CMD").Words),
 	}
 	_, check, _ := strings.Cut(final.Last("HEALTHCHECK").Args, "CMD ")
@@ -113,7 +112,7 @@ func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
 	uid, gid, _ := strings.Cut(s.User, ":")
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", uid, "--gid", gid, "--cap-drop", "ALL", "--die-with-parent", "--clearenv",
-		"--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl",
+		"--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind", passwd(t, img, uid, gid), "/etc/passwd",
 		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 	}
 	for _, base := range []string{"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"} {
@@ -146,6 +145,17 @@ func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
 		args = append(args, "--remount-ro", "/")
 	}
 	return append(args, "--chdir", img.workDir)
+}
+
+// passwd is what useradd makes of the image's user.
+func passwd(t *testing.T, img image, uid, gid string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "passwd")
+	line := "claudeops:x:" + uid + ":" + gid + "::" + img.env["HOME"] + ":/usr/sbin/nologin\n"
+	if err := os.WriteFile(file, []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // commandOf is the command that a client's configuration starts claudeops with.

@@ -71,35 +71,40 @@ func reports(t *testing.T, out string) map[string]reported {
 	return all
 }
 
-// startedService runs inside in a container of the image, with the settings of .env, over a world's local repositories.
-func startedService(t *testing.T, w *world, dotEnv map[string]string, stdin string) (outcome, map[string]reported) {
+// newContainer is the image, and the command line of its container with the settings of .env, over a world's local
+// repositories.
+func newContainer(t *testing.T, w *world, dotEnv map[string]string) (image, []string) {
 	t.Helper()
 	img := buildImage(t)
 	compose, err := deploy.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Dir(w.vars["CLAUDEOPS_LOCAL_ROOT"])
+	dir := w.folder()
 	if err := os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")); err != nil {
 		t.Fatal(err)
 	}
 	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")}, env: []string{path()}}); got.code != 0 {
 		t.Fatalf("secrets.sh: %s", got.stderr)
 	}
-	script := strings.Replace(inside, "HEALTHCHECK", strings.Join(img.healthCheck, " "), 1)
-	args := append(sandbox(t, img, compose.Services["claudeops"], dir), "sh", "-c", script, "sh")
-	got := run(t, program{path: "bwrap", args: append(args, img.entry...), env: []string{path()}, stdin: strings.NewReader(stdin)})
-	if got.code != 0 {
-		t.Fatalf("the container ended with %d:\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	return got, reports(t, got.stdout)
+	return img, sandbox(t, img, compose.Services["claudeops"], dir)
 }
+
+// folder is where the world's folders are.
+func (w *world) folder() string { return filepath.Dir(w.vars["CLAUDEOPS_LOCAL_ROOT"]) }
 
 func TestTheImageServesAsComposeStartsIt(t *testing.T) {
 	w := newWorld(t, "2")
 	p := quieterDisk()
 	request := initialize + "\n" + initialized + "\n" + createPR(t, p) + "\n"
-	got, seen := startedService(t, w, map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": "/git"}, request)
+	img, args := newContainer(t, w, map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": "/git"})
+	script := strings.Replace(inside, "HEALTHCHECK", strings.Join(img.healthCheck, " "), 1)
+	args = append(args, "sh", "-c", script, "sh")
+	got := run(t, program{path: "bwrap", args: append(args, img.entry...), env: []string{path()}, stdin: strings.NewReader(request)})
+	if got.code != 0 {
+		t.Fatalf("the container ended with %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	seen := reports(t, got.stdout)
 	for name, want := range map[string]string{
 		"said": "(tier 2)", "health": "is ready", "doctor": "Nothing here would stop a pull request.", "mcp-config": "mcp-server",
 		"prompts": "tier1-observe.md", "cli": imageCLI(t), "user": "10001", "propose": `"number":1`, "end": "",
@@ -120,10 +125,34 @@ func TestTheImageServesAsComposeStartsIt(t *testing.T) {
 		}
 	}
 	w.assertProposed(t, quieterDiskBranch, p)
-	token := strings.TrimSpace(readFile(t, filepath.Join(filepath.Dir(w.vars["CLAUDEOPS_LOCAL_ROOT"]), "secrets", "claudeops_api_tokens")))
+	token := strings.TrimSpace(readFile(t, filepath.Join(w.folder(), "secrets", "claudeops_api_tokens")))
 	if len(token) != 64 || strings.Contains(got.stdout+got.stderr, token) {
 		t.Errorf("the token has %d characters, or stands in what was printed", len(token))
 	}
+}
+
+// The agent has in the image what it needs, and nothing of this machine: the CLI starts the server by the image's own
+// configuration, which hands tier and places on, and its settings let it use the tools.
+func TestTheAgentOfTheImageProposes(t *testing.T) {
+	w, p := newWorld(t, "2"), quieterDisk()
+	inImage := func(t *testing.T, args, more []string) program {
+		_, container := newContainer(t, w, map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": "/git"})
+		container = append(container, "--share-net") // the stub of the model is on this machine's loopback
+		for _, variable := range more {
+			name, value, _ := strings.Cut(variable, "=")
+			container = append(container, "--setenv", name, value)
+		}
+		container = append(append(container, "claude"), args...)
+		return program{
+			path: "bwrap", args: append(container, "--mcp-config", "/app/.claude/mcp.json", "--settings", "/app/.claude/settings.json"),
+			env: []string{path()},
+		}
+	}
+	c := agent{world: w, container: inImage}.converse(t, scripted(use("create_pr", p), use("list_prs", ofRepository())))
+	c.connected(t)
+	assertOpened(t, c.success(t, 0), p)
+	assertListed(t, c.success(t, 1), p)
+	w.assertProposed(t, quieterDiskBranch, p)
 }
 
 // imageCLI is the version of the CLI that the image's manifest asks for.

@@ -56,9 +56,6 @@ func secrets() []config.Setting {
 	return slices.DeleteFunc(config.Variables(), func(v config.Setting) bool { return !v.Secret })
 }
 
-// ofHost are the variables that compose takes for itself: what they name is outside of the container.
-func isOfHost(name string) bool { return strings.HasPrefix(name, "HOST_") }
-
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 	for name, text := range map[string]string{
 		"no FROM": "# nothing\n", "unknown": "FROM a\nONBUILD RUN x\n", "before FROM": "RUN x\n", "quotes": "FROM a\nENV A=\"b c\"\n",
