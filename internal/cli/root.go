@@ -32,8 +32,19 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a.globalFlags(root)
 	root.AddCommand(
-		a.mcpServerCommand(), a.prCommand(), a.reviewCommand(), a.policyCommand(), a.auditCommand(), a.doctorCommand(),
-		a.serveCommand(), a.healthCommand(), a.tokenCommand(), a.mcpConfigCommand(), a.demoCommand(), a.versionCommand(),
+		a.mcpServerCommand(),
+		a.prCommand(),
+		a.reviewCommand(),
+		a.policyCommand(),
+		a.auditCommand(),
+		a.doctorCommand(),
+		a.serveCommand(),
+		a.healthCommand(),
+		a.runCommand(),
+		a.tokenCommand(),
+		a.mcpConfigCommand(),
+		a.demoCommand(),
+		a.versionCommand(),
 	)
 	return root
 }

@@ -66,7 +66,7 @@ func (a *app) wire() *parts {
 	p.providers()
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
-		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(),
+		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, Session: p.cfg.Session.ID, ReadOnly: p.readOnlyReason(),
 		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notices: p.notices,
 	})
 	a.parts = p

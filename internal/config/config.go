@@ -41,6 +41,7 @@ type Config struct {
 	WebhookSecret   string
 	NotifyPlainHTTP bool
 	Web             Web
+	Session         Session
 	Secrets         []string // values that must never appear in a text
 	User            string   // the operating system's user, for the record of what people do
 	Toolsets        []string
@@ -81,6 +82,8 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
 	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
+	c.Session = e.session(c)
+	c.Secrets = append(c.Secrets, e.modelCredentials()...)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))
 	c.Warnings = e.warnings
 	return c

@@ -100,6 +100,7 @@ type Proposal struct {
 	CreatedAt  time.Time
 	Door       Door
 	Caller     string
+	Session    string // the agent's session that it was made in; "" for none. Not part of the hashed audit.
 	Tier       gitprovider.Tier
 	Provider   string
 	Owner      string // as the provider spells it
@@ -186,4 +187,7 @@ type Attempt struct {
 	PRNumber  int
 	PRURL     string
 	Duration  time.Duration
+	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
+	// text of the audit.
+	Session string
 }

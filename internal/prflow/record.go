@@ -60,7 +60,7 @@ func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
 	a := Attempt{
 		Time: now, RequestID: c.requestID, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Action: c.action,
 		Owner: c.req.RepoOwner, Repo: c.req.RepoName, Base: c.req.BaseBranch, Branch: c.branch, Title: c.req.Title,
-		Digest: c.digest, Verdicts: c.allVerdicts(), Outcome: outcome, Duration: now.Sub(c.started),
+		Digest: c.digest, Verdicts: c.allVerdicts(), Outcome: outcome, Duration: now.Sub(c.started), Session: c.Session,
 	}
 	if c.resolution.Provider != nil {
 		a.Provider = c.resolution.Provider.Name()
@@ -147,7 +147,7 @@ func logText(s *Service, err error) string {
 // proposal is the ledger's record of this creation.
 func (c *creation) proposal(state ProposalState) Proposal {
 	p := Proposal{
-		ID: c.requestID, CreatedAt: c.started, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier,
+		ID: c.requestID, CreatedAt: c.started, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Session: c.Session,
 		Provider: c.resolution.Provider.Name(), Owner: c.snapshot.Repo.Owner, Repo: c.snapshot.Repo.Name,
 		Base: c.snapshot.Base, BaseCommit: c.snapshot.BaseCommit, ChangeType: gitprovider.ChangeType(c.req.ChangeType),
 		Title: c.title, Body: c.body, Digest: c.digest, Progress: Progress{State: state, Branch: c.branch},

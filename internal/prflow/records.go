@@ -25,6 +25,7 @@ type AttemptQuery struct {
 	Caller   string
 	Outcome  Outcome
 	Code     fault.Code
+	Session  string    // the agent's session
 	Gate     Gate      // one that denied
 	Since    time.Time // at this time or later
 	Until    time.Time // before this time

@@ -27,6 +27,9 @@ type Options struct {
 	Policy Policy
 	Tier   gitprovider.Tier
 	DryRun bool
+	// Session is the agent's session that this process serves, "" for none. It too is configuration: it is how an attempt
+	// is found again, and gives no rights.
+	Session string
 	// ReadOnly refuses every proposal when not empty; it says why, for the caller.
 	ReadOnly string
 

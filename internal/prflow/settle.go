@@ -180,7 +180,7 @@ func changesOf(left Proposal) []gitprovider.Change {
 func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, to Progress, message string) error {
 	now := s.Now()
 	attempt := Attempt{
-		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: ActionSettle,
+		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: ActionSettle, Session: left.Session,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
 		PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),

@@ -27,9 +27,10 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
 	search := stored["title"] + " " + stored["paths"]
 	search = strings.ToValidUTF8(search[:min(len(search), maxSearch)], "")
 	_, err := tx.ExecContext(ctx, `INSERT INTO attempts
-		(seq, time_us, request_id, provider, repo, door, caller, outcome, code, search) VALUES (`+placeholders(1, 10)+`)`,
+		(seq, time_us, request_id, provider, repo, door, caller, outcome, code, search, session)
+		VALUES (`+placeholders(1, 11)+`)`,
 		row.Seq, micros(row.Time), stored["request_id"], stored["provider"], lowerASCII(stored["owner"]+"/"+stored["repo"]),
-		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search))
+		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search), text(bound(row.Session, maxWord)))
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,7 @@ func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
 	equals("provider"+plain+" = $%d", q.Provider)
 	equals("door"+plain+" = $%d", string(q.Door))
 	equals("caller"+plain+" = $%d", q.Caller)
+	equals("session = $%d", q.Session)
 	equals("outcome"+plain+" = $%d", string(q.Outcome))
 	equals("code"+plain+" = $%d", string(q.Code))
 	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of time.
@@ -169,10 +171,18 @@ func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []prflow.
 		}
 		states[string(id)] = prflow.ProposalState(state)
 	}
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	sessions, err := sessionsOf(ctx, tx, rows)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
+		r.Session = sessions[r.Seq]
 		out = append(out, prflow.RecordedAttempt{
 			Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt, State: states[r.RequestID],
 		})
 	}
-	return out, found.Err()
+	return out, nil
 }

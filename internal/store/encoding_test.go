@@ -52,8 +52,12 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		a := vectorAttempt()
 		field := reflect.ValueOf(&a).Elem().Field(i)
 		field.SetZero()
+		name := fields.Field(i).Name
+		if name == "Session" { // kept beside the audit, as its documentation says
+			continue
+		}
 		if newAuditRow(1, GenesisHash, a).Hash == base {
-			t.Errorf("the hash does not cover %s", fields.Field(i).Name)
+			t.Errorf("the hash does not cover %s", name)
 		}
 	}
 	if newAuditRow(2, GenesisHash, vectorAttempt()).Hash == base ||

@@ -15,7 +15,7 @@ import (
 )
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-	title, body, digest, state, branch, commit_id, pr_number, pr_url, process`
+	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session`
 
 // keptProposal is a proposal as the database has it: without Abandoned, with the name of the process that made it.
 type keptProposal struct {
@@ -97,7 +97,8 @@ func selectProposals(
 		if err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Door), (*text)(&p.Caller), &p.Tier,
 			(*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Base), (*text)(&p.BaseCommit),
 			(*text)(&p.ChangeType), (*text)(&p.Title), (*text)(&p.Body), (*text)(&p.Digest), (*text)(&p.State),
-			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.process)); err != nil {
+			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.process),
+			(*text)(&p.Session)); err != nil {
 			return nil, err
 		}
 		out = append(out, p)
@@ -135,10 +136,11 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p keptProposal, now time.Ti
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 20) + ")"
+	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 21) + ")"
 	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
 		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
-		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.process))
+		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.process),
+		text(p.Session))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

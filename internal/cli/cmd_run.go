@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:   "run --tier N",
+		Short: "Run an agent session at a tier",
+		Long: "run starts the Claude CLI with the tier's prompt and this binary as its MCP server, and waits for its end and for\n" +
+			"that of the sessions it escalates to. The agent gets an environment of its own that holds none of our tokens.\n" +
+			"One session runs at a time in a state folder. The exit code is 0 if every session succeeded.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tier, err := a.askedTier()
+			if err != nil {
+				return err
+			}
+			if note == "-" {
+				if note, err = readNote(a.streams.In); err != nil {
+					return err
+				}
+			}
+			session.Conceal()
+			supervisor, err := a.wire().supervisor()
+			if err != nil {
+				return err
+			}
+			records, err := supervisor.Run(cmd.Context(), session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note})
+			if err != nil && len(records) == 0 {
+				return err
+			}
+			if printErr := a.print(map[string]any{"sessions": records}, func(w *strings.Builder) { sessionsText(w, records) }); printErr != nil {
+				return printErr
+			}
+			if err != nil {
+				return err
+			}
+			for _, r := range records {
+				if r.State != session.StateSucceeded {
+					return silentExit(fault.ExitInternal)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
+	return cmd
+}
+
+// askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
+func (a *app) askedTier() (gitprovider.Tier, error) {
+	raw, _ := a.environment("CLAUDEOPS_TIER")
+	tier, ok := gitprovider.ParseTier(raw)
+	if !ok || strings.TrimSpace(raw) == "" {
+		return 0, usageError{errors.New("say the tier: --tier 1, 2 or 3")}
+	}
+	return tier, nil
+}
+
+func readNote(in io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(in, session.MaxNote+1))
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(text) {
+		return "", usageError{errors.New("the note is not UTF-8")}
+	}
+	return string(text), nil
+}
+
+// sessionsText shows sessions to people.
+func sessionsText(w *strings.Builder, records []session.Record) {
+	for i, r := range records {
+		if i > 0 {
+			w.WriteString("\n")
+		}
+		sessionText(w, r)
+	}
+}
+
+func sessionText(w *strings.Builder, r session.Record) {
+	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
+	if r.Reason != "" {
+		fmt.Fprintf(w, "  %s\n", session.Shown(r.Reason, 1000))
+	}
+	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
+		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
+	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, %.4f USD, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.CostUSD, r.Model)
+	if r.Escalation != "" {
+		fmt.Fprintf(w, "  %s\n", r.Escalation)
+	}
+	if r.HandoffProblem != "" {
+		fmt.Fprintf(w, "  handoff: %s\n", session.Shown(r.HandoffProblem, 1000))
+	}
+	if h := r.Handoff; h != nil {
+		for _, f := range h.Findings {
+			fmt.Fprintf(w, "  found: %s\n", indented(session.Shown(f, 2000)))
+		}
+	}
+	if r.State != session.StateSucceeded && r.Stderr != "" {
+		fmt.Fprintf(w, "  claude said: %s\n", indented(session.Shown(r.Stderr, 1000)))
+	}
+	if r.Report != "" {
+		fmt.Fprintf(w, "  report:\n    %s\n", indented(session.Shown(r.Report, 16000)))
+	}
+}
+
+func indented(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	claudeops "github.com/claudeops/claudeops"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+// supervisor makes what runs sessions. log is the caller's, since `run` is told of more than warnings.
+func (p *parts) supervisor() (*session.Supervisor, error) {
+	settings, err := p.sessionSettings()
+	if err != nil {
+		return nil, err
+	}
+	return session.NewSupervisor(&session.Runner{
+		Settings: settings, Records: p.store, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
+	}), nil
+}
+
+// sessionSettings turns configuration into the settings of sessions.
+func (p *parts) sessionSettings() (session.Settings, error) {
+	c := p.cfg.Session
+	binary, err := os.Executable()
+	if err != nil {
+		return session.Settings{}, err
+	}
+	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
+		binary = resolved
+	}
+	limits := session.DefaultLimits()
+	limits.Time, limits.Turns, limits.CostUSD = c.Timeout, c.MaxTurns, c.MaxCostUSD
+	s := session.Settings{
+		Binary: c.Binary, Server: []string{binary, "mcp-server"}, MaxTier: c.MaxTier, Models: c.Models, Limits: limits,
+		Env: c.Env, ServerIs: c.ServerEnv, ReposDir: resolvedPath(p.cfg.ReposDir), StateDir: p.cfg.StateDir,
+		DryRun: p.cfg.DryRun, Problem: c.Problem, Hidden: []string{"/run/secrets", resolvedPath(p.cfg.StateDir)},
+	}
+	if p.cfg.StateDir == "" {
+		s.Problem = p.cfg.StateDirProblem
+	}
+	for _, t := range c.Tools {
+		s.Tools = append(s.Tools, session.ToolRule{From: t.From, Rule: t.Rule})
+	}
+	if s.Deny, err = denyRules(); err != nil {
+		return s, err
+	}
+	if c.PromptsDir != "" {
+		s.Prompts = os.DirFS(c.PromptsDir)
+		return s, nil
+	}
+	s.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
+	return s, err
+}
+
+// resolvedPath is an absolute path without links, as far as it exists: the CLI compares such paths with its rules.
+func resolvedPath(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if resolved, err := filepath.EvalSymlinks(abs); err == nil {
+		return resolved
+	}
+	return abs
+}
+
+// denyRules are those of the project's own settings of the CLI.
+func denyRules() ([]string, error) {
+	var settings struct {
+		Permissions struct {
+			Deny []string `json:"deny"`
+		} `json:"permissions"`
+	}
+	err := json.Unmarshal(claudeops.AgentSettings, &settings)
+	return settings.Permissions.Deny, err
+}

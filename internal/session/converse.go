@@ -1,0 +1,259 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// verdict is how a session ended, and why.
+type verdict struct {
+	state  State
+	reason string
+}
+
+// runMark is the variable by which processes that the agent started are found, wherever they went.
+const runMark = "CLAUDEOPS_RUN"
+
+// conversation is one run of the CLI.
+type conversation struct {
+	*Runner
+	cmd      *exec.Cmd
+	observer *observer
+	stderr   tail
+	out, err *os.File // our ends of the pipes
+	begun    chan struct{}
+	stops    chan *verdict
+	exited   chan error
+	read     chan struct{}
+	mark     string
+}
+
+// converse runs the CLI to its end, or ends it, with everything that it started.
+func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *folder, record *Record) verdict {
+	text, err := r.Settings.firstMessage(spec, f)
+	if err != nil {
+		return verdict{StateFailed, "the first message could not be written"}
+	}
+	c := &conversation{
+		Runner: r, begun: make(chan struct{}), stops: make(chan *verdict, 1), exited: make(chan error, 1),
+		read: make(chan struct{}), mark: runMark + "=" + record.ID,
+	}
+	c.observer = &observer{
+		clean: cleaner{r.Secrets}, now: r.Now, record: record, limits: r.Settings.Limits, stop: c.stop,
+		store: func(events []Event) error {
+			ctx, cancel := detached(ctx)
+			defer cancel()
+			return r.Records.AppendEvents(ctx, record.ID, events)
+		},
+		connected: func() {
+			if err := f.forget(); err != nil {
+				r.Log.Warn("the MCP configuration of a session could not be removed early", "session", record.ID, "error", err)
+			}
+			close(c.begun)
+		},
+	}
+	// #nosec G204: the operator names the binary, and each argument is one option.
+	c.cmd = exec.Command(binary, r.Settings.arguments(spec.Tier, f)...) //nolint:noctx // ended by its group, see end
+	c.cmd.Dir, c.cmd.Stdin = f.work(), strings.NewReader(text)
+	c.cmd.Env = append(append([]string{}, r.Settings.Env...), c.mark, "TMPDIR="+f.temp()) // of two TMPDIR the last counts
+	c.cmd.WaitDelay = r.Settings.Limits.Grace
+	isolate(c.cmd)
+	if err := c.start(); err != nil {
+		return verdict{StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
+	}
+	ended := c.wait(ctx)
+	exit := c.end(ended != nil)
+	if ended == nil {
+		select {
+		case ended = <-c.stops: // said while the CLI ended by itself
+		default:
+		}
+	}
+	record.ExitCode = c.cmd.ProcessState.ExitCode()
+	if ended == nil {
+		v := c.judge(exit)
+		ended = &v
+	}
+	if ended.state != StateSucceeded {
+		record.Stderr = c.observer.clean.text(string(c.stderr.data), maxStderr)
+	}
+	if m := c.observer.result; m != nil {
+		record.Report = c.observer.clean.text(m.Result, maxReport)
+	}
+	return *ended
+}
+
+// stop asks for the session's end. The first call counts.
+func (c *conversation) stop(v *verdict) {
+	select {
+	case c.stops <- v:
+	default:
+	}
+}
+
+// start starts the CLI with pipes of our own: a child that keeps them open does not keep Wait from returning.
+func (c *conversation) start() error {
+	out, outEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errOut, errEnd, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, out.Close(), outEnd.Close())
+	}
+	c.out, c.err = out, errOut
+	c.cmd.Stdout, c.cmd.Stderr = outEnd, errEnd
+	err = c.cmd.Start()
+	closeErr := errors.Join(outEnd.Close(), errEnd.Close())
+	if err != nil {
+		return errors.Join(err, closeErr, out.Close(), errOut.Close())
+	}
+	go func() { c.exited <- c.cmd.Wait() }()
+	go func() {
+		defer close(c.read)
+		stderr := make(chan struct{})
+		go func() {
+			defer close(stderr)
+			_, _ = c.stderr.readFrom(c.err)
+		}()
+		_ = readLines(c.out, c.observer.line) // a pipe that was closed under it has said all that we wait for
+		<-stderr
+	}()
+	return nil
+}
+
+// wait returns nil when the CLI has exited, and otherwise why it must end.
+func (c *conversation) wait(ctx context.Context) *verdict {
+	limits := c.Settings.Limits
+	whole, start := time.NewTimer(limits.Time), time.NewTimer(limits.Start)
+	defer whole.Stop()
+	defer start.Stop()
+	begun := c.begun
+	for {
+		select {
+		case err := <-c.exited:
+			c.exited <- err
+			return nil
+		case v := <-c.stops:
+			return v
+		case <-begun:
+			start.Stop()
+			begun = nil
+		case <-start.C:
+			return &verdict{StateFailed, fmt.Sprintf("claude did not say within %s that it is connected to the claudeops MCP server", limits.Start)}
+		case <-whole.C:
+			return &verdict{StateTimeout, fmt.Sprintf("it took longer than %s (CLAUDEOPS_SESSION_TIMEOUT)", limits.Time)}
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), stopped{}) {
+				return &verdict{StateCancelled, "a person stopped it"}
+			}
+			return &verdict{StateCancelled, "the process that ran it was told to end by a signal"}
+		}
+	}
+}
+
+// end sees to it that the CLI and everything that it started has ended and that all of its output is read, and returns
+// how the CLI exited. What was started and is still there is asked to end first: the MCP server finishes what it writes.
+func (c *conversation) end(ask bool) error {
+	group := c.cmd.Process.Pid
+	grace := c.Settings.Limits.Grace
+	if ask {
+		askGroup(group)
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	var exit error
+	exited := false
+	if !ask {
+		exit, exited = <-c.exited, true
+		askGroup(group)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for kills := 0; !exited || len(left(group, c.mark)) > 0; {
+		select {
+		case exit = <-c.exited:
+			exited = true
+			c.each(askProcess)
+		case <-tick.C:
+		case <-timer.C:
+			const mostKills = 10
+			if kills++; kills > mostKills && exited {
+				c.Log.Error("processes of a session do not end", "session", c.observer.record.ID, "pids", left(group, c.mark))
+				c.finishReading()
+				return exit
+			}
+			endGroup(group)
+			c.each(endProcess)
+			timer.Reset(time.Second) // what was started in between
+		}
+	}
+	c.finishReading()
+	return exit
+}
+
+// each calls do for what is left of the session.
+func (c *conversation) each(do func(pid int)) {
+	for _, pid := range left(c.cmd.Process.Pid, c.mark) {
+		do(pid)
+	}
+}
+
+// finishReading waits for the readers. All writers that were found are gone, so the pipes have ended; if somebody hid and
+// holds one still, its end is cut off.
+func (c *conversation) finishReading() {
+	const readTime = 5 * time.Second
+	timer := time.NewTimer(readTime)
+	defer timer.Stop()
+	select {
+	case <-c.read:
+	case <-timer.C:
+		past := time.Unix(1, 0)
+		_ = c.out.SetReadDeadline(past)
+		_ = c.err.SetReadDeadline(past)
+		<-c.read
+	}
+	_ = c.out.Close()
+	_ = c.err.Close()
+}
+
+// judge says how a session ended whose CLI exited by itself.
+func (c *conversation) judge(exit error) verdict {
+	m, record := c.observer.result, c.observer.record
+	code := c.cmd.ProcessState.ExitCode()
+	switch {
+	case m == nil && code == -1:
+		return verdict{StateFailed, fmt.Sprintf("claude ended without a result: %v", exit)}
+	case m == nil:
+		return verdict{StateFailed, fmt.Sprintf("claude exited with code %d without a result", code)}
+	case m.Subtype == "error_max_turns":
+		return verdict{StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)", c.Settings.Limits.Turns)}
+	case m.Subtype == "error_max_budget_usd":
+		return verdict{StateLimit, fmt.Sprintf("it reached the limit of %s USD (CLAUDEOPS_MAX_COST_USD)", ftoa(c.Settings.Limits.CostUSD))}
+	case !record.Connected:
+		return verdict{StateFailed, "claude never connected to the claudeops MCP server"}
+	case m.IsError:
+		return verdict{StateFailed, c.complaint(m)}
+	case code != 0:
+		return verdict{StateFailed, fmt.Sprintf("claude exited with code %d", code)}
+	}
+	return verdict{StateSucceeded, ""}
+}
+
+// complaint is the CLI's own error, and what to do about the one that every installation meets first.
+func (c *conversation) complaint(m *message) string {
+	text := m.Result
+	if text == "" {
+		text = strings.Join(append([]string{m.Subtype}, m.Errors...), ": ")
+	}
+	reason := "claude reported an error: " + c.observer.clean.text(text, 500)
+	if strings.Contains(text, "/login") {
+		reason += "; set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
+	}
+	return reason
+}

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// message is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are missing
+// or new do no harm.
+type message struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Servers []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	} `json:"mcp_servers"`
+	Model   string `json:"model"`
+	Version string `json:"claude_code_version"`
+	Message struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	ToolName string   `json:"tool_name"`
+	Text     string   `json:"-"`
+	Result   string   `json:"result"`
+	Errors   []string `json:"errors"`
+	IsError  bool     `json:"is_error"`
+	Turns    int      `json:"num_turns"`
+	Cost     float64  `json:"total_cost_usd"`
+	Denials  []struct {
+		Tool string `json:"tool_name"`
+	} `json:"permission_denials"`
+}
+
+// block is a part of a message's content.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+func (m message) blocks() []block {
+	var text string
+	if json.Unmarshal(m.Message.Content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var out []block
+	_ = json.Unmarshal(m.Message.Content, &out) // what is neither is no content
+	return out
+}
+
+// plain is the text of a tool's result: a string, or blocks of text.
+func (b block) plain() string {
+	var text string
+	if json.Unmarshal(b.Content, &text) == nil {
+		return text
+	}
+	var parts []block
+	_ = json.Unmarshal(b.Content, &parts)
+	var out []string
+	for _, p := range parts {
+		if p.Type == "text" {
+			out = append(out, p.Text)
+			continue
+		}
+		out = append(out, "["+p.Type+"]")
+	}
+	return strings.Join(out, "\n")
+}
+
+// serverName is our entry of the MCP configuration.
+const serverName = "claudeops"
+
+// serverStatus is what the CLI says of our server; "" if it does not name it.
+func (m message) serverStatus() string {
+	for _, s := range m.Servers {
+		if s.Name == serverName {
+			return s.Status
+		}
+	}
+	return ""
+}
+
+// events are what is kept of a message, before redaction.
+func (m message) events() []Event {
+	switch {
+	case m.Type == "system" && m.Subtype == "init":
+		return []Event{{Kind: "init", Text: fmt.Sprintf("model %s, claudeops %s", m.Model, m.serverStatus())}}
+	case m.Type == "system" && m.Subtype == "permission_denied":
+		return []Event{{Kind: "denied", Tool: m.ToolName}}
+	case m.Type == "system":
+		return []Event{{Kind: m.Type + "/" + m.Subtype}}
+	case m.Type == "result":
+		return []Event{{Kind: "result", Text: m.Subtype}}
+	case m.Type != "assistant" && m.Type != "user":
+		return []Event{{Kind: m.Type}}
+	}
+	var out []Event
+	for _, b := range m.blocks() {
+		switch b.Type {
+		case "text":
+			out = append(out, Event{Kind: "text", Text: b.Text})
+		case "tool_use":
+			out = append(out, Event{Kind: "tool_use", Tool: b.Name, Text: string(b.Input)})
+		case "tool_result":
+			text := b.plain()
+			if b.IsError {
+				text = "error: " + text
+			}
+			out = append(out, Event{Kind: "tool_result", Text: text})
+		default:
+			out = append(out, Event{Kind: b.Type}) // thinking, images: that they were there
+		}
+	}
+	return out
+}

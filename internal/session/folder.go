@@ -1,0 +1,137 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// folderPrefix begins the name of each session's private folder; the session's id follows.
+const folderPrefix = "claudeops-session-"
+
+// folder is what one session has on disk, readable by this user alone: the files that the CLI is started with, an empty
+// working folder, a folder for temporary files, and the folder of the handoff.
+type folder struct {
+	path    string
+	handoff *os.Root // opened before the agent ran, so that it cannot be exchanged
+}
+
+func (f *folder) private() string     { return filepath.Join(f.path, "private") }
+func (f *folder) config() string      { return filepath.Join(f.private(), "mcp.json") }
+func (f *folder) settings() string    { return filepath.Join(f.private(), "settings.json") }
+func (f *folder) prompt() string      { return filepath.Join(f.private(), "prompt.md") }
+func (f *folder) work() string        { return filepath.Join(f.path, "work") }
+func (f *folder) temp() string        { return filepath.Join(f.path, "tmp") }
+func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") }
+func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
+
+// folderOf is where the session with the id has its folder.
+func (s Settings) folderOf(id string) string {
+	dir := s.TempDir
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, folderPrefix+id)
+}
+
+// makeFolder makes the folder and its files. On an error nothing is left.
+func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte) (*folder, error) {
+	path, err := filepath.Abs(s.folderOf(id))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, err
+	}
+	f := &folder{path: path}
+	if err := s.fill(f, id, tier, prompt); err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	return f, nil
+}
+
+// fill makes what is in the folder.
+func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byte) (err error) {
+	if f.path, err = filepath.EvalSymlinks(f.path); err != nil { // the CLI compares resolved paths with its rules
+		return err
+	}
+	for _, dir := range []string{f.private(), f.work(), f.temp(), f.handoffDir()} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if f.handoff, err = os.OpenRoot(f.handoffDir()); err != nil {
+		return err
+	}
+	config, err := s.mcpConfig(id, tier)
+	if err != nil {
+		return err
+	}
+	settings, err := s.permissions(tier, f)
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{f.config(): config, f.settings(): settings, f.prompt(): prompt} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget removes the configuration, which holds tokens. The CLI has read it when it says that the server is connected,
+// and starts the server again from memory if need be.
+func (f *folder) forget() error {
+	if err := os.Remove(f.config()); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+func (f *folder) remove() error {
+	var err error
+	if f.handoff != nil {
+		err = f.handoff.Close()
+	}
+	return errors.Join(err, os.RemoveAll(f.path))
+}
+
+// server is an entry of the MCP configuration.
+type server struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// mcpConfig is the MCP configuration of one session. Tier, session and tokens stand in it as values: the server takes
+// nothing from the agent's environment.
+func (s Settings) mcpConfig(id string, tier gitprovider.Tier) ([]byte, error) {
+	env := maps.Clone(s.ServerIs)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["CLAUDEOPS_TIER"], env["CLAUDEOPS_SESSION"] = tier.String(), id
+	env["CLAUDEOPS_DRY_RUN"] = strconv.FormatBool(s.DryRun)
+	for name, value := range env {
+		if strings.Contains(value, "${") {
+			return nil, fmt.Errorf("the value of %s holds ${, which claude would replace; write it otherwise", name)
+		}
+	}
+	servers := map[string]any{}
+	for name, entry := range s.Servers {
+		servers[name] = json.RawMessage(entry)
+	}
+	servers[serverName] = server{Type: "stdio", Command: s.Server[0], Args: s.Server[1:], Env: env} // nobody shadows it
+	return json.Marshal(map[string]any{"mcpServers": servers})
+}
+
+func itoa(n int) string     { return strconv.Itoa(n) }
+func ftoa(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

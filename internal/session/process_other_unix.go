@@ -1,0 +1,19 @@
+//go:build unix && !linux
+
+package session
+
+import "syscall"
+
+// endWithParent needs Linux: elsewhere the CLI goes on when this process is killed, until it writes its next line.
+func endWithParent(*syscall.SysProcAttr) {}
+
+// Conceal needs Linux.
+func Conceal() {}
+
+// left returns the group if it has processes still; what left the group is not found.
+func left(group int, _ string) []int {
+	if syscall.Kill(-group, 0) != nil {
+		return nil
+	}
+	return []int{-group}
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Trigger says why a session was started.
+type Trigger string
+
+// The triggers.
+const (
+	TriggerCommand    Trigger = "command"
+	TriggerSchedule   Trigger = "schedule"
+	TriggerREST       Trigger = "rest"
+	TriggerDashboard  Trigger = "dashboard"
+	TriggerEscalation Trigger = "escalation"
+)
+
+// Spec is what a session is asked to do. All of it is the operator's, but Handoff.
+type Spec struct {
+	ID      string // "" for a new one
+	Tier    gitprovider.Tier
+	Trigger Trigger
+	Note    string // the operator's words to the agent, at most MaxNote bytes
+	Parent  string // the session that handed over; "" for none
+	Handoff *Handoff
+}
+
+// MaxNote bounds the operator's words, in bytes.
+const MaxNote = 8 << 10
+
+// State is how far a session is, or how it ended.
+type State string
+
+// The states. All but running are final.
+const (
+	StateRunning     State = "running"
+	StateSucceeded   State = "succeeded"
+	StateFailed      State = "failed"
+	StateTimeout     State = "timeout"     // the time limit
+	StateLimit       State = "limit"       // the limit of turns or of cost
+	StateCancelled   State = "cancelled"   // a person or a signal ended it
+	StateInterrupted State = "interrupted" // its supervisor was killed
+)
+
+// Record is what is kept of a session. Text that the agent or its tools wrote is redacted, cleaned and bounded; it stays
+// untrusted.
+type Record struct {
+	ID        string           `json:"id"`
+	Parent    string           `json:"parent,omitempty"`
+	Next      string           `json:"next,omitempty"` // the session that it escalated to
+	Tier      gitprovider.Tier `json:"tier"`
+	Trigger   Trigger          `json:"trigger"`
+	Note      string           `json:"note,omitempty"`
+	Model     string           `json:"model"`
+	DryRun    bool             `json:"dry_run,omitempty"`
+	StartedAt time.Time        `json:"started_at"`
+	EndedAt   time.Time        `json:"ended_at,omitzero"`
+	State     State            `json:"state"`
+	Reason    string           `json:"reason,omitempty"` // one sentence: why it ended as it did
+	Claude    string           `json:"claude_version,omitempty"`
+	ExitCode  int              `json:"exit_code"` // -1: ended by a signal, or never started
+	Connected bool             `json:"connected"` // the agent had our MCP server
+	Turns     int              `json:"turns"`
+	ToolCalls int              `json:"tool_calls"`
+	CostUSD   float64          `json:"cost_usd"`
+	Denials   []string         `json:"denials,omitempty"` // tools that the agent was refused by its permissions, at most MaxDenials
+	Denied    int              `json:"denied"`            // how often
+	CutLines  int              `json:"cut_lines"`         // lines of output beyond the bound
+	BadLines  int              `json:"bad_lines"`         // lines of output that were no event
+	Unstored  int              `json:"unstored_events"`   // events beyond the bound of what is stored
+	Report    string           `json:"report,omitempty"`  // the agent's last words
+	Stderr    string           `json:"stderr,omitempty"`  // the end of it, where the session did not succeed
+
+	Received       *Handoff `json:"received,omitempty"` // what it was started with
+	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
+	HandoffProblem string   `json:"handoff_problem,omitempty"`
+	Escalation     string   `json:"escalation,omitempty"` // what became of the handoff, one sentence
+	Counts         Counts   `json:"counts"`
+}
+
+// MaxDenials is how many denied tools a record lists.
+const MaxDenials = 50
+
+// Counts are the attempts at proposals that the audit has of a session.
+type Counts struct {
+	Opened  int `json:"opened"`
+	Reused  int `json:"reused"`
+	DryRun  int `json:"dry_run"`
+	Refused int `json:"refused"`
+	Failed  int `json:"failed"`
+}
+
+// Event is one thing that the agent said or did, as it is kept.
+type Event struct {
+	Seq  int       `json:"seq"` // from 1
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`           // init, text, tool_use, tool_result, denied, result, or the CLI's own word for it
+	Tool string    `json:"tool,omitempty"` // of tool_use and denied
+	Text string    `json:"text,omitempty"`
+}
+
+// Query selects sessions, newest first.
+type Query struct {
+	Before string // sessions older than the one with this id; "" for the newest
+	Limit  int    // 1 to 200; 0 means 50
+}
+
+// Records keeps sessions. internal/store implements it. Methods return *fault.Error with the code internal when the
+// store cannot be opened, read or written.
+type Records interface {
+	// BeginSession records a session that starts, and with it that this process runs it.
+	BeginSession(ctx context.Context, r Record) error
+	// AppendEvents adds events of a running session, in their order.
+	AppendEvents(ctx context.Context, id string, events []Event) error
+	// SaveSession replaces what is recorded of a session; not_found if there is none with the id.
+	SaveSession(ctx context.Context, r Record) error
+	// Session returns a session; not_found if there is none.
+	Session(ctx context.Context, id string) (Record, error)
+	// Sessions lists sessions.
+	Sessions(ctx context.Context, q Query) ([]Record, error)
+	// SessionEvents returns events after the number, oldest first, at most 500.
+	SessionEvents(ctx context.Context, id string, after int) ([]Event, error)
+	// SessionCounts counts the attempts that were recorded under a session.
+	SessionCounts(ctx context.Context, id string) (Counts, error)
+	// CloseInterrupted ends, as StateInterrupted, the sessions that are recorded as running by processes that have
+	// ended, and returns their ids.
+	CloseInterrupted(ctx context.Context) ([]string, error)
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Check says whether a session may start: tier_denied for a tier beyond what the operator permits, invalid_argument for
+// a malformed spec, internal if the configuration is broken.
+func (s Settings) Check(spec Spec) error {
+	if spec.Tier < gitprovider.TierObserve || spec.Tier > gitprovider.TierRemediate {
+		return fault.New(fault.InvalidArgument, "%d is no tier; 1, 2 and 3 are", spec.Tier)
+	}
+	if spec.Tier > s.MaxTier {
+		return fault.New(fault.TierDenied, "tier %s is above what sessions may have here, tier %s; the operator sets CLAUDEOPS_MAX_TIER",
+			spec.Tier, s.MaxTier)
+	}
+	if len(spec.Note) > MaxNote || !utf8.ValidString(spec.Note) || strings.ContainsRune(spec.Note, 0) {
+		return fault.New(fault.InvalidArgument, "the note must be text of at most %d bytes", MaxNote)
+	}
+	if s.Problem != "" {
+		return fault.New(fault.Internal, "%s; no session can start until the operator corrects it", s.Problem)
+	}
+	return nil
+}
+
+// Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State
+// and Reason; an error means that nothing was started (see Settings.Check), or that the store failed. When ctx ends, the
+// session is ended, and recorded all the same.
+func (r *Runner) Run(ctx context.Context, spec Spec) (Record, error) {
+	if err := r.Settings.Check(spec); err != nil {
+		return Record{}, err
+	}
+	if spec.ID == "" {
+		spec.ID = r.NewID()
+	}
+	record := Record{
+		ID: spec.ID, Parent: spec.Parent, Tier: spec.Tier, Trigger: spec.Trigger, Note: r.Secrets.Redact(spec.Note),
+		Model: r.Settings.Models[spec.Tier], DryRun: r.Settings.DryRun, StartedAt: r.Now().UTC(), State: StateRunning,
+		ExitCode: -1, Received: spec.Handoff,
+	}
+	if err := r.Records.BeginSession(ctx, record); err != nil {
+		return Record{}, err
+	}
+	r.Log.Info("session started", "session", record.ID, "tier", int(record.Tier), "trigger", record.Trigger)
+	end := r.attempt(ctx, spec, &record)
+	record.State, record.Reason, record.EndedAt = end.state, end.reason, r.Now().UTC()
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	var err error
+	if record.Counts, err = r.Records.SessionCounts(ctx, record.ID); err != nil {
+		return record, err
+	}
+	r.decide(&record)
+	if err := r.Records.SaveSession(ctx, record); err != nil {
+		return record, err
+	}
+	r.Log.Info("session ended", "session", record.ID, "state", record.State, "reason", record.Reason)
+	return record, nil
+}
+
+// attempt does what is between the first and the last word of the record.
+func (r *Runner) attempt(ctx context.Context, spec Spec, record *Record) verdict {
+	binary, version, err := r.probe(ctx)
+	record.Claude = version
+	if err != nil {
+		if ctx.Err() != nil {
+			return verdict{StateCancelled, "it was told to end before it began"}
+		}
+		return verdict{StateFailed, err.Error()}
+	}
+	prompt, err := r.Settings.systemPrompt(spec.Tier)
+	if err != nil {
+		return verdict{StateFailed, err.Error()}
+	}
+	f, err := r.Settings.makeFolder(record.ID, spec.Tier, prompt)
+	if err != nil {
+		return verdict{StateFailed, fmt.Sprintf("the session's private folder could not be made: %s", err)}
+	}
+	defer func() {
+		if err := f.remove(); err != nil {
+			r.Log.Error("the private folder of a session could not be removed", "session", record.ID, "error", err)
+		}
+	}()
+	end := r.converse(ctx, binary, spec, f, record)
+	r.takeHandoff(f, record)
+	return end
+}
+
+// takeHandoff reads what the agent left for the next tier, if anything.
+func (r *Runner) takeHandoff(f *folder, record *Record) {
+	raw, err := readHandoff(f.handoff)
+	if err == nil && raw == nil {
+		return
+	}
+	var h Handoff
+	if err == nil {
+		h, err = ParseHandoff(raw)
+	}
+	clean := cleaner{r.Secrets}
+	if err != nil {
+		record.HandoffProblem = clean.text(err.Error(), maxText)
+		return
+	}
+	h = h.mapped(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	record.Handoff = &h
+}
+
+// decide says what becomes of the handoff, and gives the next session its id.
+func (r *Runner) decide(record *Record) {
+	h := record.Handoff
+	if h == nil {
+		if record.HandoffProblem != "" {
+			record.Escalation = "not escalated: the handoff cannot be used"
+		}
+		return
+	}
+	next := min(gitprovider.Tier(h.RecommendedTier), r.Settings.MaxTier, gitprovider.TierRemediate)
+	switch {
+	case h.RecommendedTier <= int(record.Tier):
+		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, which is not higher", h.RecommendedTier)
+	case record.State != StateSucceeded:
+		record.Escalation = "not escalated: the session did not succeed"
+	case record.DryRun:
+		record.Escalation = "not escalated: a dry run never escalates"
+	case next <= record.Tier:
+		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and CLAUDEOPS_MAX_TIER is %s",
+			h.RecommendedTier, r.Settings.MaxTier)
+	default:
+		record.Next = r.NewID()
+		record.Escalation = fmt.Sprintf("escalated to tier %s", next)
+		if int(next) < h.RecommendedTier {
+			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and CLAUDEOPS_MAX_TIER is %s", h.RecommendedTier, next)
+		}
+	}
+}
+
+// following is the session that a record escalates to.
+func (r *Runner) following(record Record) Spec {
+	return Spec{
+		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), r.Settings.MaxTier),
+		Trigger: TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,
+	}
+}
+
+// Shown is text of a record as a terminal may show it.
+func Shown(text string, runes int) string {
+	out, _ := content.Clean(text, runes)
+	return out
+}

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Limits bound a session. Zero means none for Turns and CostUSD.
+type Limits struct {
+	Time    time.Duration // from the start of the CLI to its end
+	Turns   int
+	CostUSD float64
+	Start   time.Duration // for the CLI to say that it has begun
+	Grace   time.Duration // from SIGTERM to SIGKILL, and for what the CLI left behind
+	Version time.Duration // for `claude --version`
+}
+
+// DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server time to finish what it writes.
+func DefaultLimits() Limits {
+	return Limits{
+		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 15 * time.Second, Version: 30 * time.Second,
+	}
+}
+
+// ToolRule is a permission that the operator gives to agents, in the CLI's own form, from a tier upwards.
+type ToolRule struct {
+	From gitprovider.Tier
+	Rule string // such as Bash(systemctl status *)
+}
+
+// Settings are what the operator decides about sessions.
+type Settings struct {
+	Binary   string            // the CLI: a path, or a name that is looked for in PATH
+	Server   []string          // the command of our MCP server
+	Servers  map[string][]byte // further MCP servers, by name, as JSON objects; one named claudeops is left out
+	Prompts  fs.FS             // tier1-observe.md and so on
+	MaxTier  gitprovider.Tier
+	Models   map[gitprovider.Tier]string
+	Limits   Limits
+	Tools    []ToolRule
+	Deny     []string          // permission rules that hold for every agent
+	Hidden   []string          // folders that no agent may read: absolute paths
+	Env      []string          // the agent's environment, all of it
+	Secrets  []string          // values that may not stand in Env
+	ServerIs map[string]string // the MCP server's environment, without tier and session
+	ReposDir string
+	TempDir  string // where the private folder of a session is made; "" for os.TempDir()
+	StateDir string
+	DryRun   bool
+	Problem  string // why no session may start, naming the variable; "" if one may
+}
+
+// Runner runs sessions, one for each call of Run. All fields are required.
+type Runner struct {
+	Settings Settings
+	Records  Records
+	Secrets  Secrets
+	Now      func() time.Time
+	NewID    func() string // sortable by time; see Spec.ID
+	Log      *slog.Logger
+
+	versions versions
+}
+
+// builtIn are the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of the
+// handoff, Write to the handoff itself; Bash and WebFetch exist only where the operator permits a pattern.
+func (s Settings) builtIn(tier gitprovider.Tier) []string {
+	tools := []string{"Read", "Glob", "Grep", "Write"}
+	for _, optional := range []string{"Bash", "WebFetch"} {
+		for _, t := range s.Tools {
+			if t.From <= tier && strings.HasPrefix(t.Rule, optional+"(") {
+				tools = append(tools, optional)
+				break
+			}
+		}
+	}
+	return tools
+}
+
+// permissions is the CLI's settings file for one session.
+func (s Settings) permissions(tier gitprovider.Tier, f *folder) ([]byte, error) {
+	type permissions struct {
+		Allow  []string `json:"allow"`
+		Deny   []string `json:"deny"`
+		Bypass string   `json:"disableBypassPermissionsMode"`
+	}
+	allow := []string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")"}
+	if s.ReposDir != "" {
+		allow = append(allow, "Read(/"+s.ReposDir+"/**)")
+	}
+	for _, t := range s.Tools {
+		if t.From <= tier {
+			allow = append(allow, t.Rule)
+		}
+	}
+	deny := append([]string{}, s.Deny...)
+	for _, path := range append([]string{f.private()}, s.Hidden...) {
+		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
+	}
+	return json.Marshal(map[string]permissions{"permissions": {Allow: allow, Deny: deny, Bypass: "disable"}})
+}
+
+// arguments of the CLI, as observed with 2.1.329: --restricted ignores the settings of user and project and confines the
+// file tools to the working folders; dontAsk with --permission-prompts none refuses what is not permitted instead of
+// waiting; --tools removes what it does not name. None of them is a secret: arguments are for everybody to see.
+func (s Settings) arguments(tier gitprovider.Tier, f *folder) []string {
+	args := []string{
+		"-p", "--output-format", "stream-json", "--verbose", "--restricted", "--no-session-persistence",
+		"--disable-slash-commands", "--permission-mode", "dontAsk", "--permission-prompts", "none",
+		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settings(),
+		"--append-system-prompt-file", f.prompt(), "--model", s.Models[tier],
+		"--tools", strings.Join(s.builtIn(tier), ","), "--add-dir", f.handoffDir(),
+	}
+	if s.ReposDir != "" {
+		args = append(args, "--add-dir", s.ReposDir)
+	}
+	if s.Limits.Turns > 0 {
+		args = append(args, "--max-turns", itoa(s.Limits.Turns))
+	}
+	if s.Limits.CostUSD > 0 {
+		args = append(args, "--max-budget-usd", ftoa(s.Limits.CostUSD))
+	}
+	return args
+}
+
+// detached is a context for what has to be recorded even though the session was told to end.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	const recordTime = 20 * time.Second
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+}

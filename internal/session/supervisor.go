@@ -1,0 +1,204 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Supervisor runs sessions, one at a time for each state folder, whatever process asks. It is safe for concurrent use.
+type Supervisor struct {
+	runner *Runner
+
+	mu      sync.Mutex
+	current *chain // nil if none runs here
+	closed  bool
+}
+
+// chain is a session and those that it escalates to.
+type chain struct {
+	id     string // of the session that runs now
+	spec   Spec
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	ran    []Record
+	err    error
+}
+
+// NewSupervisor makes a Supervisor.
+func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
+
+// Start starts a session and returns its id at once. conflict, naming the other, if one runs in this state folder; the
+// errors of Settings.Check. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
+// closed first.
+func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
+	c, err := s.begin(ctx, context.WithoutCancel(ctx), spec)
+	if err != nil {
+		return "", err
+	}
+	return c.spec.ID, nil
+}
+
+// Run is Start, and waits for the end of the session and of those that it escalated to. It returns their records in
+// their order. When ctx ends, the session is ended.
+func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]Record, error) {
+	c, err := s.begin(ctx, ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	<-c.done
+	return c.ran, c.err
+}
+
+// begin takes the lock and starts the chain in the background. life ends it.
+func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error) {
+	if err := s.runner.Settings.Check(spec); err != nil {
+		return nil, err
+	}
+	if spec.ID == "" {
+		spec.ID = s.runner.NewID()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fault.New(fault.Conflict, "claudeops is shutting down and starts no session")
+	}
+	if s.current != nil {
+		return nil, fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", s.current.id)
+	}
+	// The store makes the state folder, which the lock needs.
+	if _, err := s.runner.Records.Sessions(ctx, Query{Limit: 1}); err != nil {
+		return nil, err
+	}
+	l, err := s.runner.Settings.takeLock()
+	if err != nil {
+		return nil, err
+	}
+	closed, err := s.runner.Records.CloseInterrupted(ctx)
+	if err != nil {
+		return nil, errors.Join(err, l.drop())
+	}
+	for _, id := range closed {
+		s.runner.Log.Warn("a session was interrupted: the process that ran it was killed", "session", id)
+	}
+	life, cancel := context.WithCancelCause(life)
+	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
+	s.current = c
+	go s.run(life, c, l)
+	return c, nil
+}
+
+// run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last.
+func (s *Supervisor) run(ctx context.Context, c *chain, l *lock) {
+	defer close(c.done)
+	defer func() {
+		err := l.drop()
+		s.mu.Lock()
+		s.current = nil
+		s.mu.Unlock()
+		c.cancel(nil)
+		if err != nil {
+			s.runner.Log.Error("the session lock could not be given back", "error", err)
+		}
+	}()
+	for spec := c.spec; ; {
+		if c.err = l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID)}); c.err != nil {
+			c.err = fault.Wrap(c.err, fault.Internal, "the session lock cannot be written; is the disk full?")
+			return
+		}
+		s.mu.Lock()
+		c.id = spec.ID
+		s.mu.Unlock()
+		record, err := s.runner.Run(ctx, spec)
+		if record.ID != "" {
+			c.ran = append(c.ran, record)
+		}
+		if err != nil {
+			c.err = err
+			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", err)
+			return
+		}
+		if record.Next == "" {
+			return
+		}
+		if ctx.Err() != nil {
+			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1])
+			return
+		}
+		spec = s.runner.following(record)
+	}
+}
+
+// giveUp records that the next session was not started after all.
+func (s *Supervisor) giveUp(ctx context.Context, record *Record) error {
+	record.Next, record.Escalation = "", "not escalated: it was told to end before the next session began"
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.runner.Records.SaveSession(ctx, *record)
+}
+
+// Current returns the id of the session that runs in this process.
+func (s *Supervisor) Current() (id string, running bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return "", false
+	}
+	return s.current.id, true
+}
+
+// Stop ends the session with the id, and does not wait for that. not_found if there is none, conflict if it does not run
+// in this process.
+func (s *Supervisor) Stop(ctx context.Context, id string) error {
+	s.mu.Lock()
+	c := s.current
+	if c != nil && c.id == id {
+		c.cancel(stopped{})
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	record, err := s.runner.Records.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	if record.State != StateRunning {
+		return fault.New(fault.Conflict, "session %s has ended already: %s", id, record.State)
+	}
+	return fault.New(fault.Conflict, "session %s runs in another process; end it there, with a signal", id)
+}
+
+// Wait waits until no session runs in this process, or ctx ends.
+func (s *Supervisor) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	c := s.current
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return fault.From(ctx.Err())
+	}
+}
+
+// Close ends what runs, waits for its end, and lets nothing start any more.
+func (s *Supervisor) Close() {
+	s.mu.Lock()
+	s.closed = true
+	c := s.current
+	s.mu.Unlock()
+	if c != nil {
+		c.cancel(context.Canceled)
+		<-c.done
+	}
+}
+
+// stopped is the cause of a context that a person ended.
+type stopped struct{}
+
+func (stopped) Error() string { return "a person stopped it" }

@@ -1,0 +1,220 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+const ourToken = "tok-7f3a9c2e51d84b60"
+
+// memory is session.Records in memory. Its faults are errors that the next calls return.
+type memory struct {
+	mu       sync.Mutex
+	records  []Record
+	events   map[string][]Event
+	counts   Counts
+	faults   map[string]error
+	ended    []string // what CloseInterrupted reports
+	appended chan Event
+}
+
+func (m *memory) fault(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.faults[name]
+}
+
+func (m *memory) BeginSession(_ context.Context, r Record) error {
+	if err := m.fault("begin"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records = append(m.records, r)
+	return nil
+}
+
+func (m *memory) AppendEvents(_ context.Context, id string, events []Event) error {
+	if err := m.fault("append"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events[id] = append(m.events[id], events...)
+	for _, e := range events {
+		select {
+		case m.appended <- e:
+		default:
+		}
+	}
+	return nil
+}
+
+func (m *memory) SaveSession(_ context.Context, r Record) error {
+	if err := m.fault("save"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.records {
+		if m.records[i].ID == r.ID {
+			m.records[i] = r
+			return nil
+		}
+	}
+	return fault.New(fault.NotFound, "there is no session %q", r.ID)
+}
+
+func (m *memory) Session(_ context.Context, id string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return Record{}, fault.New(fault.NotFound, "there is no session %q", id)
+}
+
+func (m *memory) Sessions(context.Context, Query) ([]Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.records), nil
+}
+
+func (m *memory) SessionEvents(_ context.Context, id string, after int) ([]Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.events[id][min(after, len(m.events[id])):], nil
+}
+
+func (m *memory) SessionCounts(context.Context, string) (Counts, error) {
+	return m.counts, m.fault("counts")
+}
+
+func (m *memory) CloseInterrupted(context.Context) ([]string, error) {
+	return m.ended, m.fault("close")
+}
+
+// world is an operator's machine with a fake CLI.
+type world struct {
+	*memory
+	runner *Runner
+	dir    string
+}
+
+func newWorld(t *testing.T, act string) *world {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{dir: dir, memory: &memory{events: map[string][]Event{}, faults: map[string]error{}, appended: make(chan Event, 1000)}}
+	for _, name := range []string{"state", "tmp", "repos"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "claude")); err != nil {
+		t.Fatal(err)
+	}
+	w.runner = &Runner{
+		Settings: Settings{
+			Binary: filepath.Join(dir, "claude"), Server: []string{"/app/claudeops", "mcp-server"}, MaxTier: gitprovider.TierRemediate,
+			Prompts: fstest.MapFS{
+				"tier1-observe.md": {Data: []byte("observe")}, "tier2-investigate.md": {Data: []byte("investigate")},
+				"tier3-remediate.md": {Data: []byte("remediate")},
+			},
+			Models:   map[gitprovider.Tier]string{1: "haiku", 2: "sonnet", 3: "opus"},
+			Limits:   Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second},
+			Env:      []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen")},
+			ServerIs: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
+			Deny:     []string{"Bash(git push *)"}, Hidden: []string{filepath.Join(dir, "state")},
+			ReposDir: filepath.Join(dir, "repos"), TempDir: filepath.Join(dir, "tmp"), StateDir: filepath.Join(dir, "state"),
+		},
+		Records: w, Secrets: content.NewScanner([]string{ourToken}), Now: time.Now,
+		NewID: rand.Text, // 26 letters and digits, as an id has
+		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	return w
+}
+
+// run runs a session, and holds that nothing of it is left: no process, no folder.
+func (w *world) run(t *testing.T, spec Spec) (Record, error) {
+	t.Helper()
+	record, err := w.runner.Run(t.Context(), spec)
+	w.clean(t)
+	return record, err
+}
+
+func (w *world) clean(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir(w.runner.Settings.TempDir)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left in the folder for temporary files: %v, %v", entries, err)
+	}
+	for _, r := range w.records {
+		if pids := left(-1, runMark+"="+r.ID); len(pids) > 0 {
+			t.Errorf("processes outlived session %s: %v", r.ID, pids)
+		}
+	}
+}
+
+// until waits for an event with the text.
+func (w *world) until(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case e := <-w.appended:
+			if e.Text == text {
+				return
+			}
+		case <-t.Context().Done():
+			t.Fatal("the event did not come")
+		}
+	}
+}
+
+func (w *world) text() string {
+	var b strings.Builder
+	for _, events := range w.events {
+		for _, e := range events {
+			fmt.Fprintf(&b, "%s %s %s\n", e.Kind, e.Tool, e.Text)
+		}
+	}
+	return b.String()
+}
+
+var errFull = errors.New("no space left on device")
+
+func wantCode(t *testing.T, err error, code fault.Code, words ...string) {
+	t.Helper()
+	if fault.CodeOf(err) != code {
+		t.Fatalf("got %v, want the code %q", err, code)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
