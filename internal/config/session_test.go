@@ -1,0 +1,118 @@
+package config_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+)
+
+func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
+	for _, c := range []struct {
+		tier, cap string
+		want      int
+	}{
+		{"", "", 1}, {"2", "", 2}, {"1", "3", 3}, {"3", "2", 2}, {"2", "9", 1}, {"2", "${CLAUDEOPS_MAX_TIER}", 2}, {"9", "", 1},
+	} {
+		s := load(map[string]string{"CLAUDEOPS_TIER": c.tier, "CLAUDEOPS_MAX_TIER": c.cap}).Session
+		if int(s.MaxTier) != c.want {
+			t.Errorf("tier %q, cap %q: %d, want %d", c.tier, c.cap, s.MaxTier, c.want)
+		}
+	}
+}
+
+func TestASessionHasLimitsAndModels(t *testing.T) {
+	s := load(nil).Session
+	if s.Binary != "claude" || s.Timeout != 30*time.Minute || s.MaxTurns != 60 || s.MaxCostUSD != 0 || s.Problem != "" ||
+		s.Models[1] != "haiku" || s.Models[3] != "opus" || s.PromptsDir != "" {
+		t.Errorf("by default %+v", s)
+	}
+	s = load(map[string]string{
+		"CLAUDEOPS_CLAUDE_BIN": "/opt/claude", "CLAUDEOPS_SESSION_TIMEOUT": "90s", "CLAUDEOPS_MAX_TURNS": "5",
+		"CLAUDEOPS_MAX_COST_USD": "2.50", "CLAUDEOPS_TIER2_MODEL": "claude-sonnet-5-5", "CLAUDEOPS_PROMPTS_DIR": "own",
+	}).Session
+	if s.Binary != "/opt/claude" || s.Timeout != 90*time.Second || s.MaxTurns != 5 || s.MaxCostUSD != 2.5 || s.Problem != "" ||
+		s.Models[2] != "claude-sonnet-5-5" || !filepath.IsAbs(s.PromptsDir) {
+		t.Errorf("as asked %+v", s)
+	}
+}
+
+func TestAnAgentDoesNotStartOnAGuess(t *testing.T) {
+	for name, value := range map[string]string{
+		"CLAUDEOPS_SESSION_TIMEOUT": "30", "CLAUDEOPS_MAX_TURNS": "0", "CLAUDEOPS_MAX_COST_USD": "NaN", "CLAUDEOPS_TIER1_MODEL": "--help",
+		"CLAUDEOPS_AGENT_TOOLS": "Bash", "CLAUDEOPS_AGENT_ENV": "GITHUB_TOKEN", "HTTPS_PROXY": "http://joe:tok-7f3a9c2e@proxy.example",
+	} {
+		for _, value := range []string{value, strings.ToLower(value)} {
+			s := load(map[string]string{name: value, "GITHUB_TOKEN": "tok-7f3a9c2e"}).Session
+			if !strings.Contains(s.Problem, name) || strings.Contains(s.Problem, "tok-7f3a9c2e") {
+				t.Errorf("%s=%s: problem %q", name, value, s.Problem)
+			}
+		}
+	}
+	for _, ours := range []string{"CLAUDEOPS_TIER", "claudeops_anything", "GITEA_TOKEN_FILE", "A=B", "GITHUB_API_URL"} {
+		if s := load(map[string]string{"CLAUDEOPS_AGENT_ENV": ours}).Session; s.Problem == "" {
+			t.Errorf("agents may have %s", ours)
+		}
+	}
+	for _, tools := range []string{"Edit", "Bash()", "Bash(df *), Write(//etc/**)", "4:Bash(df *)", "mcp__a b"} {
+		if s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": tools}).Session; s.Problem == "" {
+			t.Errorf("taken as tools: %s", tools)
+		}
+	}
+}
+
+func TestToolsAreSplitOutsideOfBracketsAndHaveATier(t *testing.T) {
+	s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": "Bash(df -h, *),3:Bash(systemctl restart *)\n2:WebFetch(domain:example.org),mcp__grafana__*"}).Session
+	want := []config.AgentTool{
+		{From: 1, Rule: "Bash(df -h, *)"}, {From: 3, Rule: "Bash(systemctl restart *)"},
+		{From: 2, Rule: "WebFetch(domain:example.org)"}, {From: 1, Rule: "mcp__grafana__*"},
+	}
+	if s.Problem != "" || !slices.Equal(s.Tools, want) {
+		t.Errorf("got %+v, problem %q", s.Tools, s.Problem)
+	}
+}
+
+func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
+	env := map[string]string{
+		"PATH": "/bin", "HOME": "/home/joe", "ANTHROPIC_API_KEY": "sk-model-credential", "KUBECONFIG": "/k", "OTHER": "x",
+		"CLAUDEOPS_AGENT_ENV": "KUBECONFIG", "GITHUB_TOKEN": "tok-7f3a9c2e", "CLAUDEOPS_DATABASE_URL": "postgres://joe:passw0rd!@db/ops",
+		"CLAUDEOPS_API_TOKENS": "rest-token-0001", "CLAUDEOPS_POLICY": "policy.yaml", "GITEA_TOKEN_FILE": "/run/secrets/gitea",
+	}
+	c := load(env)
+	got := strings.Join(c.Session.Env, "\n")
+	for _, want := range []string{"PATH=/bin", "HOME=/home/joe", "ANTHROPIC_API_KEY=sk-model-credential", "KUBECONFIG=/k", "DISABLE_AUTOUPDATER=1"} {
+		if !slices.Contains(c.Session.Env, want) {
+			t.Errorf("the agent lacks %s: %s", want, got)
+		}
+	}
+	for _, secret := range []string{"tok-7f3a9c2e", "passw0rd", "rest-token", "OTHER", "CLAUDEOPS_", "/run/secrets"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("the agent gets %s", secret)
+		}
+	}
+	for _, v := range config.ServerVariables() {
+		if _, given := c.Session.ServerEnv[v.Name]; !given {
+			t.Errorf("the server would inherit %s", v.Name)
+		}
+	}
+	if s := c.Session.ServerEnv; s["GITHUB_TOKEN"] != "tok-7f3a9c2e" || !filepath.IsAbs(s["CLAUDEOPS_POLICY"]) || s["GITEA_TOKEN_FILE"] != "/run/secrets/gitea" ||
+		s["CLAUDEOPS_STATE_DIR"] != "/home/joe/.local/state/claudeops" || s["CLAUDEOPS_API_TOKENS"] != "" {
+		t.Errorf("the server gets %v", s)
+	}
+	if !slices.Contains(c.Secrets, "sk-model-credential") {
+		t.Error("the model's credential is not redacted")
+	}
+}
+
+func TestASessionsIdHasTheShapeOfOne(t *testing.T) {
+	for value, want := range map[string]string{
+		"01M803F3KHPKXGSS8YCYD9D0A9": "01M803F3KHPKXGSS8YCYD9D0A9", "": "", "x": "", "01M803F3KHPKXGSS8YCYD9D0A9'": "", "01m803f3khpkxgss8ycyd9d0a9": "",
+	} {
+		if s := load(map[string]string{"CLAUDEOPS_SESSION": value}).Session; s.ID != want {
+			t.Errorf("%q: %q", value, s.ID)
+		}
+	}
+}

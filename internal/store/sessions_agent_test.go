@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func agentSession(id string) session.Record {
+	return session.Record{
+		ID: id, Tier: 1, Trigger: session.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku", StartedAt: noon(),
+		State: session.StateRunning, ExitCode: -1, Denials: []string{"Bash"},
+		Handoff: &session.Handoff{Version: 1, RecommendedTier: 2, Findings: []string{"slow"}},
+	}
+}
+
+func begin(t testing.TB, s *Store, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := s.BeginSession(context.Background(), agentSession(id)); err != nil {
+			t.Fatalf("BeginSession: %v (%v)", err, errCause(err))
+		}
+	}
+}
+
+func TestASessionIsKeptAsItWasSaved(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	begin(t, s, "a")
+	got, err := s.Session(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, agentSession("a"))
+
+	ended := agentSession("a")
+	ended.State, ended.EndedAt, ended.Report = session.StateSucceeded, noon().Add(time.Minute), "all is well"
+	wantEqual(t, s.SaveSession(ctx, ended), nil)
+	got, err = s.Session(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, ended)
+
+	wantCode(t, s.BeginSession(ctx, agentSession("a")), fault.Internal)
+	wantCode(t, s.SaveSession(ctx, agentSession("b")), fault.NotFound)
+	_, err = s.Session(ctx, "b")
+	wantCode(t, err, fault.NotFound)
+}
+
+func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i := range 5 {
+		begin(t, s, fmt.Sprint(i))
+	}
+	var seen []string
+	for before := ""; ; before = seen[len(seen)-1] {
+		page, err := s.Sessions(ctx, session.Query{Before: before, Limit: 2})
+		wantEqual(t, err, nil)
+		for _, r := range page {
+			seen = append(seen, r.ID)
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	wantEqual(t, seen, []string{"4", "3", "2", "1", "0"})
+	all, err := s.Sessions(ctx, session.Query{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(all), 5)
+}
+
+func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	begin(t, s, "a", "b")
+	events := []session.Event{
+		{Seq: 1, Time: noon(), Kind: "init"}, {Seq: 2, Time: noon(), Kind: "tool_use", Tool: "Read", Text: "nul \x00 and \xff"},
+		{Seq: 3, Time: noon(), Kind: "text", Text: "done"},
+	}
+	wantEqual(t, s.AppendEvents(ctx, "a", events[:2]), nil)
+	wantEqual(t, s.AppendEvents(ctx, "a", events[2:]), nil)
+	got, err := s.SessionEvents(ctx, "a", 0)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, events)
+	got, err = s.SessionEvents(ctx, "a", 2)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, events[2:])
+	got, err = s.SessionEvents(ctx, "b", 0)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(got), 0)
+	if err := s.AppendEvents(ctx, "a", events[:1]); err == nil {
+		t.Error("an event was kept twice")
+	}
+	if err := s.AppendEvents(ctx, "nobody", events[:1]); err == nil {
+		t.Error("an event of no session was kept")
+	}
+}
+
+func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i, outcome := range []prflow.Outcome{
+		prflow.OutcomeRefused, prflow.OutcomeRefused, prflow.OutcomeReused, prflow.OutcomeFailed, prflow.OutcomeDryRun, prflow.OutcomeOpened,
+	} {
+		a := attempt(fmt.Sprint("r", i))
+		a.Outcome, a.Session = outcome, "mine"
+		record(t, s, a)
+	}
+	record(t, s, attempt("of nobody"))
+	counts, err := s.SessionCounts(ctx, "mine")
+	wantEqual(t, err, nil)
+	wantEqual(t, counts, session.Counts{Opened: 1, Reused: 1, DryRun: 1, Refused: 2, Failed: 1})
+	for _, none := range []string{"other", ""} {
+		counts, err = s.SessionCounts(ctx, none)
+		wantEqual(t, err, nil)
+		wantEqual(t, counts, session.Counts{})
+	}
+	found, err := s.Attempts(ctx, prflow.AttemptQuery{Session: "mine"})
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{len(found), found[0].Session}, []any{6, "mine"})
+	of, err := s.AttemptsOf(ctx, "of nobody")
+	wantEqual(t, err, nil)
+	wantEqual(t, of[0].Session, "")
+
+	p := proposal("p", "checks/a.md")
+	p.Session = "mine"
+	reserve(t, s, p, 0)
+	kept, err := s.Proposal(ctx, "p")
+	wantEqual(t, err, nil)
+	wantEqual(t, kept.Session, "mine")
+	wantEqual(t, verify(t, s, "").Problem, "")
+}
+
+func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
+	begin(t, s, "alive")
+	begin(t, other, "lost", "done")
+	done := agentSession("done")
+	done.State = session.StateSucceeded
+	wantEqual(t, other.SaveSession(ctx, done), nil)
+	a := attempt("r")
+	a.Session, a.Outcome = "lost", prflow.OutcomeOpened
+	record(t, other, a)
+	closed, err := s.CloseInterrupted(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(closed), 0)
+
+	var name string
+	if err := readerOf(s).QueryRow("SELECT process FROM agent_sessions WHERE id = 'lost'").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, other.Close(), nil)
+	waitUntilEnded(t, s, name)
+	closed, err = s.CloseInterrupted(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, closed, []string{"lost"})
+	lost, err := s.Session(ctx, "lost")
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{lost.State, lost.EndedAt, lost.Counts.Opened}, []any{session.StateInterrupted, noon(), 1})
+	alive, err := s.Session(ctx, "alive")
+	wantEqual(t, err, nil)
+	wantEqual(t, alive.State, session.StateRunning)
+}
