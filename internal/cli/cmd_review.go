@@ -147,11 +147,7 @@ func (p *parts) review(
 		e := fault.From(actErr)
 		attempt.Outcome, attempt.Code, attempt.Message = prflow.OutcomeRefused, e.Code, p.scanner.Redact(e.Message)
 	}
-	var notices []prflow.Notice
-	if actErr == nil && verb.event != "" {
-		notices = p.notices(verb.event, attempt)
-	}
-	recordErr := p.store.Record(context.WithoutCancel(ctx), attempt, nil, notices...)
+	recordErr := p.recordReview(context.WithoutCancel(ctx), attempt, verb.event)
 	if actErr != nil {
 		return outcome, actErr
 	}
@@ -160,6 +156,22 @@ func (p *parts) review(
 		outcome.Warnings = append(outcome.Warnings, "not recorded in the audit: "+fault.From(recordErr).Message)
 	}
 	return outcome, nil
+}
+
+// recordReview appends what a person did to the audit, and an end to the record of the pull request. Where the poll was faster
+// to see the end, it has told people, and nobody is told twice.
+func (p *parts) recordReview(ctx context.Context, a prflow.Attempt, event prflow.Event) error {
+	end := prflow.PullRecord{
+		PullKey: prflow.PullKey{Provider: a.Provider, Owner: a.Owner, Repo: a.Repo, Number: a.PRNumber},
+		State:   gitprovider.StateMerged, SeenBy: a.Door, EndedAt: a.Time, EndedBy: a.Caller,
+	}
+	switch {
+	case a.Outcome != prflow.OutcomeDone || event == "":
+		return p.store.Record(ctx, a, nil)
+	case event == prflow.EventClosed:
+		end.State = gitprovider.StateClosed
+	}
+	return p.store.RecordEnd(ctx, a, end, p.notices(event, a)...)
 }
 
 func reviewTarget(repo, arg string) (gitprovider.RepoRef, int, error) {

@@ -48,11 +48,14 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	flow := newDelivering(p)
 	defer flow.finish(ctx)
-	handler, err := p.webServer(flow, listener.Addr())
+	follower := p.follower(flow)
+	handler, err := p.webServer(flow, follower, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	flow.begin(ctx)
+	follower.Begin(ctx)
+	defer follower.Finish()
 	resumed := p.resumeInBackground(ctx)
 	defer func() { <-resumed }()
 	if err := handler.Watch(ctx); err != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	WebhookSecret   string
 	NotifyPlainHTTP bool
 	Web             Web
+	Hooks           Hooks
 	Session         Session
 	Secrets         []string // values that must never appear in a text
 	User            string   // the operating system's user, for the record of what people do
@@ -79,9 +80,12 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.NotifyPlainHTTP = e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP")
 	c.GitHub, c.Gitea = e.github(), e.gitea()
 	c.Web = e.web()
+	hooks, hookSecrets := e.hooks()
+	c.Hooks = hooks
 	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
 	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
+	c.Secrets = append(c.Secrets, secretValues(hookSecrets...)...)
 	c.Session = e.session(c)
 	c.Secrets = append(c.Secrets, e.modelCredentials()...)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))

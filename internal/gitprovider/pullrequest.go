@@ -75,4 +75,5 @@ type Status struct {
 	Mergeable *bool // nil while the provider is still computing it, and for a pull request that is not open
 	Reviews   []Review
 	Checks    Checks
+	MergedBy  string // who merged it, as the host names them; "" if it is not merged, and where the host does not say
 }

@@ -139,6 +139,10 @@ const (
 	DoorREST Door = "rest"
 	DoorCLI  Door = "cli"
 	DoorWeb  Door = "web"
+
+	// What is seen of our pull requests at their providers, rather than proposed.
+	DoorWebhook Door = "webhook" // a forge said that there is something to see
+	DoorPoll    Door = "poll"
 )
 
 // Outcome is how an attempt ended.
@@ -171,7 +175,7 @@ type Attempt struct {
 	Door      Door
 	Caller    string // the client as it names itself, or the operating system's user; untrusted text
 	Tier      gitprovider.Tier
-	Action    string // one of ProposalActions, "review.merge", ...
+	Action    string // one of ProposalActions, "review.merge", ActionPullMerged, ...
 	Provider  string
 	Owner     string
 	Repo      string

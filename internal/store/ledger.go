@@ -131,8 +131,10 @@ func (s *Store) Finish(
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
-		_, err = tx.ExecContext(ctx, opened, micros(s.opts.Now()), seq, text(id))
-		return err
+		if _, err = tx.ExecContext(ctx, opened, micros(s.opts.Now()), seq, text(id)); err != nil {
+			return err
+		}
+		return recordPull(ctx, tx, id, s.opts.Now())
 	})
 	if err == nil {
 		s.holdings.finished(id)

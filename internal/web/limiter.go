@@ -29,11 +29,7 @@ func newLimiter(now func() time.Time) *limiter { return &limiter{now: now, each:
 
 // take counts an attempt; limit_reached if there were too many.
 func (l *limiter) take(from netip.Addr) error {
-	if from.Is6() {
-		if network, err := from.Prefix(64); err == nil {
-			from = network.Addr()
-		}
-	}
+	from = subscriber(from)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -49,4 +45,12 @@ func (l *limiter) take(from netip.Addr) error {
 	l.all++
 	l.each[from]++
 	return nil
+}
+
+// subscriber is the address that stands for whoever has it.
+func subscriber(from netip.Addr) netip.Addr {
+	if network, err := from.Prefix(64); from.Is6() && err == nil {
+		return network.Addr()
+	}
+	return from
 }

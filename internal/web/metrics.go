@@ -23,6 +23,7 @@ type metrics struct {
 	took      *prometheus.HistogramVec
 	exchanges *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
+	hooks     *prometheus.CounterVec
 
 	mu    sync.Mutex
 	begun bool
@@ -46,6 +47,9 @@ func newMetrics(o Options) *metrics {
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "claudeops_http_request_duration_seconds", Help: "How long HTTP requests took.",
 		}, []string{"route"}),
+		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_webhook_deliveries_total", Help: "Webhooks of forges; result is taken, ignored, ping or the code of a refusal.",
+		}, []string{"provider", "result"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "claudeops_info", Help: "What runs.",
@@ -55,7 +59,7 @@ func newMetrics(o Options) *metrics {
 		},
 	})
 	info.Set(1)
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, info,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/webhook"
 )
 
 // Flow is the use case that the handlers call; *prflow.Service is one.
@@ -123,6 +124,19 @@ type Finding struct {
 	Blocks bool   `json:"blocks" doc:"No pull request can be opened as long as this stands"`
 }
 
+// Pulls is what was last seen of the pull requests that we opened. Errors are faults.
+type Pulls interface {
+	// PullRecords returns the records of those that are ours.
+	PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error)
+}
+
+// Hooks is what the webhooks of forges lead to; *follow.Follower is one.
+type Hooks interface {
+	// Accept lets the pull requests that a delivery is about be looked at; taken is false if none is ours. conflict if the
+	// delivery was taken before. It asks no provider and does not wait for the look.
+	Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error)
+}
+
 // Options are what a Server is made of. All are required unless it says otherwise.
 type Options struct {
 	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
@@ -133,8 +147,12 @@ type Options struct {
 	Summary  Summaries
 	Reader   Reader
 	Reviewer Reviewer // nil where no local repositories are configured
-	Access   *access.Gatekeeper
-	Registry *gitprovider.Registry
+	Pulls    Pulls
+	Hooks    Hooks
+	// HookSecrets has the secrets of webhooks by provider; those of a provider without one are refused.
+	HookSecrets map[string]string
+	Access      *access.Gatekeeper
+	Registry    *gitprovider.Registry
 	// Policy is the effective policy, or why the configured one cannot be read.
 	Policy func() (policy.Policy, error)
 	Doctor func(ctx context.Context) []Finding

@@ -36,6 +36,7 @@ type ProposalEntry struct {
 	DeniedBy   []prflow.Gate `json:"denied_by" doc:"Gates that refused"`
 	PRNumber   int           `json:"pr_number,omitempty"`
 	PRURL      string        `json:"pr_url,omitempty"`
+	Pull       *PullSeen     `json:"pull,omitempty" doc:"What was last seen of the pull request, if it is ours"`
 	State      string        `json:"state,omitempty" doc:"What became of the proposal, if it passed the gates"`
 	DurationMS float64       `json:"duration_ms"`
 }
@@ -85,6 +86,9 @@ func (s *Server) proposals(c *call) (answer, error) {
 	rows, list.NextCursor = cut(listProposals, p, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
 	for _, r := range rows {
 		list.Proposals = append(list.Proposals, s.proposalEntry(r))
+	}
+	if err := s.addPulls(c.Context(), rows, func(i int) *ProposalEntry { return &list.Proposals[i] }); err != nil {
+		return answer{}, err
 	}
 	return answer{value: list}, nil
 }
@@ -178,10 +182,12 @@ func (s *Server) proposal(c *call) (answer, error) {
 		return answer{}, err
 	}
 	d := ProposalDetail{ID: id, Attempts: []AttemptDetail{}, Untrusted: untrusted}
+	rows = slices.DeleteFunc(rows, func(r prflow.RecordedAttempt) bool { return !slices.Contains(prflow.ProposalActions(), r.Action) })
 	for _, r := range rows {
-		if slices.Contains(prflow.ProposalActions(), r.Action) {
-			d.Attempts = append(d.Attempts, AttemptDetail{s.proposalEntry(r), append([]prflow.Verdict{}, r.Verdicts...)})
-		}
+		d.Attempts = append(d.Attempts, AttemptDetail{s.proposalEntry(r), append([]prflow.Verdict{}, r.Verdicts...)})
+	}
+	if err := s.addPulls(c.Context(), rows, func(i int) *ProposalEntry { return &d.Attempts[i].ProposalEntry }); err != nil {
+		return answer{}, err
 	}
 	p, err := s.Records.Proposal(c.Context(), id)
 	switch {

@@ -26,7 +26,7 @@ type route struct {
 const api = "/api/v1"
 
 func (s *Server) routes() []route {
-	return append(append(s.proposalRoutes(), s.recordRoutes()...), s.plainRoutes()...)
+	return append(append(append(s.proposalRoutes(), s.recordRoutes()...), s.plainRoutes()...), s.hookRoutes()...)
 }
 
 func (s *Server) proposalRoutes() []route {

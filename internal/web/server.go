@@ -20,6 +20,7 @@ type Server struct {
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 	signIns *limiter
+	hooks   hookGate
 	metrics *metrics
 	heavy   chan struct{} // holds a token while the whole record is being read
 	slots   chan struct{} // holds a token for each proposal that is being judged
@@ -35,6 +36,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
 		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
+		hooks: newHookGate(o.Now),
 	}
 	routes := s.routes()
 	doc, err := newDocument(s, routes)

@@ -42,6 +42,9 @@ func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number 
 		return none, p.judge(err, repo, pullName(number))
 	}
 	status.PullRequest = pullRequest(from, p.now())
+	if status.State == gitprovider.StateMerged && from.MergedBy != nil {
+		status.MergedBy = from.MergedBy.UserName
+	}
 	err = together(
 		func() (err error) {
 			status.Paths, err = p.pathsOf(ctx, repo, from)

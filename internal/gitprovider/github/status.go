@@ -32,6 +32,7 @@ const (
 type statusNode struct {
 	pullNode
 	Mergeable string
+	MergedBy  *struct{ Login string }
 	Reviews   *reviewConnection
 	Commits   *struct {
 		Nodes []struct {
@@ -54,7 +55,7 @@ func (p *Provider) status(ctx context.Context, repo gitprovider.RepoRef, number 
 	if number < 1 || number > maxNumber {
 		return none, noSuchPull(repo, number)
 	}
-	n, err := p.askPull(ctx, repo, number, "...pull ...changed mergeable reviews(first: 100) { "+reviewFields+" } "+
+	n, err := p.askPull(ctx, repo, number, "...pull ...changed mergeable mergedBy { login } reviews(first: 100) { "+reviewFields+" } "+
 		rollupSelection(""), nil, pullFragment+changedFragment)
 	if err != nil {
 		return none, err
@@ -64,6 +65,9 @@ func (p *Provider) status(ctx context.Context, repo gitprovider.RepoRef, number 
 		return none, err
 	}
 	status := gitprovider.Status{PullRequest: prs[0]}
+	if n.MergedBy != nil {
+		status.MergedBy = n.MergedBy.Login
+	}
 	if status.Reviews, err = p.reviews(ctx, repo, number, n.Reviews); err != nil {
 		return none, err
 	}

@@ -59,6 +59,9 @@ func when(at time.Time) any {
 	return at
 }
 
+// merger is who merges the pull requests of the fake.
+const merger = "ann"
+
 func (p *place) gqlPull(pr *memhost.PR) *gql.Object {
 	st := p.pull(pr)
 	owner, branch := p.headOf(pr)
@@ -82,6 +85,12 @@ func (p *place) gqlPull(pr *memhost.PR) *gql.Object {
 		"mergeStateStatus":  lazy(func(args) (any, error) { return p.mergeState(pr, read()), nil }),
 		"statusCheckRollup": lazy(func(args) (any, error) { return p.gqlRollup(pr.HeadCommit), nil }),
 	}
+	out["mergedBy"] = lazy(func(args) (any, error) {
+		if mergedAt == nil {
+			return nil, nil
+		}
+		return p.s.gqlUser(merger), nil
+	})
 	p.addPullRefs(out, pr)
 	p.addPullLists(out, pr)
 	return &gql.Object{Type: "PullRequest", Fields: out}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/follow"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+const (
+	// pollTick is how often a server looks whether a round of the poll is due; it is the shortest interval that there is.
+	pollTick = 30 * time.Second
+	// followDrain is how long a server that ends waits for looks that webhooks have asked for.
+	followDrain = 10 * time.Second
+)
+
+// follower follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
+// read-only or in dry run has one, too.
+func (p *parts) follower(flow *delivering) *follow.Follower {
+	var enabled []string
+	for _, entry := range p.registry.Entries() {
+		if entry.Provider != nil {
+			enabled = append(enabled, entry.Name)
+		}
+	}
+	return follow.New(follow.Options{
+		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notices: p.notices, Changed: flow.begin,
+		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, Ticks: time.Tick(pollTick), Drain: followDrain,
+		Log: p.log, Now: time.Now,
+	})
+}
+
+// hookSecrets are the secrets of webhooks by provider.
+func (p *parts) hookSecrets() map[string]string {
+	return map[string]string{webhook.GitHub: p.cfg.Hooks.GitHubSecret, webhook.Gitea: p.cfg.Hooks.GiteaSecret}
+}

@@ -1,0 +1,47 @@
+package follow
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+// Accept lets the pull requests that a delivery is about wait for a look, those that are ours. taken is false if there is
+// none: then no provider is asked, and the delivery is not remembered. conflict if it was taken before; provider_disabled if
+// nobody could look.
+func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error) {
+	l := f.lanes[provider]
+	if l == nil {
+		return false, fault.New(fault.ProviderDisabled, "the provider %s is not configured, so that nobody could look at its pull "+
+			"requests; `claudeops doctor` says what is missing", provider)
+	}
+	var ours []prflow.PullKey
+	for _, number := range d.Numbers {
+		record, found, err := f.Records.FindPull(ctx, prflow.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
+		if err != nil {
+			return false, err
+		}
+		if found {
+			ours = append(ours, record.PullKey)
+		}
+	}
+	if len(ours) == 0 {
+		return false, nil
+	}
+	fresh, err := f.Shared.TakeDelivery(ctx, provider, d.ID)
+	if err != nil {
+		return false, err
+	}
+	if !fresh {
+		return false, fault.New(fault.Conflict, "this delivery was taken before; what it is about was looked at then")
+	}
+	for _, key := range ours {
+		if !l.add(key) {
+			f.Log.Warn("too many pull requests wait for a look; the poll will see this one", "provider", provider,
+				"repo", key.Owner+"/"+key.Repo, "number", key.Number)
+		}
+	}
+	return true, nil
+}

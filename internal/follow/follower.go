@@ -1,0 +1,107 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// Records is what was last seen of our pull requests. internal/store implements it; errors are faults.
+type Records interface {
+	// FindPull returns the record of a pull request; found is false if it is none of ours.
+	FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error)
+	// DuePulls returns at most limit pull requests of a provider: open ones that were not tried since open, and ended ones
+	// that may come back and were not since rest; those first that nobody has tried for longest.
+	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]prflow.PullRecord, error)
+	// SeePull replaces the record that has seen's version. With it the attempt, if not nil, goes to the audit and the notices
+	// to the outbox. ok is false, and nothing is recorded, if the record has changed since.
+	SeePull(ctx context.Context, seen prflow.PullRecord, a *prflow.Attempt, notices ...prflow.Notice) (ok bool, err error)
+	// TriedPull notes that the provider was asked in vain.
+	TriedPull(ctx context.Context, key prflow.PullKey) error
+}
+
+// Shared is what the processes on one store agree on. internal/store implements it; errors are faults.
+type Shared interface {
+	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
+	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, err error)
+	// TakeDelivery notes a delivery; fresh is false if it was noted before.
+	TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error)
+}
+
+// Options are what a Follower is made of. All are required but Ticks.
+type Options struct {
+	Records   Records
+	Shared    Shared
+	Providers []string // those that are enabled
+	// Status asks a provider; see prflow.Service.StatusAt.
+	Status func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
+	// Notices makes the notices for an event.
+	Notices func(event prflow.Event, a prflow.Attempt) []prflow.Notice
+	// Changed is called after an end was recorded.
+	Changed func(ctx context.Context)
+	Redact  func(text string) string // keeps the values of our own tokens out of the record
+
+	// Every is how often open pull requests are looked at; 0: only when a webhook comes.
+	Every time.Duration
+	// Ticks is when the Follower looks whether a round is due. nil: never.
+	Ticks <-chan time.Time
+	// Drain is how long Finish waits for looks that webhooks have asked for.
+	Drain time.Duration
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Follower follows pull requests. It is safe for concurrent use.
+type Follower struct {
+	Options
+	lanes  map[string]*lane
+	stop   chan struct{}
+	done   sync.WaitGroup
+	cancel context.CancelFunc // ends the looks that webhooks have asked for
+}
+
+// New makes a Follower, which does nothing before Begin.
+func New(o Options) *Follower {
+	f := &Follower{Options: o, lanes: map[string]*lane{}, stop: make(chan struct{}), cancel: func() {}}
+	for _, provider := range o.Providers {
+		f.lanes[provider] = newLane(provider)
+	}
+	return f
+}
+
+// Begin follows until Finish is called. Rounds of the poll end with ctx, too, in the middle if need be.
+func (f *Follower) Begin(ctx context.Context) {
+	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f.cancel = cancel
+	for _, l := range f.lanes {
+		f.done.Go(func() { f.serve(asked, l) })
+	}
+	if f.Every > 0 && f.Ticks != nil {
+		f.done.Go(func() { f.poll(ctx) })
+	}
+}
+
+// Finish ends what Begin has begun: looks that webhooks have asked for are made first, within the Drain. Call it once, when no
+// more deliveries come.
+func (f *Follower) Finish() {
+	close(f.stop)
+	ended := make(chan struct{})
+	go func() {
+		f.done.Wait()
+		close(ended)
+	}()
+	limit := time.NewTimer(f.Drain)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+		f.Log.Warn("looks at pull requests that webhooks asked for were left to the next poll")
+	}
+	f.cancel()
+	<-ended
+}

@@ -1,0 +1,86 @@
+package follow
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// maxContended is how often a look is made again because somebody else has recorded one meanwhile.
+const maxContended = 5
+
+// look asks the provider about a pull request and records the answer. What was read before somebody else recorded theirs is
+// thrown away, so that an old answer never replaces a newer one and an end is recorded by one process only.
+func (f *Follower) look(ctx context.Context, key prflow.PullKey, by prflow.Door) error {
+	for range maxContended {
+		was, found, err := f.Records.FindPull(ctx, key)
+		if err != nil || !found {
+			return err
+		}
+		status, err := f.Status(ctx, was.Provider, was.Owner, was.Repo, was.Number)
+		var now prflow.PullRecord
+		var action string
+		switch {
+		case err == nil:
+			now, action = f.next(was, status)
+		case fault.CodeOf(err) == fault.NotFound:
+			now, action = f.missed(was)
+		default:
+			return err
+		}
+		now.SeenBy = by
+		if done, err := f.record(ctx, was, now, action); err != nil || done {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "other processes kept recording the same pull request")
+}
+
+// record replaces was by now. done is false if was is not what is recorded any more.
+func (f *Follower) record(ctx context.Context, was, now prflow.PullRecord, action string) (done bool, err error) {
+	if action == "" {
+		return f.Records.SeePull(ctx, now, nil)
+	}
+	a := f.attempt(now, action)
+	var notices []prflow.Notice
+	if event := eventOf(action); event != "" && isNews(was, now) {
+		notices = f.Notices(event, a)
+	}
+	done, err = f.Records.SeePull(ctx, now, &a, notices...)
+	if done && err == nil {
+		f.Log.Info("pull request changed", "action", action, "provider", now.Provider, "repo", now.Owner+"/"+now.Repo,
+			"number", now.Number, "seen_by", now.SeenBy)
+		f.Changed(ctx)
+	}
+	return done, err
+}
+
+// isNews reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
+// told of the very same: an answer that was out of date may have made it look reopened in between.
+func isNews(was, now prflow.PullRecord) bool {
+	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
+}
+
+// attempt is the line of the audit about what became of a pull request. It has the request id of the proposal.
+func (f *Follower) attempt(r prflow.PullRecord, action string) prflow.Attempt {
+	a := prflow.Attempt{
+		Time: r.UpdatedAt, RequestID: r.ProposalID, Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
+		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: prflow.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
+	}
+	if !r.Open() {
+		a.Caller = r.EndedBy
+	}
+	return a
+}
+
+// eventOf is what people are told; "" for nothing.
+func eventOf(action string) prflow.Event {
+	switch action {
+	case prflow.ActionPullMerged:
+		return prflow.EventMerged
+	case prflow.ActionPullClosed:
+		return prflow.EventClosed
+	}
+	return ""
+}

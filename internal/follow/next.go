@@ -1,0 +1,106 @@
+package follow
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// maxName bounds the name of a person, in runes.
+const maxName = 100
+
+// A pull request counts as gone when its provider has not known it at goneLooks looks in a row and for goneAfter: a token that
+// loses its access for a moment gets the same answer.
+const (
+	goneLooks = 3
+	goneAfter = time.Hour
+)
+
+// next is the record after the provider has answered, and what the audit says of it; "" for nothing. What was merged stays
+// merged.
+func (f *Follower) next(was prflow.PullRecord, status gitprovider.Status) (now prflow.PullRecord, action string) {
+	t := f.Now()
+	now = was
+	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
+	now.Head, now.Checks = status.HeadCommit, status.Checks.State
+	now.Approvals, now.ChangesRequested = opinions(status.Reviews)
+	if was.State != gitprovider.StateMerged {
+		now.State = status.State
+	}
+	if now.State != was.State {
+		action = f.turn(was, &now, status)
+	}
+	changed := now
+	changed.TriedAt, changed.SeenAt, changed.Misses = was.TriedAt, was.SeenAt, was.Misses
+	if changed != was {
+		now.UpdatedAt = t
+	}
+	return now, action
+}
+
+// turn fills in what comes with a new state.
+func (f *Follower) turn(was prflow.PullRecord, now *prflow.PullRecord, status gitprovider.Status) (action string) {
+	if now.Open() {
+		now.EndedBy = ""
+		if was.State == prflow.StateGone {
+			return prflow.ActionPullFound
+		}
+		return prflow.ActionPullReopened
+	}
+	now.EndedAt, now.EndedBy = status.ClosedAt, f.name(status.MergedBy)
+	if now.EndedAt.IsZero() {
+		now.EndedAt = now.SeenAt
+	}
+	now.EndedAt = now.EndedAt.UTC().Truncate(time.Microsecond) // as records have it
+	if now.State == gitprovider.StateMerged {
+		return prflow.ActionPullMerged
+	}
+	return prflow.ActionPullClosed
+}
+
+// missed is the record after the provider has answered that there is no such pull request.
+func (f *Follower) missed(was prflow.PullRecord) (now prflow.PullRecord, action string) {
+	t := f.Now()
+	now = was
+	now.TriedAt = t
+	now.Misses++
+	known := was.SeenAt
+	if known.IsZero() {
+		known = was.UpdatedAt
+	}
+	ended := was.State == prflow.StateGone || was.State == gitprovider.StateMerged
+	if ended || now.Misses < goneLooks || t.Sub(known) < goneAfter {
+		return now, ""
+	}
+	now.State, now.UpdatedAt = prflow.StateGone, t
+	return now, prflow.ActionPullGone
+}
+
+// name is that of a person, as others chose it, fit for the record.
+func (f *Follower) name(text string) string {
+	out, _ := content.Clean(f.Redact(text), maxName)
+	return out
+}
+
+// opinions counts the people whose last word is an approval or a request for changes. A remark takes nothing back, a
+// dismissal does.
+func opinions(reviews []gitprovider.Review) (approvals, objections int) {
+	last := map[string]gitprovider.ReviewState{}
+	for _, r := range reviews {
+		switch r.State {
+		case gitprovider.ReviewApproved, gitprovider.ReviewChangesRequested, gitprovider.ReviewDismissed:
+			last[r.Author] = r.State
+		}
+	}
+	for _, state := range last {
+		switch state {
+		case gitprovider.ReviewApproved:
+			approvals++
+		case gitprovider.ReviewChangesRequested:
+			objections++
+		}
+	}
+	return approvals, objections
+}

@@ -1,0 +1,104 @@
+package follow
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// Bounds of a round, for each provider.
+const (
+	maxLooks    = 50
+	maxFailures = 3              // in a row; then the provider is left alone until the next round
+	restEvery   = 24 * time.Hour // how often pull requests are looked at that are closed or gone
+)
+
+// round is the name of the poll among what processes share.
+const round = "poll"
+
+// poll makes a round whenever one is due.
+func (f *Follower) poll(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.done.Go(func() {
+		select {
+		case <-f.stop:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	for {
+		select {
+		case <-f.Ticks:
+		case <-ctx.Done():
+			return
+		}
+		if err := f.Round(ctx); err != nil && ctx.Err() == nil {
+			f.Log.Warn("pull requests were not looked at", "error", f.Redact(fault.From(err).Message))
+		}
+	}
+}
+
+// Round looks at the pull requests that are due, unless another process has begun to within the interval: at most 50 of each
+// provider, one at a time, and no more once it fails or asks us to wait. What was looked at lately, because of a webhook
+// perhaps, is left out.
+func (f *Follower) Round(ctx context.Context) error {
+	mine, err := f.Shared.ClaimRound(ctx, round, f.Every)
+	if err != nil || !mine {
+		return err
+	}
+	var looks sync.WaitGroup
+	for _, l := range f.lanes {
+		looks.Go(func() { f.roundAt(ctx, l) })
+	}
+	looks.Wait()
+	return nil
+}
+
+func (f *Follower) roundAt(ctx context.Context, l *lane) {
+	now := f.Now()
+	if l.resting(now) {
+		return
+	}
+	due, err := f.Records.DuePulls(ctx, l.provider, now.Add(-f.Every/2), now.Add(-restEvery), maxLooks)
+	failures := 0
+	for _, r := range due {
+		looked := f.inTurn(ctx, l, r.PullKey, prflow.DoorPoll)
+		if ctx.Err() != nil {
+			return
+		}
+		if looked == nil {
+			failures = 0
+			continue
+		}
+		err = looked
+		if l.heed(looked, f.Now()) {
+			break
+		}
+		if tried := f.Records.TriedPull(ctx, r.PullKey); tried != nil {
+			err = tried
+			break
+		}
+		if unreachable(looked) {
+			failures++
+		}
+		if failures == maxFailures {
+			break
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		f.Log.Warn("the poll did not see every pull request", "provider", l.provider, "error", f.Redact(fault.From(err).Message))
+	}
+}
+
+// unreachable reports whether an error is about the provider rather than about one pull request.
+func unreachable(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.UpstreamError, fault.Timeout, fault.Internal:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// This file keeps what was last seen of the pull requests that we opened (internal/follow).
+
+const pullRecordColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
+	r.updated_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, '')`
+
+const fromPullRecords = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
+
+// recordPull begins the record of the pull request that a proposal has become.
+func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us)
+		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT) FROM proposals WHERE id = $2 AND pr_number > 0
+		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
+	return err
+}
+
+// FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do not
+// tell names apart by it. found is false if we opened none with the number.
+func (s *Store) FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
+			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
+			text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), text(key.Owner), text(key.Repo))
+		if len(records) > 0 {
+			record, found = records[0], true
+		}
+		return err
+	})
+	return record, found, err
+}
+
+// PullRecords returns the records of those of the pull requests, at most 200, that are ours.
+func (s *Store) PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error) {
+	out := map[prflow.PullKey]prflow.PullRecord{}
+	err := s.read(ctx, func(tx *sql.Tx) error {
+		for _, key := range keys[:min(len(keys), prflow.MaxAttemptLimit)] {
+			records, err := selectPullRecords(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
+				text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+			if err != nil {
+				return err
+			}
+			if len(records) > 0 {
+				out[key] = records[0]
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// endedFollowed is for how long after it has changed a pull request is still looked at that is not open.
+const endedFollowed = 30 * 24 * time.Hour
+
+// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
+// open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
+// rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
+func (s *Store) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []prflow.PullRecord, err error) {
+	now := s.opts.Now()
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND (
+				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
+				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
+			ORDER BY r.tried_us, r.owner, r.repo, r.number LIMIT $6`,
+			text(provider), micros(open), micros(now), micros(now.Add(-endedFollowed)), micros(rest), limit)
+		return err
+	})
+	return out, err
+}
+
+// TriedPull notes that the provider was asked in vain.
+func (s *Store) TriedPull(ctx context.Context, key prflow.PullKey) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
+			micros(s.opts.Now()), text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+		return err
+	})
+}
+
+// SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit and the
+// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version: what was seen
+// may be older than what is recorded.
+func (s *Store) SeePull(
+	ctx context.Context, seen prflow.PullRecord, a *prflow.Attempt, notices ...prflow.Notice,
+) (ok bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
+			return err
+		}
+		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
+			return err
+		}
+		_, err := s.appendAudit(ctx, tx, *a)
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// updatePull replaces the record of seen's version.
+func updatePull(ctx context.Context, tx *sql.Tx, seen prflow.PullRecord) (ok bool, err error) {
+	result, err := tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
+			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
+		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
+		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
+		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
+		text(bound(seen.EndedBy, maxWord)), seen.Misses,
+		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version)
+	if err != nil {
+		return false, err
+	}
+	changed, err := result.RowsAffected()
+	return changed == 1, err
+}
+
+func triedMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return micros(t)
+}
+
+// RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record: end.State,
+// SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended so: then
+// somebody else saw it, and people were told.
+func (s *Store) RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullRecord, notices ...prflow.Notice) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		records, err := selectPullRecords(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
+			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			news, err := endPull(ctx, tx, records[0], end)
+			if err != nil {
+				return err
+			}
+			if !news {
+				notices = nil
+			}
+		}
+		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
+			return err
+		}
+		_, err = s.appendAudit(ctx, tx, a)
+		return err
+	})
+}
+
+// endPull notes the end. news is false if the record has it.
+func endPull(ctx context.Context, tx *sql.Tx, record, end prflow.PullRecord) (news bool, err error) {
+	if news = record.State != end.State; news {
+		record.State, record.EndedAt, record.UpdatedAt = end.State, end.EndedAt, end.EndedAt
+	}
+	record.SeenAt, record.SeenBy, record.EndedBy = end.EndedAt, end.SeenBy, end.EndedBy
+	_, err = updatePull(ctx, tx, record)
+	return news, err
+}
+
+func selectPullRecords(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []prflow.PullRecord, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT "+pullRecordColumns+fromPullRecords+clauses, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var r prflow.PullRecord
+		var state, checks, seenBy text
+		if err := rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), &state,
+			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, &checks, at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt), &seenBy,
+			at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
+			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL)); err != nil {
+			return nil, err
+		}
+		r.State, r.Checks, r.SeenBy = gitprovider.State(state), gitprovider.ChecksState(checks), prflow.Door(seenBy)
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// PullSeen is what was last seen of a pull request at its provider. It is for people: GET /prs/{number} asks the provider.
+type PullSeen struct {
+	State            string     `json:"state" enum:"open,closed,merged,gone" doc:"gone: the provider does not know it any more"`
+	AsOf             *time.Time `json:"as_of,omitempty" doc:"When the provider said so; absent if it was not asked since the pull request was opened"`
+	SeenBy           string     `json:"seen_by,omitempty" doc:"webhook, poll, or the door of the person who ended it"`
+	Head             string     `json:"head,omitempty" doc:"Head commit"`
+	Approvals        int        `json:"approvals" doc:"People whose last word is an approval"`
+	ChangesRequested int        `json:"changes_requested" doc:"People whose last word is a request for changes"`
+	Checks           string     `json:"checks,omitempty" doc:"Combined state of CI; absent if not known"`
+	EndedAt          *time.Time `json:"ended_at,omitempty" doc:"When it was merged or closed"`
+	EndedBy          string     `json:"ended_by,omitempty" doc:"Who did, as far as the provider says"`
+}
+
+func pullSeen(r prflow.PullRecord) *PullSeen {
+	out := &PullSeen{
+		State: string(r.State), AsOf: moment(r.SeenAt), SeenBy: string(r.SeenBy), Head: r.Head, Approvals: r.Approvals,
+		ChangesRequested: r.ChangesRequested, Checks: string(r.Checks),
+	}
+	if !r.Open() {
+		out.EndedAt, out.EndedBy = moment(r.EndedAt), line(r.EndedBy)
+	}
+	return out
+}
+
+// moment is a time that may be absent.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
+func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, entry func(i int) *ProposalEntry) error {
+	var keys []prflow.PullKey
+	for _, r := range rows {
+		if r.PRNumber > 0 {
+			keys = append(keys, pullKey(r))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	seen, err := s.Pulls.PullRecords(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		if record, found := seen[pullKey(r)]; found {
+			entry(i).Pull = pullSeen(record)
+		}
+	}
+	return nil
+}
+
+func pullKey(r prflow.RecordedAttempt) prflow.PullKey {
+	return prflow.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
+}

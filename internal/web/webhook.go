@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+// Bounds of a delivery. GitHub may send up to 25 MB; what it sends about a pull request is far below a mebibyte.
+const (
+	maxHookBody    = 1 << 20
+	maxHooksAtOnce = 32 // whose bodies are in memory
+	hookTimeout    = 900 * time.Millisecond
+)
+
+// HookAnswer says what became of a delivery.
+type HookAnswer struct {
+	Status string `json:"status" enum:"taken,ignored,pong" doc:"taken: the provider is asked behind the answer"`
+}
+
+func (s *Server) hookRoutes() (out []route) {
+	for _, h := range []struct{ source, forge, signature string }{
+		{webhook.GitHub, "GitHub", "X-Hub-Signature-256"}, {webhook.Gitea, "Gitea or Forgejo", "X-Gitea-Signature"},
+	} {
+		out = append(out, route{
+			method: "POST", pattern: "/webhooks/" + h.source, id: h.source + "Webhook",
+			handle:  func(c *call) (answer, error) { return s.hook(c, h.source) },
+			summary: "Hear from " + h.forge + " that something happened to a pull request",
+			description: "Signed with the secret that the operator configures (" + h.signature + "); no token is needed. What a delivery " +
+				"says of a pull request is not believed: its provider is asked. 409 for a delivery that was taken before.",
+			answers: map[int]any{http.StatusAccepted: HookAnswer{}, http.StatusOK: HookAnswer{}},
+		})
+	}
+	return out
+}
+
+// hook answers a delivery and counts what became of it.
+func (s *Server) hook(c *call, source string) (answer, error) {
+	status, said, err := s.deliver(c, source)
+	result := said
+	if err != nil {
+		result = string(fault.CodeOf(err))
+	}
+	s.metrics.hooks.WithLabelValues(source, result).Inc()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: status, value: HookAnswer{said}}, nil
+}
+
+// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right.
+func (s *Server) deliver(c *call, source string) (status int, said string, err error) {
+	secret := s.HookSecrets[source]
+	if secret == "" {
+		return 0, "", fault.New(fault.ProviderDisabled, "webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
+			strings.ToUpper(source))
+	}
+	from := s.Network.client(c.Request)
+	if err := s.hooks.failures.blocked(from); err != nil {
+		return 0, "", err
+	}
+	body, err := s.hookBody(c)
+	if err != nil {
+		return 0, "", err
+	}
+	if err := webhook.Verify(source, c.Header, body, secret); err != nil {
+		s.hooks.failures.count(from)
+		return 0, "", err
+	}
+	d, err := webhook.Parse(source, c.Header, body)
+	switch {
+	case err != nil:
+		return 0, "", err
+	case d.Ping:
+		return http.StatusOK, "pong", nil
+	case len(d.Numbers) == 0:
+		return http.StatusAccepted, "ignored", nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), hookTimeout)
+	defer cancel()
+	taken, err := s.Hooks.Accept(ctx, source, d)
+	if err != nil || !taken {
+		return http.StatusAccepted, "ignored", err
+	}
+	return http.StatusAccepted, "taken", nil
+}
+
+// hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time.
+func (s *Server) hookBody(c *call) ([]byte, error) {
+	if given, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err == nil && given == "application/x-www-form-urlencoded" {
+		return nil, unsupported("the delivery comes as a form; set the content type application/json in the webhook's settings at the forge")
+	}
+	select {
+	case s.hooks.reading <- struct{}{}:
+		defer func() { <-s.hooks.reading }()
+	default:
+		e := fault.New(fault.LimitReached, "too many deliveries arrive at the same time; the poll sees what this one is about")
+		e.RetryAfter = time.Second
+		return nil, e
+	}
+	return readAtMost(c, "application/json", maxHookBody, "events of pull requests are smaller, so that this one does not matter here")
+}

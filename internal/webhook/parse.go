@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Delivery is what of a webhook matters to us.
+type Delivery struct {
+	ID    string // of the delivery, as the source numbers them
+	Event string
+	Ping  bool // nothing has happened: the source tries the connection
+	// Owner, Repo and Numbers name the pull requests that something has happened to; Numbers is empty for what does not
+	// concern the records.
+	Owner, Repo string
+	Numbers     []int
+}
+
+// Bounds of what is read.
+const (
+	maxWord    = 100 // bytes of an id and of an event's name
+	maxNumbers = 10  // pull requests of one check suite
+	maxNumber  = 1<<31 - 1
+)
+
+// payload is the part of a body that is read. All sources agree on it, as far as they have it.
+type payload struct {
+	Action      string
+	Number      int64
+	PullRequest *struct{ Number int64 } `json:"pull_request"`
+	CheckSuite  *struct {
+		PullRequests []struct{ Number int64 } `json:"pull_requests"`
+	} `json:"check_suite"`
+	Repository *struct {
+		FullName string `json:"full_name"`
+	}
+}
+
+// Parse reads a delivery whose signature is right; invalid_argument if it is none that the source is known to send. An event
+// that does not matter here is no error.
+func Parse(source string, header http.Header, body []byte) (Delivery, error) {
+	d := Delivery{ID: word(header, names(source, "Delivery")), Event: word(header, names(source, "Event"))}
+	if d.ID == "" || d.Event == "" {
+		return d, malformed("it has no %s and %s, of at most %d visible characters each", names(source, "Delivery")[0],
+			names(source, "Event")[0], maxWord)
+	}
+	if d.Event == "ping" {
+		d.Ping = true
+		return d, nil
+	}
+	if !matters(source, d.Event) {
+		return d, nil
+	}
+	var p payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		return d, malformed("its body is not the JSON object of an event")
+	}
+	if !changes(d.Event, p.Action) {
+		return d, nil
+	}
+	var numbers []int64
+	switch {
+	case p.PullRequest != nil:
+		numbers = []int64{p.PullRequest.Number}
+	case p.CheckSuite != nil:
+		for _, pr := range p.CheckSuite.PullRequests {
+			numbers = append(numbers, pr.Number)
+		}
+	default:
+		numbers = []int64{p.Number}
+	}
+	return d, d.about(p, numbers)
+}
+
+// about fills in which pull requests the delivery is about.
+func (d *Delivery) about(p payload, numbers []int64) error {
+	if p.Repository == nil {
+		return malformed("it names no repository")
+	}
+	owner, repo, _ := strings.Cut(p.Repository.FullName, "/")
+	if gitprovider.CheckRepoPart(owner) != nil || gitprovider.CheckRepoPart(repo) != nil {
+		return malformed("it names no repository")
+	}
+	d.Owner, d.Repo = owner, repo
+	for _, n := range numbers[:min(len(numbers), maxNumbers)] {
+		if n < 1 || n > maxNumber {
+			d.Numbers = nil
+			return malformed("it names no pull request")
+		}
+		if !slices.Contains(d.Numbers, int(n)) {
+			d.Numbers = append(d.Numbers, int(n))
+		}
+	}
+	return nil
+}
+
+// matters reports whether the records may have to change on an event.
+func matters(source, event string) bool {
+	if source == GitHub {
+		return slices.Contains([]string{"pull_request", "pull_request_review", "check_suite"}, event)
+	}
+	return slices.Contains([]string{"pull_request", "pull_request_approved", "pull_request_rejected"}, event)
+}
+
+// changes reports whether an action of such an event may change what is recorded: labels, titles and assignments do not.
+func changes(event, action string) bool {
+	switch event {
+	case "pull_request":
+		return slices.Contains([]string{"closed", "reopened", "synchronize", "synchronized"}, action)
+	case "check_suite":
+		return action == "completed"
+	}
+	return true
+}
+
+// names are the headers of a source with this ending.
+func names(source, ending string) []string {
+	if source == GitHub {
+		return []string{"X-GitHub-" + ending}
+	}
+	return []string{"X-Gitea-" + ending, "X-Forgejo-" + ending}
+}
+
+// word is the value of the first of the headers that is there; "" if it is not one of at most maxWord visible characters.
+func word(header http.Header, names []string) string {
+	for _, name := range names {
+		values := header.Values(name)
+		if len(values) == 0 {
+			continue
+		}
+		visible := func(r rune) bool { return r > ' ' && r < 0x7f }
+		if len(values) > 1 || len(values[0]) > maxWord ||
+			strings.ContainsFunc(values[0], func(r rune) bool { return !visible(r) }) {
+			return ""
+		}
+		return values[0]
+	}
+	return ""
+}
+
+func malformed(format string, args ...any) error {
+	return fault.New(fault.InvalidArgument, "the delivery cannot be read: "+format, args...)
+}
