@@ -38,6 +38,8 @@ func runChild(part string, args []string) error {
 		return childRace(ctx, args[0], args[1], args[2])
 	case "hold":
 		return childHold(ctx, args[0], args[1])
+	case "see-merged":
+		return childSeeMerged(ctx, args[0])
 	case "finish-forever":
 		return childFinishForever(ctx, args[0])
 	}

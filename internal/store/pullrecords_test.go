@@ -1,0 +1,298 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// openedPull records a proposal that became the pull request with the number.
+func openedPull(t testing.TB, s *Store, number int) prflow.PullKey {
+	t.Helper()
+	id := fmt.Sprintf("p%d", number)
+	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	to := prflow.Progress{State: prflow.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
+	wantEqual(t, s.Finish(context.Background(), id, to, attempt(id)), nil)
+	return prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
+}
+
+func recordOf(t testing.TB, s *Store, key prflow.PullKey) prflow.PullRecord {
+	t.Helper()
+	record, ok, err := s.FindPull(context.Background(), key)
+	if err != nil || !ok {
+		t.Fatalf("%v is not found: %v (%v)", key, err, errCause(err))
+	}
+	return record
+}
+
+// seenMerged is the record of a look that found the pull request merged, and what goes with it.
+func seenMerged(r prflow.PullRecord) (prflow.PullRecord, *prflow.Attempt) {
+	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, noon(), "ann", prflow.DoorPoll
+	r.SeenAt, r.TriedAt, r.UpdatedAt = noon(), noon(), noon()
+	return r, &prflow.Attempt{
+		Time: noon(), RequestID: r.ProposalID, Door: prflow.DoorPoll, Action: prflow.ActionPullMerged, Provider: r.Provider,
+		Owner: r.Owner, Repo: r.Repo, PRNumber: r.Number, Outcome: prflow.OutcomeDone,
+	}
+}
+
+func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
+	s := openNew(t)
+	key := openedPull(t, s, 7)
+	wantEqual(t, recordOf(t, s, key), prflow.PullRecord{
+		PullKey: key, ProposalID: "p7", State: gitprovider.StateOpen, Head: "c0ffee", UpdatedAt: noon(), Version: 1,
+		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7",
+	})
+	shouted := key
+	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
+	wantEqual(t, recordOf(t, s, shouted).PullKey, key)
+
+	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	wantEqual(t, s.Finish(t.Context(), "failed", prflow.Progress{State: prflow.StateFailed}, attempt("failed")), nil)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
+	for _, other := range []prflow.PullKey{
+		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7}, {Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
+		{Provider: "local", Owner: key.Owner, Repo: key.Repo, Number: 8},
+	} {
+		if _, ok, err := s.FindPull(t.Context(), other); ok || err != nil {
+			t.Errorf("%v is found, %v", other, err)
+		}
+	}
+	records, err := s.PullRecords(t.Context(), []prflow.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
+	wantEqual(t, err, nil)
+	wantEqual(t, records, map[prflow.PullKey]prflow.PullRecord{key: recordOf(t, s, key)})
+}
+
+func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
+	s := openNew(t)
+	first := recordOf(t, s, openedPull(t, s, 7))
+	rows := verify(t, s, "").Rows
+	now, a := seenMerged(first)
+	ok, err := s.SeePull(t.Context(), now, a, notice("m"))
+	wantEqual(t, []any{ok, err}, []any{true, nil})
+	kept := recordOf(t, s, first.PullKey)
+	now.Version = 2
+	wantEqual(t, kept, now)
+
+	for name, late := range map[string]prflow.PullRecord{"still open": first, "merged as well": now} {
+		late.Version = first.Version
+		ok, err = s.SeePull(t.Context(), late, a, notice("again"))
+		if ok || err != nil {
+			t.Errorf("%s: recorded %t, %v", name, ok, err)
+		}
+	}
+	wantEqual(t, recordOf(t, s, first.PullKey), kept)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, claim(t, s, noon(), 5), "m/0")
+}
+
+func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	key := openedPull(t, s, 7)
+	rows := verify(t, s, "").Rows
+	done := make(chan string)
+	for range 10 {
+		go func() {
+			out, err := child(t, "see-merged", place).Output()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			done <- string(out)
+		}()
+	}
+	wins := 0
+	for range 10 {
+		switch out := <-done; out {
+		case "recorded\n":
+			wins++
+		case "late\n":
+		default:
+			t.Errorf("a process said %q", out)
+		}
+	}
+	wantEqual(t, wins, 1)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 1)
+	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
+}
+
+// childSeeMerged records that pull request 7 was merged as somebody does who has looked: unless the record says so already,
+// and anew when another process was faster.
+func childSeeMerged(ctx context.Context, place string) error {
+	s, err := openPlace(ctx, place, Options{})
+	if err != nil {
+		return err
+	}
+	for {
+		r, ok, err := s.FindPull(ctx, prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		if err != nil || !ok {
+			return fmt.Errorf("found %t, %w", ok, err)
+		}
+		if r.State == gitprovider.StateMerged {
+			fmt.Println("late")
+			return s.Close()
+		}
+		now, a := seenMerged(r)
+		if ok, err = s.SeePull(ctx, now, a, notice("m")); err != nil {
+			return err
+		}
+		if ok {
+			fmt.Println("recorded")
+			return s.Close()
+		}
+	}
+}
+
+func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
+	for name, pollFirst := range map[string]bool{"the person": false, "the poll": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			r := recordOf(t, s, openedPull(t, s, 7))
+			if pollFirst {
+				now, a := seenMerged(r)
+				now.EndedBy = ""
+				ok, err := s.SeePull(t.Context(), now, a, notice("told"))
+				wantEqual(t, []any{ok, err}, []any{true, nil})
+			}
+			rows := verify(t, s, "").Rows
+			end := prflow.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: prflow.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
+			review := attempt("review")
+			review.Action = "review.merge"
+			wantEqual(t, s.RecordEnd(t.Context(), review, end, notice("told")), nil)
+			wantEqual(t, claim(t, s, noon(), 5), "told/0")
+			wantEqual(t, verify(t, s, "").Rows, rows+1)
+			got := recordOf(t, s, r.PullKey)
+			wantEqual(t, []any{got.State, got.EndedBy, got.EndedAt}, []any{gitprovider.StateMerged, "bob", noon()})
+
+			now, a := seenMerged(r) // a look from before the end was recorded
+			ok, err := s.SeePull(t.Context(), now, a, notice("again"))
+			wantEqual(t, []any{ok, err}, []any{false, nil})
+		})
+	}
+}
+
+func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	see := func(number int, state gitprovider.State, tried, changed time.Time) {
+		r := recordOf(t, s, openedPull(t, s, number))
+		r.State, r.TriedAt, r.UpdatedAt = state, tried, changed
+		ok, err := s.SeePull(t.Context(), r, nil)
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+	}
+	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
+	see(1, gitprovider.StateOpen, ago(time.Minute), noon())
+	see(2, gitprovider.StateOpen, ago(time.Hour), noon())
+	openedPull(t, s, 3) // never
+	see(4, gitprovider.StateMerged, ago(99*time.Hour), noon())
+	see(5, gitprovider.StateClosed, ago(25*time.Hour), ago(48*time.Hour))
+	see(6, prflow.StateGone, ago(2*time.Hour), ago(48*time.Hour))
+	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
+	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
+	due := func(limit int) (numbers []int) {
+		t.Helper()
+		records, err := s.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit)
+		wantEqual(t, err, nil)
+		for _, r := range records {
+			numbers = append(numbers, r.Number)
+		}
+		return numbers
+	}
+	wantEqual(t, due(9), []int{3, 5, 2, 8})
+	wantEqual(t, due(2), []int{3, 5})
+	wantEqual(t, s.TriedPull(t.Context(), prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
+	wantEqual(t, due(9), []int{5, 2, 8})
+	others, err := s.DuePulls(t.Context(), "github", noon(), noon(), 9)
+	wantEqual(t, []any{len(others), err}, []any{0, nil})
+}
+
+func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
+	insert := `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
+		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES
+		('%s', 1, 2000000, 1, 'mcp', 'c', 2, '%s', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B', 'd', '%s', 'b', 'c0ffee', %d, 'u')`
+	place := oldPlace(t,
+		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8), fmt.Sprintf(insert, "c", "github", "opened", 7),
+		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9), fmt.Sprintf(insert, "f", "github", "opened", 0),
+		`INSERT INTO local_prs (repo, number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us) VALUES
+			('demo/home-cluster', 7, 'T', 'B', 'u', 'b', 'c', 'main', 'merged', '[]', '[]', 1, 3000000),
+			('demo/home-cluster', 8, 'T', 'B', 'u', 'b', 'c', 'main', 'open', '[]', '[]', 1, NULL)`)
+	s := open(t, place, Options{Now: noon})
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
+	for _, want := range []prflow.PullRecord{
+		{PullKey: prflow.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
+		{PullKey: prflow.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
+		{PullKey: prflow.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
+	} {
+		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
+		want.Base, want.Branch, want.Title, want.URL = "main", "b", "T", "u"
+		wantEqual(t, recordOf(t, s, want.PullKey), want)
+	}
+}
+
+func TestOneOfManyClaimsARound(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	claims := func() (n int) {
+		t.Helper()
+		won := make(chan bool)
+		for range 8 {
+			go func() {
+				mine, err := s.ClaimRound(context.Background(), "poll", time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				won <- mine
+			}()
+		}
+		for range 8 {
+			if <-won {
+				n++
+			}
+		}
+		return n
+	}
+	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), 0)
+	mine, err := s.ClaimRound(t.Context(), "other", time.Minute)
+	wantEqual(t, []any{mine, err}, []any{true, nil})
+	c.now = noon().Add(time.Minute)
+	wantEqual(t, claims(), 1)
+	c.now = noon().Add(-time.Hour) // the clock was wrong
+	wantEqual(t, claims(), 1)
+}
+
+func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	take := func(provider, id string, want bool) {
+		t.Helper()
+		fresh, err := s.TakeDelivery(t.Context(), provider, id)
+		wantEqual(t, []any{fresh, err}, []any{want, nil})
+	}
+	take("github", "a", true)
+	take("github", "a", false)
+	take("gitea", "a", true)
+	take("github", "A", true)
+	c.now = noon().Add(7*24*time.Hour - time.Second)
+	take("github", "a", false)
+	c.now = noon().Add(7 * 24 * time.Hour)
+	take("github", "a", true)
+
+	mustExec(t, raw(t, s), fmt.Sprintf(`INSERT INTO webhook_deliveries (provider, id, seen_us)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		SELECT 'gitea', 'many-' || CAST(i AS TEXT), %d + i FROM n`, 2*maxDelivered, micros(c.now)))
+	c.now = c.now.Add(time.Hour)
+	take("github", "b", true)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM webhook_deliveries"), maxDelivered)
+	take("gitea", fmt.Sprintf("many-%d", 2*maxDelivered), false)
+	take("gitea", "many-1", true)
+}

@@ -1,0 +1,131 @@
+package webhook_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+// sent is a recorded shape: testdata/SOURCE-EVENT-ACTION.json, written after the documentation that doc.go names.
+func sent(t testing.TB, file string) (source, event string, body []byte) {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(strings.TrimSuffix(file, ".json"), "-")
+	return parts[0], parts[1], body
+}
+
+func TestEachEventNamesItsPullRequests(t *testing.T) {
+	for file, numbers := range map[string][]int{
+		"github-pull_request-closed.json": {7}, "github-pull_request-synchronize.json": {7}, "github-pull_request-labeled.json": nil,
+		"github-pull_request_review-submitted.json": {7}, "github-check_suite-completed.json": {7, 9}, "github-ping.json": nil,
+		"gitea-pull_request-closed.json": {7}, "gitea-pull_request-synchronized.json": {7}, "gitea-pull_request_rejected-reviewed.json": {7},
+	} {
+		source, event, body := sent(t, file)
+		prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
+		want := webhook.Delivery{ID: "f6266f16-1bf3", Event: event, Ping: event == "ping", Numbers: numbers}
+		if numbers != nil {
+			want.Owner, want.Repo = "joe", map[string]string{"github": "Home-Cluster", "gitea": "home-cluster"}[source]
+		}
+		got, err := webhook.Parse(source, headers(prefix+"Delivery", "f6266f16-1bf3", prefix+"Event", event), body)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", file, err, diff)
+		}
+	}
+	_, _, body := sent(t, "gitea-pull_request-closed.json")
+	got, err := webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
+	if err != nil || !slices.Equal(got.Numbers, []int{7}) || got.ID != "a" {
+		t.Errorf("Forgejo: %+v, %v", got, err)
+	}
+}
+
+func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
+	for source, events := range map[string][]string{
+		webhook.GitHub: {"push", "issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
+		webhook.Gitea:  {"push", "issues", "issue_comment", "pull_request_comment", "release", "repository"},
+	} {
+		for _, event := range events {
+			prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
+			d, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), []byte("not even JSON"))
+			if err != nil || d.Ping || len(d.Numbers) != 0 {
+				t.Errorf("%s %s: %+v, %v", source, event, d, err)
+			}
+		}
+	}
+}
+
+func TestADeliveryThatIsNoneIsRefused(t *testing.T) {
+	const about = `"repository":{"full_name":"joe/infra"}`
+	good := `{"action":"closed","number":7,"pull_request":{"number":7},` + about + `}`
+	long := strings.Repeat("x", 101)
+	for name, row := range map[string]struct {
+		delivery, event, body string
+	}{
+		"without an id": {"", "pull_request", good}, "without an event": {"a", "", good}, "with a long id": {long, "pull_request", good},
+		"with a long event": {"a", long, good}, "with an id of two lines": {"a\nb", "pull_request", good}, "with an id in letters": {"ä", "pull_request", good},
+		"empty": {"a", "pull_request", ""}, "no JSON": {"a", "pull_request", "payload=%7B%7D"}, "a list": {"a", "pull_request", "[]"},
+		"cut off": {"a", "pull_request", good[:40]}, "two objects": {"a", "pull_request", good + good},
+		"without a repository": {"a", "pull_request", `{"action":"closed","pull_request":{"number":7}}`},
+		"of half a one":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"joe"}}`},
+		"of a path":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"../../etc/x"}}`},
+		"without a number":     {"a", "pull_request", `{"action":"closed",` + about + `}`},
+		"with zero":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":0},` + about + `}`},
+		"with less":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":-7},` + about + `}`},
+		"with too much":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":99999999999},` + about + `}`},
+		"with a word":          {"a", "pull_request", `{"action":"closed","pull_request":{"number":"7"},` + about + `}`},
+	} {
+		d, err := webhook.Parse(webhook.GitHub, headers("X-GitHub-Delivery", row.delivery, "X-GitHub-Event", row.event), []byte(row.body))
+		if fault.CodeOf(err) != fault.InvalidArgument || len(d.Numbers) != 0 {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	twice := headers("X-GitHub-Delivery", "a", "X-GitHub-Delivery", "b", "X-GitHub-Event", "pull_request")
+	if _, err := webhook.Parse(webhook.GitHub, twice, []byte(good)); fault.CodeOf(err) != fault.InvalidArgument {
+		t.Errorf("with two ids: %v", err)
+	}
+}
+
+// FuzzParse holds that whatever comes is refused, ignored, or names pull requests that can exist.
+func FuzzParse(f *testing.F) {
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		if !file.IsDir() {
+			source, event, body := sent(f, file.Name())
+			f.Add(source == webhook.GitHub, event, body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, atGitHub bool, event string, body []byte) {
+		source, prefix := webhook.Gitea, "X-Gitea-"
+		if atGitHub {
+			source, prefix = webhook.GitHub, "X-GitHub-"
+		}
+		d, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), body)
+		if err != nil {
+			if fault.CodeOf(err) != fault.InvalidArgument || len(d.Numbers) != 0 {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			return
+		}
+		if len(d.Numbers) > 10 || d.Ping && len(d.Numbers) > 0 {
+			t.Fatalf("%+v", d)
+		}
+		for _, n := range d.Numbers {
+			if n < 1 || gitprovider.CheckRepoPart(d.Owner) != nil || gitprovider.CheckRepoPart(d.Repo) != nil {
+				t.Fatalf("%+v", d)
+			}
+		}
+	})
+}
