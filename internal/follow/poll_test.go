@@ -1,0 +1,137 @@
+package follow_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/follow"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// everything are records in which each pull request is one of ours, and nothing else is known.
+type everything struct{ follow.Records }
+
+func (everything) FindPull(_ context.Context, k prflow.PullKey) (prflow.PullRecord, bool, error) {
+	return prflow.PullRecord{PullKey: k}, true, nil
+}
+
+func (everything) SeePull(context.Context, prflow.PullRecord, *prflow.Attempt, ...prflow.Notice) (bool, error) {
+	return true, nil
+}
+
+func TestARoundIsMadeByOneProcessAndLeavesOutWhatWasJustSeen(t *testing.T) {
+	w := newWorld(t, 7, 8)
+	w.advance(10 * time.Minute)
+	_, _ = w.deliver("a", 7)
+	w.served()
+	w.same("looks of the webhook", w.host.looks(), []int{7})
+	for range 3 {
+		if err := follow.New(w.options).Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.same("looks of three processes", w.host.looks(), []int{8})
+	w.round()
+	w.same("looks of the next round", sorted(w.host.looks()), []int{7, 8})
+}
+
+func TestARoundIsBoundedAndTheNextOneGoesOn(t *testing.T) {
+	w := newWorld(t)
+	for n := range 60 {
+		w.open(n + 1)
+	}
+	w.round()
+	w.same("looks", len(w.host.looks()), 50)
+	w.round()
+	w.same("the next begins with the others", sorted(w.host.looks()[:10]), []int{51, 52, 53, 54, 55, 56, 57, 58, 59, 60})
+}
+
+func TestAProviderThatLimitsUsIsLeftAlone(t *testing.T) {
+	for name, row := range map[string]struct {
+		says   time.Duration
+		rounds int // without a request
+	}{"and says for how long": {12 * time.Minute, 2}, "and does not say": {0, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 7, 8, 9)
+			limited := fault.New(fault.RateLimited, "too many requests")
+			limited.RetryAfter = row.says
+			w.host.fail(0, limited)
+			w.round()
+			w.same("looks", len(w.host.looks()), 1)
+			w.host.fail(0, nil)
+			for range row.rounds {
+				_, _ = w.deliver(fmt.Sprint(w.Now()), 7)
+				w.round()
+			}
+			w.same("looks while it rests", len(w.host.looks()), 0)
+			w.round()
+			w.same("looks after", len(w.host.looks()), 3)
+		})
+	}
+}
+
+func TestAProviderThatIsDownIsNotHammeredAndNothingIsRecorded(t *testing.T) {
+	w := newWorld(t, 1, 2, 3, 4, 5)
+	w.round()
+	w.host.looks()
+	before := w.record(1)
+	w.host.fail(0, fault.New(fault.UpstreamError, "bad gateway"))
+	w.round()
+	w.same("looks", w.host.looks(), []int{1, 2, 3})
+	w.round()
+	w.same("looks of the next round", w.host.looks(), []int{4, 5, 1})
+	after := w.record(1)
+	after.TriedAt = before.TriedAt
+	w.same("record", after, before)
+	w.host.fail(0, nil)
+	w.host.merge(2, "ann")
+	w.round()
+	w.same("audit", w.rows(), []string{`pull.merged #2 proposal-2 poll by "ann"`})
+}
+
+func TestOneThatMayNotBeReadDoesNotKeepTheOthersFromBeingSeen(t *testing.T) {
+	w := newWorld(t, 1, 2, 3, 4, 5)
+	for n := range 4 {
+		w.host.fail(n+1, fault.New(fault.RepoNotAllowed, "the repository is not on the list any more"))
+	}
+	w.host.merge(5, "ann")
+	w.round()
+	w.same("looks", w.host.looks(), []int{1, 2, 3, 4, 5})
+	w.same("states", []any{w.record(1).State, w.record(5).State}, []any{gitprovider.StateOpen, gitprovider.StateMerged})
+}
+
+func TestThePollTicksUntilTheServerEnds(t *testing.T) {
+	w := newWorld(t, 7)
+	ticks, asked := make(chan time.Time), make(chan struct{})
+	w.options.Ticks = ticks
+	w.follow = follow.New(w.options)
+	w.host.before = func(ctx context.Context, _ int) {
+		asked <- struct{}{}
+		<-ctx.Done() // a look that is under way ends with the server
+	}
+	w.host.fail(7, fault.New(fault.Timeout, "cancelled"))
+	ctx, stop := context.WithCancel(t.Context())
+	w.follow.Begin(ctx)
+	w.advance(time.Hour)
+	ticks <- w.Now()
+	<-asked
+	stop()
+	w.follow.Finish()
+	r := w.record(7)
+	w.same("nothing was recorded", []any{r.TriedAt.IsZero(), r.State}, []any{true, gitprovider.StateOpen})
+}
+
+func TestWithoutAnIntervalNobodyPolls(t *testing.T) {
+	w := newWorld(t, 7)
+	ticks := make(chan time.Time, 1)
+	ticks <- noon()
+	w.options.Ticks, w.options.Every = ticks, 0
+	w.follow = follow.New(w.options)
+	_, _ = w.deliver("a", 7)
+	w.served()
+	w.same("the tick is still there, and the webhook was heeded", []any{len(ticks), w.host.looks()}, []any{1, []int{7}})
+}
