@@ -26,7 +26,7 @@ func (p *parts) follower(flow *delivering) *follow.Follower {
 	return follow.New(follow.Options{
 		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notices: p.notices, Changed: flow.begin,
 		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, Ticks: time.Tick(pollTick), Drain: followDrain,
-		Log: p.log, Now: time.Now,
+		Log: p.log, Now: time.Now, NewID: newID,
 	})
 }
 

@@ -37,7 +37,7 @@ func TestADeliveryLeadsToOneLookAtWhatIsOurs(t *testing.T) {
 	w.same("looks before anybody serves", w.host.looks(), []int(nil))
 	w.served()
 	w.same("looks", w.host.looks(), []int{7})
-	w.same("audit", w.rows(), []string{`pull.merged #7 proposal-7 webhook by "ann"`})
+	w.same("audit", w.rows(), []string{`pull.merged #7 webhook by "ann"`})
 	other := delivery("e", 7)
 	other.Repo = "other"
 	if taken, err := w.follow.Accept(t.Context(), "github", other); taken || err != nil {
@@ -60,7 +60,7 @@ func TestDeliveriesThatComeInAnyOrderLeadToTheSameRecord(t *testing.T) {
 			}
 			w.served()
 		}
-		w.same("audit", w.rows(), []string{`pull.merged #7 proposal-7 webhook by "ann"`})
+		w.same("audit", w.rows(), []string{`pull.merged #7 webhook by "ann"`})
 		w.same("notices", w.told(), []string{`merged {"number":7,"by":"ann"}`})
 	}
 }

@@ -52,8 +52,9 @@ type Options struct {
 	// Drain is how long Finish waits for looks that webhooks have asked for.
 	Drain time.Duration
 
-	Log *slog.Logger
-	Now func() time.Time
+	Log   *slog.Logger
+	Now   func() time.Time
+	NewID func() string // request ids of what is recorded
 }
 
 // Follower follows pull requests. It is safe for concurrent use.

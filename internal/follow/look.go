@@ -62,10 +62,10 @@ func isNews(was, now prflow.PullRecord) bool {
 	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
 }
 
-// attempt is the line of the audit about what became of a pull request. It has the request id of the proposal.
+// attempt is the line of the audit about what became of a pull request.
 func (f *Follower) attempt(r prflow.PullRecord, action string) prflow.Attempt {
 	a := prflow.Attempt{
-		Time: r.UpdatedAt, RequestID: r.ProposalID, Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
+		Time: r.UpdatedAt, RequestID: f.NewID(), Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
 		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: prflow.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
 	}
 	if !r.Open() {

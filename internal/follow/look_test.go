@@ -20,7 +20,7 @@ func TestAMergeIsRecordedAndToldOnce(t *testing.T) {
 	r := w.record(7)
 	w.same("record", []any{r.State, r.EndedBy, r.EndedAt, r.SeenBy, r.SeenAt},
 		[]any{gitprovider.StateMerged, "ann", noon().Add(time.Second), prflow.DoorPoll, w.Now()})
-	rows, told := []string{`pull.merged #7 proposal-7 poll by "ann"`}, []string{`merged {"number":7,"by":"ann"}`}
+	rows, told := []string{`pull.merged #7 poll by "ann"`}, []string{`merged {"number":7,"by":"ann"}`}
 	w.same("audit", w.rows(), rows)
 	w.same("notices", w.told(), told)
 	w.same("deliveries were begun", w.changed.Load(), int64(1))
@@ -49,7 +49,7 @@ func TestClosingAndReopeningAreFollowed(t *testing.T) {
 	w.same("reopened", w.record(7).State, gitprovider.StateOpen)
 	w.host.close(7, noon().Add(48*time.Hour))
 	w.round()
-	w.same("audit", w.rows(), []string{`pull.closed #7 proposal-7 poll by ""`, `pull.reopened #7 proposal-7 poll by ""`, `pull.closed #7 proposal-7 poll by ""`})
+	w.same("audit", w.rows(), []string{`pull.closed #7 poll by ""`, `pull.reopened #7 poll by ""`, `pull.closed #7 poll by ""`})
 	w.same("notices", w.told(), []string{`closed {"number":7,"by":""}`, `closed {"number":7,"by":""}`})
 }
 
@@ -119,7 +119,7 @@ func TestALookThatWasOvertakenIsMadeAgain(t *testing.T) {
 	w.round()
 	w.same("looks", w.host.looks(), []int{7, 7, 7})
 	w.same("state", w.record(7).State, gitprovider.StateMerged)
-	w.same("audit", w.rows(), []string{`pull.merged #7 proposal-7 webhook by "ann"`})
+	w.same("audit", w.rows(), []string{`pull.merged #7 webhook by "ann"`})
 	w.same("notices", w.told(), []string{`merged {"number":7,"by":"ann"}`})
 }
 
@@ -139,7 +139,7 @@ func TestTenFollowersThatHearOfOneMergeRecordItOnce(t *testing.T) {
 	}
 	all.Wait()
 	w.same("looks are at least one each", len(w.host.looks()) >= 10, true)
-	w.same("audit", w.rows(), []string{`pull.merged #7 proposal-7 webhook by "ann"`})
+	w.same("audit", w.rows(), []string{`pull.merged #7 webhook by "ann"`})
 	w.same("notices", w.told(), []string{`merged {"number":7,"by":"ann"}`})
 }
 
@@ -154,7 +154,7 @@ func TestWhatTheProviderForgetsIsGoneAfterAWhileAndNotMerged(t *testing.T) {
 	w.round()
 	w.same("state after an hour", w.record(7).State, prflow.StateGone)
 	w.round()
-	w.same("audit", w.rows(), []string{`pull.gone #7 proposal-7 poll by ""`})
+	w.same("audit", w.rows(), []string{`pull.gone #7 poll by ""`})
 	w.host.fail(7, nil)
 	w.host.merge(7, "ann")
 	w.advance(24 * time.Hour)
@@ -181,7 +181,7 @@ func TestAnEndFromBeforeRecordsWereKeptIsNoNews(t *testing.T) {
 	w.host.merge(7, "ann")
 	w.round()
 	w.same("version", w.record(7).Version, was.Version+1)
-	w.same("audit", w.rows(), []string{`pull.merged #7 proposal-7 poll by "ann"`})
+	w.same("audit", w.rows(), []string{`pull.merged #7 poll by "ann"`})
 	w.same("notices", w.told(), []string(nil))
 }
 

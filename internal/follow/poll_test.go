@@ -90,7 +90,7 @@ func TestAProviderThatIsDownIsNotHammeredAndNothingIsRecorded(t *testing.T) {
 	w.host.fail(0, nil)
 	w.host.merge(2, "ann")
 	w.round()
-	w.same("audit", w.rows(), []string{`pull.merged #2 proposal-2 poll by "ann"`})
+	w.same("audit", w.rows(), []string{`pull.merged #2 poll by "ann"`})
 }
 
 func TestOneThatMayNotBeReadDoesNotKeepTheOthersFromBeingSeen(t *testing.T) {

@@ -106,6 +106,7 @@ type world struct {
 	options follow.Options
 	follow  *follow.Follower
 	changed atomic.Int64
+	ids     atomic.Int64
 }
 
 func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
@@ -132,6 +133,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 		},
 		Changed: func(context.Context) { w.changed.Add(1) }, Redact: func(text string) string { return text },
 		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
+		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
 	}
 	w.follow = follow.New(w.options)
 	return w
@@ -185,9 +187,14 @@ func (w *world) rows() (out []string) {
 	if err != nil {
 		w.Fatal(err)
 	}
+	ids := map[string]bool{}
 	for _, r := range rows {
+		if r.RequestID == "" || ids[r.RequestID] {
+			w.Errorf("the request id %q does not name one row", r.RequestID)
+		}
+		ids[r.RequestID] = true
 		if r.Action != prflow.ActionCreate {
-			out = append(out, fmt.Sprintf("%s #%d %s %s by %q", r.Action, r.PRNumber, r.RequestID, r.Door, r.Caller))
+			out = append(out, fmt.Sprintf("%s #%d %s by %q", r.Action, r.PRNumber, r.Door, r.Caller))
 		}
 	}
 	return out

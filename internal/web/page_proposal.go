@@ -51,6 +51,9 @@ func (s *Server) proposalPage(c *call) (answer, error) {
 	switch {
 	case err == nil:
 		view.Change, title = s.changeView(c, p, q.View == "split"), s.words(p.Title)
+		if view.Change.Seen, err = s.seenView(c.Context(), p); err != nil {
+			return answer{}, err
+		}
 		view.CanPromote, view.WhyNot = s.mayPromote(c, p)
 	case fault.CodeOf(err) != fault.NotFound:
 		return answer{}, err

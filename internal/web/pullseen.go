@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
 // PullSeen is what was last seen of a pull request at its provider. It is for people: GET /prs/{number} asks the provider.
@@ -20,13 +21,13 @@ type PullSeen struct {
 	EndedBy          string     `json:"ended_by,omitempty" doc:"Who did, as far as the provider says"`
 }
 
-func pullSeen(r prflow.PullRecord) *PullSeen {
+func (s *Server) pullSeen(r prflow.PullRecord) *PullSeen {
 	out := &PullSeen{
 		State: string(r.State), AsOf: moment(r.SeenAt), SeenBy: string(r.SeenBy), Head: r.Head, Approvals: r.Approvals,
 		ChangesRequested: r.ChangesRequested, Checks: string(r.Checks),
 	}
 	if !r.Open() {
-		out.EndedAt, out.EndedBy = moment(r.EndedAt), line(r.EndedBy)
+		out.EndedAt, out.EndedBy = moment(r.EndedAt), line(s.Redact(r.EndedBy))
 	}
 	return out
 }
@@ -57,7 +58,7 @@ func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, en
 	}
 	for i, r := range rows {
 		if record, found := seen[pullKey(r)]; found {
-			entry(i).Pull = pullSeen(record)
+			entry(i).Pull = s.pullSeen(record)
 		}
 	}
 	return nil
@@ -65,4 +66,36 @@ func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, en
 
 func pullKey(r prflow.RecordedAttempt) prflow.PullKey {
 	return prflow.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
+}
+
+// seenView is what was last seen of the pull request that a proposal became; nil if there is none.
+func (s *Server) seenView(ctx context.Context, p prflow.Proposal) (*pages.PullSeen, error) {
+	if p.PRNumber < 1 {
+		return nil, nil
+	}
+	key := prflow.PullKey{Provider: p.Provider, Owner: p.Owner, Repo: p.Repo, Number: p.PRNumber}
+	found, err := s.Pulls.PullRecords(ctx, []prflow.PullKey{key})
+	r, ours := found[key]
+	if err != nil || !ours {
+		return nil, err
+	}
+	view := &pages.PullSeen{
+		State: string(r.State), AsOf: pages.WhenOf(r.SeenAt, s.Now()), SeenBy: seenBy(r.SeenBy), Approvals: r.Approvals,
+		Objections: r.ChangesRequested, Checks: s.words(string(r.Checks)),
+	}
+	if !r.Open() {
+		view.Ended, view.EndedBy = pages.WhenOf(r.EndedAt, s.Now()), s.words(r.EndedBy)
+	}
+	return view, nil
+}
+
+// seenBy says what made us look.
+func seenBy(door prflow.Door) string {
+	switch door {
+	case prflow.DoorWebhook:
+		return "after a webhook"
+	case prflow.DoorPoll:
+		return "by the poll"
+	}
+	return "when a person ended it here"
 }

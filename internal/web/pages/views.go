@@ -163,6 +163,7 @@ type Change struct {
 	Digest     string
 	At         When
 	Pull       *Pull
+	Seen       *PullSeen // what was last seen of the pull request; nil if there is none
 	Diff       Diff
 	DiffNote   string // what the diff compares, or why there is none
 	Unified    string // links to the two forms

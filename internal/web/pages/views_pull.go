@@ -56,3 +56,14 @@ type Review struct {
 	Author, State, Body string
 	At                  When
 }
+
+// PullSeen is what was last seen of a pull request.
+type PullSeen struct {
+	State                 string
+	Ended                 When   // the zero When while it is open
+	EndedBy               string // "" if nobody said
+	AsOf                  When   // the zero When if the provider was not asked yet
+	SeenBy                string
+	Approvals, Objections int
+	Checks                string // "" if not known
+}

@@ -1,0 +1,185 @@
+package web_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+const hookSecret = "a secret of the operator"
+
+// acceptor takes deliveries about joe/infra, each once.
+type acceptor struct {
+	mu    sync.Mutex
+	taken []string
+	block bool // until the context ends
+}
+
+func (a *acceptor) Accept(ctx context.Context, provider string, d webhook.Delivery) (bool, error) {
+	if a.block {
+		<-ctx.Done()
+		return false, fault.From(ctx.Err())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d.Owner+"/"+d.Repo != "joe/infra" {
+		return false, nil
+	}
+	for _, known := range a.taken {
+		if strings.HasPrefix(known, provider+" "+d.ID+" ") {
+			return false, fault.New(fault.Conflict, "this delivery was taken before")
+		}
+	}
+	a.taken = append(a.taken, fmt.Sprintf("%s %s %v", provider, d.ID, d.Numbers))
+	return true, nil
+}
+
+func hooked(t *testing.T) (*world, *acceptor) {
+	t.Helper()
+	a := &acceptor{}
+	return newWorld(t, func(w *world) {
+		w.web.Hooks, w.web.HookSecrets = a, map[string]string{"github": hookSecret, "gitea": hookSecret}
+		w.tokens = []string{"a-token-that-nobody-sends"}
+	}), a
+}
+
+func merge(repo string, number int) string {
+	return fmt.Sprintf(`{"action":"closed","number":%[2]d,"pull_request":{"number":%[2]d,"merged":true},"repository":{"full_name":%[1]q}}`, repo, number)
+}
+
+func signature(body string) string {
+	h := hmac.New(sha256.New, []byte(hookSecret))
+	_, _ = h.Write([]byte(body))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// github sends a delivery as GitHub does; edits come last.
+func (w *world) github(id, event, body string, edits ...edit) reply {
+	w.Helper()
+	return w.do("POST", "/webhooks/github", body, append([]edit{header("X-GitHub-Delivery", id), header("X-GitHub-Event", event),
+		header("X-Hub-Signature-256", "sha256="+signature(body)), from("192.0.2.1:1")}, edits...)...)
+}
+
+func replaced(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
+
+func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
+	w, a := hooked(t)
+	body := merge("joe/infra", 7)
+	for _, row := range []struct {
+		name   string
+		got    reply
+		status int
+		said   string
+		code   fault.Code
+	}{
+		{"a merge", w.github("a", "pull_request", body), 202, "taken", ""},
+		{"the same again", w.github("a", "pull_request", body), 409, "", fault.Conflict},
+		{"a redelivery under another id", w.github("b", "pull_request", body), 202, "taken", ""},
+		{"a ping", w.github("c", "ping", `{"zen":"Speak like a human."}`), 200, "pong", ""},
+		{"an event that does not matter", w.github("d", "star", `{}`), 202, "ignored", ""},
+		{"another repository", w.github("e", "pull_request", merge("joe/other", 7)), 202, "ignored", ""},
+		{"without an id", w.github("", "pull_request", body), 400, "", fault.InvalidArgument},
+		{"no JSON", w.github("f", "pull_request", "payload=1"), 400, "", fault.InvalidArgument},
+		{"a wrong signature", w.github("g", "pull_request", body, replaced("X-Hub-Signature-256", "sha256="+signature(body+" "))), 401, "", fault.Unauthenticated},
+		{"no signature", w.github("g", "pull_request", body, replaced("X-Hub-Signature-256", "")), 401, "", fault.Unauthenticated},
+		{"a form", w.github("g", "pull_request", body, replaced("Content-Type", "application/x-www-form-urlencoded")), 415, "", fault.InvalidArgument},
+		{"no type", w.github("g", "pull_request", body, replaced("Content-Type", "")), 415, "", fault.InvalidArgument},
+		{"compressed", w.github("g", "pull_request", body, header("Content-Encoding", "gzip")), 415, "", fault.InvalidArgument},
+		{"too large", w.github("g", "pull_request", strings.Repeat(" ", 1<<20)+body), 413, "", fault.InvalidArgument},
+		{"another host", w.github("g", "pull_request", body, host("evil.example")), 403, "", fault.Forbidden},
+		{"at Gitea's address", w.do("POST", "/webhooks/gitea", body, header("X-GitHub-Delivery", "g"), header("X-GitHub-Event", "pull_request"),
+			header("X-Hub-Signature-256", "sha256="+signature(body))), 401, "", fault.Unauthenticated},
+		{"Gitea's", w.do("POST", "/webhooks/gitea", body, header("X-Gitea-Delivery", "a"), header("X-Gitea-Event", "pull_request"),
+			header("X-Gitea-Signature", signature(body))), 202, "taken", ""},
+		{"another method", w.get("/webhooks/github"), 405, "", fault.InvalidArgument},
+		{"another forge", w.do("POST", "/webhooks/gitlab", body), 404, "", fault.NotFound},
+	} {
+		if row.got.StatusCode != row.status || row.got.code() != string(row.code) || row.code == "" && row.got.json["status"] != row.said {
+			t.Errorf("%s: %d %s", row.name, row.got.StatusCode, row.got.body)
+		}
+		if strings.Contains(string(row.got.body), hookSecret) || strings.Contains(string(row.got.body), signature(body)) {
+			t.Errorf("%s: the answer tells too much: %s", row.name, row.got.body)
+		}
+	}
+	if diff := cmp.Diff([]string{"github a [7]", "github b [7]", "gitea a [7]"}, a.taken); diff != "" {
+		t.Errorf("taken (-want +got):\n%s", diff)
+	}
+	if len(w.fake.Calls()) != 0 || len(w.attempts()) != 0 {
+		t.Errorf("the provider was asked %v, and %d rows were recorded", w.fake.Calls(), len(w.attempts()))
+	}
+	form := w.github("g", "pull_request", body, replaced("Content-Type", "application/x-www-form-urlencoded"))
+	if !strings.Contains(string(form.body), "application/json in the webhook's settings") {
+		t.Errorf("it does not say what to do: %s", form.body)
+	}
+	metrics := string(w.get("/metrics", bearer("a-token-that-nobody-sends")).body)
+	for _, line := range []string{
+		`claudeops_webhook_deliveries_total{provider="github",result="taken"} 2`, `claudeops_webhook_deliveries_total{provider="github",result="conflict"} 1`,
+		`claudeops_webhook_deliveries_total{provider="github",result="pong"} 1`, `claudeops_webhook_deliveries_total{provider="github",result="unauthenticated"} 2`,
+	} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+func TestWithoutASecretWebhooksAreOff(t *testing.T) {
+	w, a := hooked(t)
+	w.web.HookSecrets = nil
+	got := w.github("a", "pull_request", merge("joe/infra", 7))
+	w.want(got, 503, fault.ProviderDisabled)
+	if !strings.Contains(string(got.body), "GITHUB_WEBHOOK_SECRET") || len(a.taken) != 0 {
+		t.Errorf("got %s, taken %v", got.body, a.taken)
+	}
+	w.want(w.do("POST", "/webhooks/gitea", merge("joe/infra", 7), header("X-Gitea-Signature", "")), 503, fault.ProviderDisabled)
+}
+
+func TestWhoeverGuessesIsShutOutAndTheForgeIsNot(t *testing.T) {
+	w, _ := hooked(t)
+	body := merge("joe/infra", 7)
+	guess := func() reply {
+		return w.github("a", "pull_request", body, replaced("X-Hub-Signature-256", "sha256=00"), from("198.51.100.9:9"))
+	}
+	for range 20 {
+		w.want(guess(), 401, fault.Unauthenticated)
+	}
+	blocked := guess()
+	w.want(blocked, 429, fault.LimitReached)
+	if blocked.Header.Get("Retry-After") != "60" {
+		t.Errorf("Retry-After is %q", blocked.Header.Get("Retry-After"))
+	}
+	w.want(w.github("b", "pull_request", body, from("198.51.100.9:10")), 429, fault.LimitReached) // even the right one
+	w.want(w.github("b", "pull_request", body), 202, "")
+	w.advance(time.Minute)
+	w.want(guess(), 401, fault.Unauthenticated)
+}
+
+func TestGuessesFromEverywhereDoNotShutOutTheForge(t *testing.T) {
+	w, _ := hooked(t)
+	body := merge("joe/infra", 7)
+	for i := range 1100 {
+		w.want(w.github("a", "pull_request", body, replaced("X-Hub-Signature-256", ""), from(fmt.Sprintf("10.9.%d.%d:1", i/250, i%250))), 401, fault.Unauthenticated)
+	}
+	w.want(w.github("b", "pull_request", body), 202, "")
+}
+
+func TestAWebhookIsAnsweredInTimeWhateverTheRecordsDo(t *testing.T) {
+	w, a := hooked(t)
+	a.block = true
+	began := time.Now()
+	w.want(w.github("a", "pull_request", merge("joe/infra", 7)), 504, fault.Timeout)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
