@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	w := newWorld(t, nil)
 	made := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(made, 201, "")
-	id := fmt.Sprint(made.json["request_id"])
+	id := w.attempts()[0].RequestID
 	pull := func() any {
 		t.Helper()
 		detail := w.get("/api/v1/proposals/" + id)
