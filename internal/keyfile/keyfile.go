@@ -17,13 +17,13 @@ import (
 // Size is the length of the key in bytes: that of the hash it is used with.
 const Size = 32
 
-// name is the key's file in the state folder.
-const name = "mark.key"
+// Name is the key's file in the state folder.
+const Name = "mark.key"
 
 // Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes that
 // race get the same key. A file that holds something else is an error, fault.Internal, and is left as it is.
 func Load(stateDir string) ([]byte, error) {
-	path := filepath.Join(stateDir, name)
+	path := filepath.Join(stateDir, Name)
 	key, err := read(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, explain(path, err)
@@ -33,6 +33,22 @@ func Load(stateDir string) ([]byte, error) {
 	}
 	key, err = read(path)
 	return key, explain(path, err)
+}
+
+// Find returns the content of the key's file, nil if none was made yet. It makes none.
+func Find(stateDir string) ([]byte, error) {
+	path := filepath.Join(stateDir, Name)
+	text, err := os.ReadFile(path) // #nosec G304: a fixed name in the state folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		_, err = Parse(string(text))
+	}
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	return text, nil
 }
 
 // Parse reads a key that configuration gives: 64 hexadecimal digits.
@@ -62,7 +78,7 @@ func create(dir, path string) error {
 	if _, err := rand.Read(key); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, name+".new-*") // mode 0600
+	f, err := os.CreateTemp(dir, Name+".new-*") // mode 0600
 	if err != nil {
 		return err
 	}

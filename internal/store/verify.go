@@ -31,15 +31,40 @@ func (r AuditReport) OK() bool { return r.Problem == "" }
 // off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
 // report. A malformed expectHead is invalid_argument.
 func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (AuditReport, error) {
+	v, err := newVerifier(expectHead)
+	if err != nil {
+		return AuditReport{}, err
+	}
+	var report AuditReport
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		report, err = v.verify(ctx, tx)
+		return err
+	})
+	return report, err
+}
+
+type verifier struct {
+	expect string
+	found  bool
+	report AuditReport
+}
+
+// newVerifier begins with the first row. A malformed head is invalid_argument.
+func newVerifier(expectHead string) (*verifier, error) {
 	expectHead = strings.ToLower(strings.TrimSpace(expectHead))
 	_, err := hex.DecodeString(expectHead)
 	if expectHead != "" && (err != nil || len(expectHead) != len(GenesisHash)) {
-		return AuditReport{}, fault.New(fault.InvalidArgument,
+		return nil, fault.New(fault.InvalidArgument,
 			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
 	}
-	v := verifier{expect: expectHead, found: expectHead == "" || expectHead == GenesisHash,
-		report: AuditReport{Head: GenesisHash}}
-	if err := s.read(ctx, func(tx *sql.Tx) error { return v.run(ctx, tx) }); err != nil {
+	return &verifier{
+		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash, report: AuditReport{Head: GenesisHash},
+	}, nil
+}
+
+// verify reads the rows from where the verifier stands to the end.
+func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (AuditReport, error) {
+	if err := v.run(ctx, tx); err != nil {
 		return AuditReport{}, err
 	}
 	if v.report.Problem == "" && !v.found {
@@ -49,16 +74,14 @@ func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (AuditReport
 	return v.report, nil
 }
 
-type verifier struct {
-	expect string
-	found  bool
-	report AuditReport
-}
-
 // run reads the rows as the bytes that the database gives, so that nothing in them can stop it.
 func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
 	names := auditColumnNames()
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit ORDER BY seq")
+	from, args := "", []any(nil)
+	if v.report.HeadSeq > 0 {
+		from, args = " WHERE seq > $1", []any{v.report.HeadSeq}
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit"+from+" ORDER BY seq", args...)
 	if err != nil {
 		return err
 	}
