@@ -30,6 +30,7 @@ func layers() map[string][]string {
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
+			"internal/backup",
 			"internal/config",
 			"internal/demo",
 			"internal/follow",
@@ -52,6 +53,7 @@ func layers() map[string][]string {
 		"internal/store":                              {"internal/access", "internal/prflow", "internal/session", "internal/gitprovider", "internal/fault"},
 		"internal/session":                            append([]string{"internal/content", "internal/strictjson"}, domain...),
 		"internal/access":                             domain,
+		"internal/backup":                             {"internal/fault", "internal/keyfile", "internal/store"},
 		"internal/web":                                append([]string{"internal/access", "internal/web/pages", "internal/webhook"}, flow...),
 		"internal/web/pages":                          {"internal/content"},
 		"internal/webhook":                            domain,

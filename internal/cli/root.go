@@ -45,6 +45,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.mcpConfigCommand(),
 		a.demoCommand(),
 		a.versionCommand(),
+		a.backupCommand(),
+		a.restoreCommand(),
 	)
 	return root
 }

@@ -103,6 +103,9 @@ func (p *parts) markKey() ([]byte, error) {
 		if p.cfg.StateDir == "" {
 			return nil, fault.New(fault.Internal, "%s", p.cfg.StateDirProblem)
 		}
+		if err := store.FinishRestore(context.Background(), p.cfg.StateDir); err != nil {
+			return nil, err
+		}
 		return keyfile.Load(p.cfg.StateDir)
 	}
 	key, err := keyfile.Parse(p.cfg.MarkKey)
@@ -152,7 +155,10 @@ func (a *app) logger(cfg config.Config) *slog.Logger {
 
 // looksOnly reports whether the command only looks at records: then it must not make an empty store and find it fine.
 func (a *app) looksOnly() bool {
-	return a.cmd != nil && a.cmd.Parent() != nil && a.cmd.Parent().Name() == "audit"
+	if a.cmd == nil || a.cmd.Parent() == nil {
+		return false
+	}
+	return a.cmd.Parent().Name() == "audit" || a.cmd.Name() == "backup" || a.cmd.Name() == "prune"
 }
 
 func (a *app) close() error {
