@@ -58,6 +58,8 @@ func (a *app) serve(ctx context.Context) error {
 	defer follower.Finish()
 	resumed := p.resumeInBackground(ctx)
 	defer func() { <-resumed }()
+	pruned := p.pruneInBackground(ctx)
+	defer func() { <-pruned }()
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}

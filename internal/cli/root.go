@@ -47,6 +47,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.versionCommand(),
 		a.backupCommand(),
 		a.restoreCommand(),
+		a.pruneCommand(),
 	)
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
@@ -33,9 +34,10 @@ type Config struct {
 	ForgePlainHTTP  bool   // tokens may go over plain http to other machines
 	CAFile          string // PEM certificates to trust beside the system's
 	Repos           []policy.RepoPattern
-	ReposProblem    string // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
-	DatabaseURL     string // PostgreSQL; "" means SQLite in StateDir
-	MarkKey         string // 64 hexadecimal digits; "" means the key file in StateDir
+	ReposProblem    string        // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
+	DatabaseURL     string        // PostgreSQL; "" means SQLite in StateDir
+	Retention       time.Duration // how long contents are kept; 0 means for ever
+	MarkKey         string        // 64 hexadecimal digits; "" means the key file in StateDir
 	AppriseURLs     string
 	WebhookURL      string
 	WebhookSecret   string
@@ -75,6 +77,7 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.StateDirDefault = e.get("CLAUDEOPS_STATE_DIR") == ""
 	c.Repos, c.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
 	c.DatabaseURL, c.MarkKey = e.secret("CLAUDEOPS_DATABASE_URL"), e.secret("CLAUDEOPS_MARK_KEY")
+	c.Retention = e.retention()
 	c.AppriseURLs, c.WebhookURL = e.secret("CLAUDEOPS_APPRISE_URLS"), e.secret("CLAUDEOPS_WEBHOOK_URL")
 	c.WebhookSecret = e.secret("CLAUDEOPS_WEBHOOK_SECRET")
 	c.NotifyPlainHTTP = e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP")

@@ -115,6 +115,9 @@ type Proposal struct {
 	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
 	// The store computes it when it hands out a proposal; what a caller sets is ignored.
 	Abandoned bool
+	// PrunedAt says when Body and the contents of Files were removed because of their age; zero if they are there. Like
+	// Abandoned it is the store's to set.
+	PrunedAt time.Time
 	// Holder names the process that holds the reservation. Like Abandoned it is the store's to set.
 	Holder string
 	Progress

@@ -36,6 +36,10 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
 			p.State)
 	}
+	if !p.PrunedAt.IsZero() {
+		return CreateResult{}, fault.New(fault.Conflict, "the contents of this dry run were removed because of their age "+
+			"(CLAUDEOPS_RETENTION); propose the change again")
+	}
 	if c.DryRun {
 		return CreateResult{}, fault.New(fault.ReadOnly, "this server is in dry run (CLAUDEOPS_DRY_RUN) and opens no pull "+
 			"request; the operator may start it without, for people")

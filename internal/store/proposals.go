@@ -15,7 +15,7 @@ import (
 )
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session`
+	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us`
 
 // keptProposal is a proposal as the database has it: without Abandoned, with the name of the process that made it.
 type keptProposal struct {
@@ -98,7 +98,7 @@ func selectProposals(
 			(*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Base), (*text)(&p.BaseCommit),
 			(*text)(&p.ChangeType), (*text)(&p.Title), (*text)(&p.Body), (*text)(&p.Digest), (*text)(&p.State),
 			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.process),
-			(*text)(&p.Session)); err != nil {
+			(*text)(&p.Session), at(&p.PrunedAt)); err != nil {
 			return nil, err
 		}
 		out = append(out, p)
@@ -140,7 +140,7 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p keptProposal, now time.Ti
 	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
 		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
 		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.process),
-		text(p.Session))
+		text(p.Session), at(&p.PrunedAt))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

@@ -58,7 +58,7 @@ func (s *Store) Repositories(ctx context.Context) (out []prflow.RepoName, err er
 // WaitingDryRuns returns the dry runs made at or after since whose change no proposal has taken up, newest first, at
 // most 20. Of several with the same change it returns each.
 func (s *Store) WaitingDryRuns(ctx context.Context, since time.Time) ([]prflow.Proposal, error) {
-	return s.proposals(ctx, `WHERE state = 'dry_run' AND created_us >= $1 AND NOT EXISTS (
+	return s.proposals(ctx, `WHERE state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT EXISTS (
 			SELECT 1 FROM proposals taken WHERE taken.digest = proposals.digest
 				AND taken.state IN ('reserved', 'committed', 'unsettled', 'opened'))
 		ORDER BY created_us DESC, id DESC LIMIT $2`, micros(since), maxWaiting)

@@ -71,6 +71,8 @@ func (s *Server) mayPromote(c *call, p prflow.Proposal) (may bool, whyNot string
 	switch {
 	case p.State != prflow.StateDryRun:
 		return false, ""
+	case !p.PrunedAt.IsZero():
+		return false, "This was a dry run. It cannot be opened any more: its contents were removed because of their age."
 	case s.DryRun:
 		return false, "This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
 	case s.ReadOnly != "":
@@ -102,6 +104,14 @@ func (s *Server) changeView(c *call, p prflow.Proposal, split bool) *pages.Chang
 		BaseCommit: short(p.BaseCommit), Commit: p.Commit, Digest: p.Digest, At: pages.WhenOf(p.CreatedAt, s.Now()),
 		Pull:    pullOf(p.Provider, p.Owner, p.Repo, p.PRNumber, p.PRURL),
 		Unified: here + "#files", SideBySide: here + "?view=split#files",
+	}
+	if !p.PrunedAt.IsZero() {
+		change.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
+			" because of their age (CLAUDEOPS_RETENTION). What was decided stays on the record."
+		for _, f := range p.Files {
+			change.Files = append(change.Files, pages.File{Path: s.words(f.Path), Action: string(f.Action), Content: "(removed)"})
+		}
+		return change
 	}
 	change.Diff, change.DiffNote = s.compare(c, p, split)
 	left := maxWholeInAll

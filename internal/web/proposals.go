@@ -165,6 +165,7 @@ type ProposedChange struct {
 	Digest     string         `json:"digest"`
 	PRNumber   int            `json:"pr_number,omitempty"`
 	PRURL      string         `json:"pr_url,omitempty"`
+	PrunedAt   *time.Time     `json:"pruned_at,omitempty" doc:"When body and contents were removed because of their age"`
 	Files      []ProposedFile `json:"files"`
 }
 
@@ -206,6 +207,10 @@ func changeOf(p prflow.Proposal) *ProposedChange {
 		State: string(p.State), Abandoned: p.Abandoned, CreatedAt: p.CreatedAt.UTC(), Base: p.Base, BaseCommit: p.BaseCommit,
 		Branch: p.Branch, Commit: p.Commit, ChangeType: string(p.ChangeType), Title: p.Title, Body: p.Body, Digest: p.Digest,
 		PRNumber: p.PRNumber, PRURL: p.PRURL, Files: []ProposedFile{},
+	}
+	if !p.PrunedAt.IsZero() {
+		pruned := p.PrunedAt.UTC()
+		change.PrunedAt = &pruned
 	}
 	for _, f := range p.Files {
 		change.Files = append(change.Files, ProposedFile{f.Path, string(f.Action), f.Content})

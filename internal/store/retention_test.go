@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func pruneAttempt(removed []Pruned) prflow.Attempt {
+	return prflow.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: prflow.OutcomeDone, Message: fmt.Sprint(removed)}
+}
+
+// aged makes a store in which a proposal of each state is 100 days old, and its clock stands at noon.
+func aged(t testing.TB) *Store {
+	t.Helper()
+	ctx := context.Background()
+	c := &clock{noon().AddDate(0, 0, -100)}
+	s := openWith(t, Options{Now: c.Now})
+	old := func(id string) prflow.Proposal {
+		p := proposal(id, "checks/"+id+".md")
+		p.CreatedAt = c.now
+		return p
+	}
+	finish := func(id string, to prflow.Progress) {
+		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"opened", "failed", "held", "reviewed"} {
+		reserve(t, s, old(id), 0)
+	}
+	finish("opened", prflow.Progress{State: prflow.StateOpened, PRNumber: 1, PRURL: "u"})
+	finish("failed", prflow.Progress{State: prflow.StateFailed})
+	pr, err := s.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
+	wantEqual(t, err, nil)
+	finish("reviewed", prflow.Progress{State: prflow.StateOpened, PRNumber: pr.Number, PRURL: "u"})
+	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'") // no local pull request has that number
+	wantEqual(t, err, nil)
+	dry := old("dry")
+	if err := s.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
+	wantEqual(t, err, nil)
+	wantEqual(t, s.InsertSession(ctx, access.Session{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	c.now = noon()
+	young := proposal("young", "checks/young.md")
+	wantEqual(t, s.Record(ctx, attempt("young"), &young), nil)
+	return s
+}
+
+func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	before := noon().AddDate(0, 0, -90)
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}}
+	counted, err := s.CountPrunable(ctx, before)
+	wantEqual(t, err, nil)
+	wantEqual(t, counted, want)
+	rows := verify(t, s, "").Rows
+	removed, err := s.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	wantEqual(t, removed, want)
+
+	for id, gone := range map[string]bool{
+		"opened": true, "failed": true, "dry": true, "held": false, "reviewed": false, "young": false,
+	} {
+		p, err := s.Proposal(ctx, id)
+		wantEqual(t, err, nil)
+		if p.PrunedAt.IsZero() == gone || (p.Body == "") != gone || (p.Files[0].Content == "") != gone ||
+			p.Files[0].Path != "checks/"+id+".md" || p.Digest != "d-"+id || p.Title == "" {
+			t.Errorf("%s: %+v", id, p)
+		}
+	}
+	report := verify(t, s, "")
+	wantEqual(t, []any{report.OK(), report.Rows}, []any{true, rows + 1}) // nothing went, and the removal is on the record
+	wantEqual(t, s.Check(ctx), nil)
+}
+
+func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	_, err := s.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	wantEqual(t, err, nil)
+	found, err := s.ByDigest(ctx, "d-opened")
+	wantEqual(t, err, nil)
+	if len(found) != 1 || found[0].PRNumber != 9 {
+		t.Errorf("an identical change is not recognised: %+v", found)
+	}
+	paths, err := s.PathsOf(ctx, "local", "demo", "home-cluster", 9)
+	wantEqual(t, err, nil)
+	wantEqual(t, paths, []string{"checks/opened.md"})
+	if taken := reserve(t, s, proposal("again", "checks/opened.md"), 0); taken == nil || taken.ID != "opened" {
+		t.Errorf("its path is not held against a caller who saw nothing: %+v", taken)
+	}
+	if taken := reserve(t, s, proposal("other", "checks/held.md"), 0); taken == nil || taken.ID != "held" {
+		t.Errorf("a reservation went: %+v", taken)
+	}
+	waiting, err := s.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200))
+	wantEqual(t, err, nil)
+	if len(waiting) != 1 || waiting[0].ID != "young" {
+		t.Errorf("a dry run without contents waits for a person: %+v", waiting)
+	}
+}
+
+func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	before := noon().AddDate(0, 0, -90)
+	_, err := s.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	rows := verify(t, s, "").Rows
+	removed, err := s.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	for _, r := range removed {
+		wantEqual(t, r.Rows, int64(0))
+	}
+	wantEqual(t, verify(t, s, "").Rows, rows)
+}
+
+func TestManyAreRemovedInSeveralSteps(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	const many = 2*pruneBatch + 1
+	for i := range many {
+		p := proposal(fmt.Sprintf("p%d", i), "checks/a.md")
+		p.CreatedAt = noon().AddDate(0, 0, -100)
+		if err := s.Record(ctx, attempt(p.ID), &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := s.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	wantEqual(t, err, nil)
+	wantEqual(t, removed[0].Rows, int64(many))
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files WHERE LENGTH(content) > 0"), 0)
+}
