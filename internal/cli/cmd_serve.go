@@ -58,6 +58,12 @@ func (a *app) serve(ctx context.Context) error {
 	defer follower.Finish()
 	resumed := p.resumeInBackground(ctx)
 	defer func() { <-resumed }()
+	verified := make(chan struct{})
+	go func() {
+		defer close(verified)
+		handler.KeepVerifying(ctx)
+	}()
+	defer func() { <-verified }()
 	pruned := p.pruneInBackground(ctx)
 	defer func() { <-pruned }()
 	if err := handler.Watch(ctx); err != nil {

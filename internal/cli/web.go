@@ -80,7 +80,17 @@ func recorded(r store.AuditRow) prflow.RecordedAttempt {
 
 // Verify implements web.Audit.
 func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditReport, error) {
-	r, err := v.store.VerifyAudit(ctx, expectHead)
+	return reported(v.store.VerifyAudit(ctx, expectHead))
+}
+
+// VerifyAfter implements web.Audit.
+func (v auditView) VerifyAfter(ctx context.Context, known web.AuditReport) (web.AuditReport, error) {
+	return reported(v.store.VerifyAuditAfter(ctx, store.AuditReport{
+		Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq, FirstBad: known.FirstBad, Problem: known.Problem,
+	}))
+}
+
+func reported(r store.AuditReport, err error) (web.AuditReport, error) {
 	return web.AuditReport{
 		OK: err == nil && r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem,
 	}, err

@@ -117,6 +117,9 @@ func (s *Server) verifyAudit(c *call) (answer, error) {
 	}
 	defer done()
 	report, err := s.Audit.Verify(c.Context(), q.ExpectHead)
+	if err == nil && !report.OK && q.ExpectHead == "" {
+		s.checked.keep(report, nil, true, s.Now()) // bad news is for the pages, too
+	}
 	return answer{value: report}, err
 }
 

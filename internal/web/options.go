@@ -86,6 +86,8 @@ type ReviewOutcome struct {
 type Audit interface {
 	Page(ctx context.Context, q AuditQuery) ([]prflow.RecordedAttempt, error)
 	Verify(ctx context.Context, expectHead string) (AuditReport, error)
+	// VerifyAfter verifies what was added since a report that was OK.
+	VerifyAfter(ctx context.Context, known AuditReport) (AuditReport, error)
 	// Head is the number of the last row; 0 if there is none.
 	Head(ctx context.Context) (int64, error)
 }

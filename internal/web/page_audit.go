@@ -5,48 +5,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
-
-// How old a verification may be: where the record is looked at, and where it is one thing among others.
-const (
-	auditAge    = 10 * time.Second
-	overviewAge = 5 * time.Minute
-)
-
-// verifiedMemo is the last verification; only who holds the place in Server.heavy may look at it.
-type verifiedMemo struct{ last pages.Verification }
-
-// verified recomputes the chain, unless that was done less than age ago. It does not wait for somebody else who reads the
-// whole record just now.
-func (s *Server) verified(c *call, age time.Duration) pages.Verification {
-	select {
-	case s.heavy <- struct{}{}:
-		defer func() { <-s.heavy }()
-	default:
-		return pages.Verification{State: "running"}
-	}
-	last, now := s.checked.last, s.Now()
-	at, err := time.Parse(time.RFC3339, last.At.ISO)
-	if err == nil && now.Sub(at) < age {
-		last.At = pages.WhenOf(at, now)
-		return last
-	}
-	report, err := s.Audit.Verify(c.Context(), "")
-	out := pages.Verification{State: "whole", Rows: report.Rows, Head: report.Head, Problem: s.words(report.Problem), At: pages.WhenOf(now, now)}
-	switch {
-	case err != nil:
-		return pages.Verification{State: "failed", Problem: s.words(fault.From(err).Message)}
-	case !report.OK:
-		out.State = "broken"
-	}
-	s.checked.last = out
-	return out
-}
 
 type auditPageParams struct {
 	Before int `query:"before"`
@@ -67,7 +30,7 @@ func (s *Server) auditPage(c *call) (answer, error) {
 	if q.After != 0 {
 		slices.Reverse(rows)
 	}
-	view := pages.Audit{Page: s.frame(c, "Audit", "/audit"), Verified: s.verified(c, auditAge)}
+	view := pages.Audit{Page: s.frame(c, "Audit", "/audit"), Verified: s.verified()}
 	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
 	view.Newer, view.Older, view.First = n.newer, n.older, n.first
 	for _, r := range n.rows {

@@ -96,7 +96,7 @@ func (s *Server) refusals(ctx context.Context) (out []pages.Bar, err error) {
 
 // needs is what waits for a person, the most urgent first.
 func (s *Server) needs(c *call) (out []pages.Need, err error) {
-	switch v := s.verified(c, overviewAge); v.State {
+	switch v := s.verified(); v.State {
 	case "broken":
 		out = append(out, pages.Need{What: "The audit is not whole", Why: v.Problem, Link: "/audit", At: v.At})
 	case "failed":

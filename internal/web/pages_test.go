@@ -55,6 +55,7 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w := newWorld(t, nil)
 	w.web.Audit = brokenAudit{w.web.Audit}
 	w.refuse(1)
+	w.verify()
 	w.page("/", 200).has("The audit is not whole", "row 1 was altered")
 	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
 }

@@ -191,6 +191,15 @@ func (w *world) do(method, target, body string, edits ...edit) reply {
 	return a
 }
 
+// verify verifies the audit as the server does in the background.
+func (w *world) verify() {
+	w.Helper()
+	if w.handler == nil {
+		w.build()
+	}
+	w.handler.(*web.Server).VerifyOnce(context.Background())
+}
+
 func (w *world) get(target string, edits ...edit) reply {
 	w.Helper()
 	return w.do("GET", target, "", edits...)
@@ -252,7 +261,16 @@ func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.Recorde
 }
 
 func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditReport, error) {
-	r, err := v.store.VerifyAudit(ctx, expectHead)
+	return reported(v.store.VerifyAudit(ctx, expectHead))
+}
+
+func (v auditView) VerifyAfter(ctx context.Context, known web.AuditReport) (web.AuditReport, error) {
+	return reported(v.store.VerifyAuditAfter(ctx, store.AuditReport{
+		Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq, FirstBad: known.FirstBad, Problem: known.Problem,
+	}))
+}
+
+func reported(r store.AuditReport, err error) (web.AuditReport, error) {
 	return web.AuditReport{OK: r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem}, err
 }
 
