@@ -136,7 +136,7 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p keptProposal, now time.Ti
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 21) + ")"
+	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 22) + ")"
 	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
 		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
 		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.process),
