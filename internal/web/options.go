@@ -164,6 +164,10 @@ type Options struct {
 	ReadOnly string // why no proposals are taken, or ""
 	Version  string
 
+	// Topics are what pages show beside the record, and what tells when it changes; may be empty.
+	Topics []Topic
+	Live   Live
+
 	Network Network
 	Redact  func(text string) string // keeps the values of our own tokens out of what a handler renders
 	Log     *slog.Logger

@@ -17,11 +17,14 @@ func (s *Server) pageRoutes() []route {
 	looks := func(pattern string, handle func(*call) (answer, error)) route {
 		return route{method: "GET", pattern: pattern, scope: access.Read, page: true, handle: handle}
 	}
+	live := func(pattern string, handle func(*call) (answer, error)) route {
+		return looks(pattern, s.following(handle))
+	}
 	const pull = "/pulls/{provider}/{owner}/{repo}/{number}"
 	return []route{
-		looks("/{$}", s.overviewPage), looks("/proposals", s.proposalsPage), looks("/proposals/{id}", s.proposalPage),
-		looks("/pulls", s.pullsPage), looks(pull, s.pullPage), looks("/policy", s.policyPage), looks("/audit", s.auditPage),
-		looks("/audit.jsonl", s.auditLines), looks("/doctor", s.doctorPage),
+		live("/{$}", s.overviewPage), live("/proposals", s.proposalsPage), live("/proposals/{id}", s.proposalPage),
+		live("/pulls", s.pullsPage), live(pull, s.pullPage), looks("/policy", s.policyPage), live("/audit", s.auditPage),
+		looks("/audit.jsonl", s.auditLines), looks("/doctor", s.doctorPage), looks(eventsPath, s.events),
 		{
 			method: "POST", pattern: "/proposals/{id}/promote", scope: access.Review, page: true, proposes: true,
 			handle: s.promoteByForm,
@@ -29,6 +32,19 @@ func (s *Server) pageRoutes() []route {
 		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, handle: s.reviewByForm},
 		{method: "GET", pattern: signInPath, page: true, handle: s.signInPage},
 		{method: "GET", pattern: "/static/{name}", page: true, handle: s.asset},
+	}
+}
+
+// following makes the page of a handler one that follows what happens. It notes where the record is before the handler
+// reads it, so that the page is told of everything that it may lack.
+func (s *Server) following(handle func(*call) (answer, error)) func(*call) (answer, error) {
+	return func(c *call) (answer, error) {
+		at, err := s.hub.read(c.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		c.at = at.String()
+		return handle(c)
 	}
 }
 
@@ -42,7 +58,8 @@ func (s *Server) html(name string, view any) (answer, error) {
 func (s *Server) frame(c *call, title, current string) pages.Page {
 	return pages.Page{
 		Base: s.Network.BasePath, Title: title, Current: current, Who: line(c.who.Name), CanSignOut: c.who.Via == access.ViaSession,
-		Style: s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: s.Version,
+		Style: s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: s.Version, Position: c.at,
+		Scripts: []string{s.assets.Htmx.Name, s.assets.Live.Name},
 	}
 }
 
@@ -86,6 +103,7 @@ func (s *Server) problemPage(c *call, p Problem, recorded bool) []byte {
 		Page: s.frame(c, p.Title, ""), Status: p.Status, Code: string(p.Code), Detail: s.text(p.Detail, maxMessage),
 		RequestID: p.RequestID, RetryAfter: p.RetryAfterSeconds,
 	}
+	view.Position = "" // an error stays as it is
 	view.Violations, view.More = s.violationsOf(p.Violations)
 	if p.ExistingPR != nil {
 		view.Existing = s.words("#" + itoa(p.ExistingPR.Number) + " " + p.ExistingPR.Title)

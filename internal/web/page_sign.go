@@ -47,7 +47,8 @@ func (s *Server) signInPage(c *call) (answer, error) {
 // signInFirst is where a person goes who asked for a page and has to sign in first; "" for everybody else.
 func (s *Server) signInFirst(c *call, p Problem) string {
 	reads := c.Method == http.MethodGet || c.Method == http.MethodHead
-	if !c.page || !reads || p.Code != fault.Unauthenticated {
+	refresh := c.Header.Get("HX-Request") != "" // of a part of a page, where another page would be of no use
+	if !c.page || !reads || refresh || p.Code != fault.Unauthenticated {
 		return ""
 	}
 	next := c.URL.EscapedPath()

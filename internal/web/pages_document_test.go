@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,7 +96,11 @@ func (d document) wellFormed(target string) {
 			return
 		}
 		switch n.Data {
-		case "script", "style", "iframe", "object", "embed", "img", "base", "svg", "b", "marquee":
+		case "script":
+			if !ownScript.MatchString(attr(n, "src")) || n.FirstChild != nil || n.Parent.Data != "head" {
+				d.Errorf("%s: a script %v", target, n.Attr)
+			}
+		case "style", "iframe", "object", "embed", "img", "base", "svg", "b", "marquee":
 			d.Errorf("%s: an element %s", target, n.Data)
 		case "h1", "h2", "h3", "h4", "h5", "h6":
 			next := int(n.Data[1] - '0')
@@ -117,6 +122,7 @@ func (d document) wellFormed(target string) {
 		} else {
 			ids[id] = true
 		}
+		d.inert(target, n)
 		for _, a := range n.Attr {
 			address := a.Key == "href" || a.Key == "src" || a.Key == "action"
 			ours := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//") || strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "?")
@@ -133,6 +139,33 @@ func (d document) wellFormed(target string) {
 	}
 	if len(d.find("main")) != 1 || len(d.find("h1")) != 1 || strings.ContainsAny(d.text, "\u202e\u200b\u2066\x1b\x00") {
 		d.Errorf("%s: no main, no single h1, or hidden characters", target)
+	}
+}
+
+// ownScript is the address of a script that pages may have.
+var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live)\.[0-9a-f]{12}\.js$`)
+
+// inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person fills in.
+func (d document) inert(target string, n *html.Node) {
+	d.Helper()
+	live := false
+	for _, a := range n.Attr {
+		name := strings.TrimPrefix(a.Key, "data-")
+		live = live || a.Key == "data-live" && n.Data == "div" && strings.HasPrefix(attr(n, "id"), "live")
+		switch {
+		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
+		case a.Key == "data-live" && live, a.Key == "data-every" && live:
+		case strings.HasPrefix(name, "hx-"), strings.HasPrefix(a.Key, "data-"), strings.HasPrefix(name, "sse-"), strings.HasPrefix(name, "ws-"):
+			d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)
+		}
+	}
+	if !live {
+		return
+	}
+	for inner := range n.Descendants() {
+		if inner.Data == "input" && attr(inner, "type") != "hidden" || inner.Data == "textarea" || inner.Data == "select" {
+			d.Errorf("%s: a refresh would empty the field %s", target, attr(inner, "name"))
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	w := newWorld(t, nil)
-	evil := "\"'><script>alert(1)</script><b onclick=x>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)
+	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x hx-on:click=alert(1) data-hx-post=/y data-live>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)
 	paths := make([]string, 1000)
 	for i := range paths {
 		paths[i] = evil[:60] + fmt.Sprint(i)

@@ -26,6 +26,7 @@ type Server struct {
 	slots   chan struct{} // holds a token for each proposal that is being judged
 	health  healthMemo
 	openAPI document
+	hub     *hub
 	pages   *pages.Set
 	assets  pages.Assets
 	checked verifiedMemo
@@ -38,6 +39,7 @@ func New(o Options) (*Server, error) {
 		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
 		hooks: newHookGate(o.Now),
 	}
+	s.hub = newEvents(s)
 	routes := s.routes()
 	doc, err := newDocument(s, routes)
 	if err != nil {
@@ -70,12 +72,14 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// HTTPServer wraps the handler with limits that slow clients cannot get round.
+// HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes.
 func (s *Server) HTTPServer() *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
+	server.RegisterOnShutdown(s.hub.end)
+	return server
 }
 
 // call is one request on its way through the handlers.
@@ -83,7 +87,8 @@ type call struct {
 	*http.Request
 	id   string // request id of this exchange; an attempt has its own
 	who  access.Principal
-	page bool // it is for a page
+	page bool   // it is for a page
+	at   string // what has changed before the page was begun; see position
 }
 
 // ServeHTTP guards, routes and renders.

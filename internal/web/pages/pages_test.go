@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -154,5 +155,16 @@ func TestListsAreCapped(t *testing.T) {
 	l := pages.ListOf(make([]string, 1000), func(s string) string { return s })
 	if len(l.Items) != pages.MaxItems || l.More != 1000-pages.MaxItems {
 		t.Errorf("%d shown, %d more", len(l.Items), l.More)
+	}
+}
+
+func TestTheVendoredScriptIsTheOneThatItsReadmeNames(t *testing.T) {
+	assets, err := pages.LoadAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717" // of dist/htmx.min.js of htmx.org 2.0.11
+	if got := fmt.Sprintf("%x", sha256.Sum256(assets.Htmx.Content)); got != want || !strings.HasPrefix(assets.Htmx.Name, "htmx.min."+want[:12]) {
+		t.Errorf("%s is %s", assets.Htmx.Name, got)
 	}
 }

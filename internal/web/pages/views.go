@@ -10,6 +10,8 @@ type Page struct {
 	Style      string // names of assets
 	Icon       string
 	Version    string
+	Scripts    []string // names of assets, for pages that follow what happens
+	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
 // Nav is the navigation.

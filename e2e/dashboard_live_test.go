@@ -1,0 +1,102 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// becomes waits until a script's expression is true.
+func (d *dashboard) becomes(expression string) {
+	d.Helper()
+	if err := chromedp.Run(d.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience/2))); err != nil {
+		var status, main string
+		_ = chromedp.Run(d.ctx, chromedp.Text("#status", &status, chromedp.ByQuery), chromedp.Text("main", &main, chromedp.ByQuery))
+		d.Fatalf("%s: %v; the page is %q and says %s", expression, err, status, main)
+	}
+}
+
+func (d *dashboard) value(expression string) (v any) {
+	d.Helper()
+	d.run(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+const statusIs = `document.getElementById("status").textContent === `
+
+func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	d.run(chromedp.Navigate(d.url + "/proposals"))
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil), chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
+	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the clock", "files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
+		t.Fatalf("%d %v", status, answer)
+	}
+	d.becomes(`document.querySelector("main").innerText.includes("Watch the clock")`)
+	if got := d.value(`[window.marker, document.querySelector("#q").value, document.activeElement.id].join()`); got != "still the same page,half a wor,q" {
+		t.Errorf("after the refresh: %v", got)
+	}
+	if got, _ := d.value(`performance.getEntriesByType("resource").map((e) => e.name).join(" ")`).(string); strings.Contains(got, "half") || strings.Contains(got, "?q") {
+		t.Errorf("the refresh sent what was typed: %s", got)
+	}
+	if got := d.value(`JSON.stringify([localStorage, sessionStorage])`); got != `[{},{"htmx-current-path-for-history":"/proposals"}]` {
+		t.Errorf("the browser stores %v", got)
+	}
+	d.quiet("a listing that follows")
+
+	d.run(chromedp.Navigate(d.url + "/proposals/" + d.idOf("opened")))
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(`document.querySelector("details").open = true; document.querySelector("details > summary").focus(); window.old = document.querySelector("#live")`, nil))
+	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
+	d.becomes(`document.querySelector("#live") !== window.old`)
+	if got := d.value(`document.querySelector("details").open && document.activeElement === document.querySelector("details > summary")`); got != true {
+		t.Error("what was open is closed, or the focus is lost")
+	}
+
+	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.SendKeys("#comment", "I am still thinking", chromedp.ByQuery))
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(`window.old = document.querySelector("#live-reviews")`, nil))
+	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
+	d.becomes(`document.querySelector("#live-reviews") !== window.old`)
+	if got := d.value(`document.querySelector("#comment").value`); got != "I am still thinking" {
+		t.Errorf("the review is %q now", got)
+	}
+	d.quiet("pages that follow")
+}
+
+// refused is an EventSource that the server turns away.
+const refused = `window.EventSource = class {
+  static CLOSED = 2;
+  constructor() { this.readyState = 2; setTimeout(() => this.onerror(), 0); }
+  addEventListener() {}
+  close() {}
+}`
+
+func TestDashboardIsRefreshedWithoutEventsAndSaysSo(t *testing.T) {
+	const token = "a-token-for-end-to-end"
+	d := newDashboard(t, "CLAUDEOPS_API_TOKENS="+token)
+	d.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(refused).Do(ctx)
+		return err
+	}), chromedp.Navigate(d.url+"/sign-in?next=%2Faudit"), chromedp.SendKeys("#token", token, chromedp.ByQuery))
+	d.press("main form button")
+	d.becomes(statusIs + `"refreshing every 30 s"`)
+	d.quiet("a page without events")
+
+	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited), chromedp.Evaluate(`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, nil, awaited))
+	if got := d.value(`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Audit0" {
+		t.Errorf("after signing out, the page shows %v", got)
+	}
+}
+
+// awaited waits for a promise.
+func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
+	return p.WithAwaitPromise(true)
+}

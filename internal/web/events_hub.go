@@ -1,0 +1,256 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Topic is something that pages show. Its version changes whenever it does; reading it must be cheap.
+type Topic struct {
+	Name    string // of letters, digits and hyphens
+	Version func(ctx context.Context) (int64, error)
+}
+
+// Live bounds the streams of changes. A field that is zero has its default.
+type Live struct {
+	Look    time.Duration // how often the versions are read while somebody listens; 1 s
+	Beat    time.Duration // how long a stream says nothing; 15 s
+	Recheck time.Duration // how often a caller is recognised again; 30 s
+	Write   time.Duration // how long a client may take for what it is sent; 10 s
+	All     int           // streams at the same time; 256
+	Each    int           // of one caller; 16
+}
+
+func (l Live) withDefaults() Live {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&l.Look, time.Second)
+	set(&l.Beat, 15*time.Second)
+	set(&l.Recheck, 30*time.Second)
+	set(&l.Write, 10*time.Second)
+	if l.All == 0 {
+		l.All = 256
+	}
+	if l.Each == 0 {
+		l.Each = 16
+	}
+	return l
+}
+
+// mark is the version of a topic.
+type mark struct {
+	topic   string
+	version int64
+}
+
+// position is a mark for each topic; nil for one that nobody knows.
+type position []mark
+
+// String is the position as the id of an event carries it.
+func (p position) String() string {
+	var words []string
+	for _, m := range p {
+		words = append(words, m.topic+":"+strconv.FormatInt(m.version, 10))
+	}
+	return strings.Join(words, ",")
+}
+
+// maxPosition bounds the text of a position, in bytes.
+const maxPosition = 1000
+
+// parsePosition reads what String writes. What is no such text makes a position at which no topic is known, so that its
+// bearer is told of all of them; "" is nil.
+func parsePosition(text string) position {
+	if text == "" {
+		return nil
+	}
+	p := position{}
+	if len(text) > maxPosition {
+		return p
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(word, ":")
+		if version, err := strconv.ParseInt(number, 10, 64); err == nil {
+			p = append(p, mark{name, version})
+		}
+	}
+	return p
+}
+
+// since lists the marks that are not in the earlier position.
+func (p position) since(earlier position) (changed position) {
+	for _, m := range p {
+		if !slices.Contains(earlier, m) {
+			changed = append(changed, m)
+		}
+	}
+	return changed
+}
+
+// hub tells streams what has changed. It reads the versions for all of them together, and only while there is one.
+type hub struct {
+	topics []Topic
+	limits Live
+	failed func(error) // is told of versions that cannot be read
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	over    bool
+	looking bool
+	at      position // nil if nobody has looked since there are streams
+	streams map[*stream]struct{}
+	each    map[string]int
+}
+
+// stream is one client that listens. changed holds a token if there may be something new.
+type stream struct {
+	caller  string
+	changed chan struct{}
+}
+
+func newHub(topics []Topic, limits Live, failed func(error)) *hub {
+	return &hub{
+		topics: topics, limits: limits.withDefaults(), failed: failed, ended: make(chan struct{}),
+		streams: map[*stream]struct{}{}, each: map[string]int{},
+	}
+}
+
+// maxWait is how long a client that finds no place is asked to wait.
+const maxWait = time.Minute
+
+// join makes a stream for a caller, who has to leave it. limit_reached if there are too many, of the caller (429) or in
+// all (503).
+func (h *hub) join(caller string) (*stream, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := fault.New(fault.LimitReached, "too many pages of this caller listen for changes; they are refreshed without")
+	e.RetryAfter = maxWait
+	switch {
+	case h.over:
+		e.Message = "the server is ending"
+		return nil, &statusError{status: http.StatusServiceUnavailable, err: e}
+	case len(h.streams) >= h.limits.All:
+		e.Message = "too many pages listen for changes; they are refreshed without"
+		return nil, &statusError{status: http.StatusServiceUnavailable, err: e}
+	case h.each[caller] >= h.limits.Each:
+		return nil, e
+	}
+	s := &stream{caller: caller, changed: make(chan struct{}, 1)}
+	h.streams[s] = struct{}{}
+	h.each[caller]++
+	if !h.looking {
+		h.looking = true
+		go h.look()
+	}
+	return s, nil
+}
+
+// leave gives the place of a stream back.
+func (h *hub) leave(s *stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.streams, s)
+	if h.each[s.caller]--; h.each[s.caller] == 0 {
+		delete(h.each, s.caller)
+	}
+}
+
+// end ends every stream, and lets no new one in.
+func (h *hub) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		h.over = true
+		close(h.ended)
+	}
+}
+
+// count is how many streams there are.
+func (h *hub) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// now is the position that was seen last, at most Look ago; nil if it has to be waited for.
+func (h *hub) now() position {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+// look reads the versions until nobody listens any more. It ends only after a whole interval without reading, so that
+// clients who come and go cannot make it read more often.
+func (h *hub) look() {
+	tick := time.NewTicker(h.limits.Look)
+	defer tick.Stop()
+	for {
+		at, err := h.read(context.Background())
+		if err != nil {
+			h.failed(err)
+		}
+		h.tell(at)
+		select {
+		case <-tick.C:
+		case <-h.ended:
+		}
+		if h.idle() {
+			return
+		}
+	}
+}
+
+// idle reports whether looking is over, and notes it.
+func (h *hub) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.streams) > 0 && !h.over {
+		return false
+	}
+	h.looking, h.at = false, nil
+	return true
+}
+
+// tell wakes the streams if at is news; nil is none.
+func (h *hub) tell(at position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at == nil || h.at != nil && len(at.since(h.at)) == 0 {
+		return
+	}
+	h.at = at
+	for s := range h.streams {
+		select {
+		case s.changed <- struct{}{}:
+		default: // it knows already that there is something
+		}
+	}
+}
+
+// maxLook bounds one reading of all versions.
+const maxLook = 5 * time.Second
+
+// read reads the versions now.
+func (h *hub) read(ctx context.Context) (position, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	at := position{}
+	for _, t := range h.topics {
+		version, err := t.Version(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at = append(at, mark{t.Name, version})
+	}
+	return at, nil
+}

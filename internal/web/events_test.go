@@ -1,0 +1,270 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+// patience bounds everything that a test waits for.
+const patience = 20 * time.Second
+
+// quick is Live for tests: what would take seconds takes milliseconds.
+var quick = web.Live{Look: 5 * time.Millisecond, Beat: 20 * time.Millisecond, Recheck: 20 * time.Millisecond}
+
+// listening is a world behind a real listener.
+type listening struct {
+	*world
+	server *http.Server
+	addr   string
+}
+
+// listen serves the world; prepare may change the server.
+func (w *world) listen(prepare func(*http.Server)) *listening {
+	w.Helper()
+	w.build()
+	l := &listening{world: w, server: w.handler.(*web.Server).HTTPServer()}
+	if prepare != nil {
+		prepare(l.server)
+	}
+	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	l.addr = listener.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- l.server.Serve(listener) }()
+	w.Cleanup(func() {
+		_ = l.server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			w.Error(err)
+		}
+	})
+	return l
+}
+
+// following is a stream of events as a client has it.
+type following struct {
+	*testing.T
+	conn  net.Conn
+	lines *bufio.Reader
+}
+
+// follow opens a stream over a connection of its own. The head is what is sent beside the request line and Host.
+func (l *listening) follow(target string, head ...string) (f following, status int) {
+	l.Helper()
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		l.Fatal(err)
+	}
+	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + l.addr}, head...)
+	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
+		l.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return following{T: l.T, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
+}
+
+// until reads up to a line that begins with the text, and returns the line.
+func (f following) until(text string) string {
+	f.Helper()
+	for {
+		line, err := f.lines.ReadString('\n')
+		if strings.HasPrefix(line, text) {
+			return strings.TrimSpace(line)
+		}
+		if err != nil {
+			f.Fatalf("waiting for %q: %v", text, err)
+		}
+	}
+}
+
+// end reads up to the end of the stream.
+func (f following) end() error {
+	_, err := io.Copy(io.Discard, f.lines)
+	return err
+}
+
+func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Live = quick })
+	l := w.listen(func(s *http.Server) {
+		s.ReadTimeout, s.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+	})
+	f, status := l.follow("/events")
+	if status != 200 {
+		t.Fatal(status)
+	}
+	if got := f.until("id: "); got != "id: audit:0" {
+		t.Errorf("it begins with %q", got)
+	}
+	started := time.Now()
+	for time.Since(started) < 500*time.Millisecond { // longer than a request may take
+		f.until(": still here")
+	}
+	for n := 1; n <= 3; n++ {
+		w.refuse(1)
+		f.until("event: change")
+		if id, data := f.until("id: "), f.until("data: "); id != fmt.Sprintf("id: audit:%d", n) || data != fmt.Sprintf(`data: {"topic":"audit","version":%d}`, n) {
+			t.Errorf("%d: %s, %s", n, id, data)
+		}
+	}
+}
+
+func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
+	var jobs atomic.Int64
+	jobs.Store(7)
+	w := newWorld(t, func(w *world) {
+		w.web.Live = quick
+		w.web.Topics = []web.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) { return jobs.Load(), nil }}}
+	})
+	w.refuse(2)
+	l := w.listen(nil)
+	for name, row := range map[string]struct {
+		target, last string
+		events       int
+	}{
+		"behind in one": {"/events", "audit:1,jobs:7", 1}, "behind in both": {"/events", "audit:1,jobs:6", 2}, "nonsense": {"/events", "x,y:z", 2},
+		"a page that was made before":       {"/events?after=audit%3A1%2Cjobs%3A7", "", 1},
+		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7", "audit:2,jobs:6", 1}, "a record that was put back": {"/events", "audit:9,jobs:7", 1},
+		"far too long": {"/events", strings.Repeat("audit:2,jobs:7,", 100), 2},
+	} {
+		f, _ := l.follow(row.target, "Last-Event-ID: "+row.last)
+		for range row.events {
+			f.until("event: change")
+		}
+		for line := ""; line != ": still here"; line = f.until("") {
+			if strings.HasPrefix(line, "event: ") {
+				t.Errorf("%s: one event too many", name)
+			}
+		}
+		_ = f.conn.Close()
+	}
+	f, _ := l.follow("/events", "Last-Event-ID: audit:2,jobs:7")
+	f.until(": still here")
+	jobs.Add(1)
+	f.until(`data: {"topic":"jobs","version":8}`)
+}
+
+func TestStreamsAreBoundedForEachCallerAndInAll(t *testing.T) {
+	live := quick
+	live.All, live.Each = 3, 2
+	w := newWorld(t, func(w *world) { w.web.Live = live })
+	ann, bob := "Authorization: Bearer "+w.token("ann", 2, "read"), "Authorization: Bearer "+w.token("bob", 2, "read")
+	l := w.listen(nil)
+	var open []following
+	for i, row := range []struct {
+		who  string
+		want int
+	}{{ann, 200}, {ann, 200}, {ann, 429}, {bob, 200}, {bob, 503}} {
+		f, status := l.follow("/events", row.who)
+		if status != row.want {
+			t.Errorf("%d: %d, want %d", i, status, row.want)
+		}
+		if status == 200 {
+			f.until("id: ")
+			open = append(open, f)
+		}
+	}
+	_ = open[0].conn.Close()
+	eventually(t, func() bool {
+		_, status := l.follow("/events", bob)
+		return status == 200
+	})
+}
+
+func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Live = quick })
+	secret := w.token("ann", 2, "read")
+	l := w.listen(nil)
+	f, _ := l.follow("/events", "Authorization: Bearer "+secret)
+	browser, _ := l.follow("/events", "Cookie: claudeops_session="+w.signIn(secret).Value)
+	f.until(": still here")
+	browser.until(": still here")
+	if err := w.store.RevokeToken(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.end(), browser.end()); err != nil {
+		t.Errorf("the streams did not end by themselves: %v", err)
+	}
+}
+
+func TestAnEndingServerDoesNotWaitForItsStreams(t *testing.T) {
+	w := newWorld(t, nil) // with the beats and looks of every day
+	l := w.listen(nil)
+	var open []following
+	for range 10 {
+		f, _ := l.follow("/events")
+		f.until("id: ")
+		open = append(open, f)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	started := time.Now()
+	if err := l.server.Shutdown(ctx); err != nil || time.Since(started) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(started))
+	}
+	for _, f := range open {
+		if err := f.end(); err != nil {
+			t.Errorf("a stream was cut: %v", err)
+		}
+	}
+	if a := w.get("/events"); a.StatusCode != 503 {
+		t.Errorf("a new stream: %d", a.StatusCode)
+	}
+}
+
+func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+	live := quick
+	live.Write = 100 * time.Millisecond
+	var version atomic.Int64
+	w := newWorld(t, func(w *world) {
+		w.web.Live = live
+		w.web.Topics = []web.Topic{{Name: strings.Repeat("x", 1<<18), Version: func(context.Context) (int64, error) { return version.Add(1), nil }}}
+	})
+	l := w.listen(nil)
+	slow, _ := l.follow("/events")
+	eventually(t, func() bool { return strings.Contains(string(w.get("/metrics").body), "claudeops_event_streams 0") })
+	if err := slow.end(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the stream ended with %v, want it cut", err)
+	}
+}
+
+func TestAHeadOfTheStreamTakesNoPlace(t *testing.T) {
+	w := newWorld(t, nil)
+	for range 20 {
+		if a := w.do("HEAD", "/events", ""); a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/event-stream" {
+			t.Fatalf("%d %v", a.StatusCode, a.Header)
+		}
+	}
+	w.want(w.get("/events?x=1"), 400, "invalid_argument")
+}
+
+// eventually waits until something holds that nobody tells of.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("it never came to hold")
+		}
+	}
+}
