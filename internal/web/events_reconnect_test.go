@@ -3,7 +3,6 @@ package web_test
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -33,8 +32,12 @@ func reconnect(addr string) (status int, err error) {
 		return 0, err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || response.StatusCode != 200 {
-		return statusOf(response), err
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != 200 {
+		return response.StatusCode, nil
 	}
 	lines := bufio.NewReader(response.Body)
 	for {
@@ -43,14 +46,6 @@ func reconnect(addr string) (status int, err error) {
 			return response.StatusCode, err
 		}
 	}
-}
-
-func statusOf(r *http.Response) int {
-	if r == nil {
-		return 0
-	}
-	_, _ = io.Copy(io.Discard, r.Body)
-	return r.StatusCode
 }
 
 // held is what the process holds: goroutines and bytes in use.

@@ -67,7 +67,6 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 	if err != nil {
 		l.Fatal(err)
 	}
-	l.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		l.Fatal(err)
 	}
@@ -80,6 +79,7 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 	if err != nil {
 		l.Fatal(err)
 	}
+	l.Cleanup(func() { _, _ = conn.Close(), response.Body.Close() })
 	return following{T: l.T, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
 }
 

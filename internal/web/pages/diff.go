@@ -44,6 +44,7 @@ type DiffLine struct {
 	Sign     string
 	Old, New int
 	Text     string
+	Tokens   []Token // the text in pieces
 }
 
 // DiffPair is one row of a diff side by side; nil is an empty side.
@@ -70,9 +71,13 @@ func ParseDiff(text string, split bool) Diff {
 	}
 	r.diff.Split = split
 	r.diff.MoreFiles = max(0, r.files-maxDiffFiles)
+	colours := newHighlighter()
 	for i := range r.diff.Files {
 		for j := range r.diff.Files[i].Hunks {
 			h := &r.diff.Files[i].Hunks[j]
+			for k := range h.Lines {
+				colours.colour(r.diff.Files[i].Path, &h.Lines[k])
+			}
 			h.Pairs = pair(h.Lines)
 		}
 	}
