@@ -47,6 +47,9 @@ func (s *Server) overviewPage(c *call) (answer, error) {
 	if view.Refusals, err = s.refusals(c.Context()); err != nil {
 		return answer{}, err
 	}
+	if last, _ := s.pulls.seen(); last.number > 0 {
+		view.Open = &pages.Open{Count: last.open, Failed: last.failed, At: pages.WhenOf(last.at, s.Now())}
+	}
 	if view.Needs, err = s.needs(c); err != nil {
 		return answer{}, err
 	}

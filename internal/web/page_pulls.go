@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -18,88 +16,11 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-// Bounds of what one page asks providers for.
+// Bounds of the page of one pull request.
 const (
-	pullsTimeout  = 10 * time.Second // all repositories together
-	pullsAtOnce   = 4
-	maxPullRepos  = 30
-	maxPullRows   = 100 // of one repository
 	maxReviews    = 100
 	statusTimeout = 15 * time.Second
 )
-
-// pullsPage reads the open pull requests of every repository that we know. One that fails says so; the others are shown.
-func (s *Server) pullsPage(c *call) (answer, error) {
-	repos, err := s.knownRepositories(c.Context())
-	if err != nil {
-		return answer{}, err
-	}
-	view := pages.Pulls{Page: s.frame(c, "Pull requests", "/pulls"), More: max(0, len(repos)-maxPullRepos)}
-	repos = repos[:min(len(repos), maxPullRepos)]
-	view.Repos = make([]pages.RepoPulls, len(repos))
-	ctx, cancel := context.WithTimeout(c.Context(), pullsTimeout)
-	defer cancel()
-	var group errgroup.Group
-	group.SetLimit(pullsAtOnce)
-	for i, repo := range repos {
-		group.Go(func() error {
-			view.Repos[i] = s.repoPulls(ctx, repo)
-			return nil
-		})
-	}
-	_ = group.Wait() // failures are part of the page
-	return s.html("pulls", view)
-}
-
-// knownRepositories are those of the record and those that the allowlists name one by one.
-func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, error) {
-	repos, err := s.Summary.Repositories(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if rules, err := s.Policy(); err == nil {
-		for _, pattern := range rules.AllRepositories() {
-			name := prflow.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
-			if strings.ContainsAny(name.Owner+name.Name, "*?[{\\") {
-				continue
-			}
-			if name.Provider == "" {
-				name.Provider = s.Reader.ProviderOf(name.Owner, name.Name)
-			}
-			known := func(r prflow.RepoName) bool { return strings.EqualFold(r.String(), name.String()) }
-			if name.Provider != "" && !slices.ContainsFunc(repos, known) {
-				repos = append(repos, name)
-			}
-		}
-	}
-	slices.SortStableFunc(repos, func(a, b prflow.RepoName) int { return strings.Compare(a.String(), b.String()) })
-	return repos, nil
-}
-
-func (s *Server) repoPulls(ctx context.Context, repo prflow.RepoName) pages.RepoPulls {
-	out := pages.RepoPulls{Name: s.words(repo.String())}
-	prs, err := s.Reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
-	if err != nil {
-		e := fault.From(err)
-		out.Code, out.Failed = string(e.Code), s.text(e.Message, maxMessage)
-		return out
-	}
-	for i, pr := range prs {
-		if i == maxPullRows {
-			out.More = len(prs) - i
-			break
-		}
-		p := pullOf(repo.Provider, repo.Owner, repo.Name, pr.Number, pr.URL)
-		if p == nil {
-			continue
-		}
-		out.Pulls = append(out.Pulls, pages.PullRow{
-			Pull: *p, Title: s.words(pr.Title), Branch: s.words(pr.Branch), At: pages.WhenOf(pr.CreatedAt, s.Now()),
-			Files: pages.ListOf(pr.Paths, s.words),
-		})
-	}
-	return out
-}
 
 // target is the pull request that an address names.
 type target struct {

@@ -27,6 +27,7 @@ type Server struct {
 	health  healthMemo
 	openAPI document
 	hub     *hub
+	pulls   pullsMemo
 	pages   *pages.Set
 	assets  pages.Assets
 	checked verifiedMemo
@@ -37,6 +38,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
 		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
+		pulls: pullsMemo{place: make(chan struct{}, 1)},
 		hooks: newHookGate(o.Now),
 	}
 	s.hub = newEvents(s)

@@ -77,7 +77,7 @@ func TestColouringLosesNothingWhateverItIsGiven(t *testing.T) {
 }
 
 func TestColouringIsQuickWhateverItIsGiven(t *testing.T) {
-	const size, width = 256 << 10, 990 // what one file may have; nearly the longest line that is coloured
+	const size, width = 256 << 10, 990                                                                               // what one file may have; nearly the longest line that is coloured
 	for file, unit := range map[string]string{"x.md": "[", "x.yaml": "[a](b", "x.json": "`a", "x.sh": "- - - -x "} { // the slowest for each
 		var lines []string
 		for range size / width {

@@ -58,9 +58,16 @@ type Overview struct {
 	Providers []Provider
 	Attempts  []Attempt
 	Counts    []Count
+	Open      *Open // nil as long as nobody has looked at the providers
 	Refusals  []Bar
 	Days      int
 	Needs     []Need
+}
+
+// Open is how many pull requests are open, as /pulls has found them last.
+type Open struct {
+	Count, Failed int // pull requests; repositories that could not be read
+	At            When
 }
 
 // Provider is a provider as configuration made it.

@@ -5,6 +5,7 @@ type Pulls struct {
 	Page
 	Repos []RepoPulls
 	More  int // repositories left out
+	At    When
 }
 
 // RepoPulls are those of one repository, or why they cannot be read.
@@ -12,7 +13,7 @@ type RepoPulls struct {
 	Name   string
 	Failed string
 	Code   string
-	Pulls  []PullRow
+	Pulls  []*PullRow
 	More   int // left out
 }
 
@@ -22,6 +23,12 @@ type PullRow struct {
 	Title, Branch string
 	At            When
 	Files         List
+
+	Asked      bool   // what follows was asked for, and answered
+	Failed     string // code of why it was not answered
+	Checks     string
+	Approvals  int // reviewers who approve
+	Objections int // reviewers who ask for changes
 }
 
 // PullPage is one pull request.

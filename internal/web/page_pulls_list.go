@@ -1,0 +1,222 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Bounds of what the listing of open pull requests asks providers for.
+const (
+	pullsTimeout = 10 * time.Second // all repositories together
+	pullsAtOnce  = 4
+	maxPullRepos = 30
+	maxPullRows  = 100 // of one repository
+	maxStatuses  = 30  // whose checks and reviews are read, the newest
+	pullsAge     = 15 * time.Second
+)
+
+// pullsRead is what one reading has found.
+type pullsRead struct {
+	number   int // of the reading
+	at       time.Time
+	position string // of the record, before it began
+	repos    []pages.RepoPulls
+	more     int // repositories left out
+	open     int // pull requests
+	failed   int // repositories that could not be read
+}
+
+// pullsMemo is the last reading. Readings go one by one; place holds a token while one is under way.
+type pullsMemo struct {
+	place chan struct{}
+	mu    sync.Mutex
+	begun int
+	last  pullsRead // number 0: none yet
+}
+
+// seen is the last reading and how many have begun.
+func (m *pullsMemo) seen() (last pullsRead, begun int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last, m.begun
+}
+
+// pullsPage shows the open pull requests of every repository that we know. One that fails says so; the others are shown.
+func (s *Server) pullsPage(c *call) (answer, error) {
+	read, err := s.readPulls(c)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.html("pulls", pages.Pulls{
+		Page: s.frame(c, "Pull requests", "/pulls"), Repos: read.repos, More: read.more, At: pages.WhenOf(read.at, s.Now()),
+	})
+}
+
+// readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes itself
+// one that is of the same record and not old, so that many pages cost the providers no more than one does.
+func (s *Server) readPulls(c *call) (pullsRead, error) {
+	_, begun := s.pulls.seen()
+	waiting, cancel := context.WithTimeout(c.Context(), pullsTimeout)
+	defer cancel()
+	done, err := enter(waiting, s.pulls.place)
+	if err != nil {
+		return pullsRead{}, err
+	}
+	defer done()
+	last, _ := s.pulls.seen()
+	fresh := last.number > 0 && s.Now().Sub(last.at) < pullsAge && last.position == c.at
+	if last.number > begun || fresh && c.Header.Get("HX-Request") != "" {
+		return last, nil
+	}
+	s.pulls.mu.Lock()
+	s.pulls.begun++
+	read := pullsRead{number: s.pulls.begun, at: s.Now(), position: c.at}
+	s.pulls.mu.Unlock()
+	if err := s.askProviders(context.WithoutCancel(c.Context()), &read); err != nil {
+		return pullsRead{}, err
+	}
+	s.pulls.mu.Lock()
+	defer s.pulls.mu.Unlock()
+	s.pulls.last = read
+	return read, nil
+}
+
+// askProviders reads every repository, and then the checks and reviews of the newest pull requests.
+func (s *Server) askProviders(ctx context.Context, read *pullsRead) error {
+	repos, err := s.knownRepositories(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullsTimeout)
+	defer cancel()
+	read.more = max(0, len(repos)-maxPullRepos)
+	repos = repos[:min(len(repos), maxPullRepos)]
+	read.repos = make([]pages.RepoPulls, len(repos))
+	rows := make([][]openPull, len(repos))
+	s.sideBySide(len(repos), func(i int) { read.repos[i], rows[i] = s.repoPulls(ctx, repos[i]) })
+	newest := slices.Concat(rows...)
+	slices.SortStableFunc(newest, func(a, b openPull) int { return b.pr.CreatedAt.Compare(a.pr.CreatedAt) })
+	newest = newest[:min(len(newest), maxStatuses)]
+	s.sideBySide(len(newest), func(i int) { s.askStatus(ctx, newest[i]) })
+	for _, r := range read.repos {
+		read.open += len(r.Pulls) + r.More
+		if r.Failed != "" {
+			read.failed++
+		}
+	}
+	return nil
+}
+
+// sideBySide does n things, a few at a time. What fails is part of the page.
+func (s *Server) sideBySide(n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(pullsAtOnce)
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// knownRepositories are those of the record and those that the allowlists name one by one.
+func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, error) {
+	repos, err := s.Summary.Repositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if rules, err := s.Policy(); err == nil {
+		for _, pattern := range rules.AllRepositories() {
+			name := prflow.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
+			if strings.ContainsAny(name.Owner+name.Name, "*?[{\\") {
+				continue
+			}
+			if name.Provider == "" {
+				name.Provider = s.Reader.ProviderOf(name.Owner, name.Name)
+			}
+			known := func(r prflow.RepoName) bool { return strings.EqualFold(r.String(), name.String()) }
+			if name.Provider != "" && !slices.ContainsFunc(repos, known) {
+				repos = append(repos, name)
+			}
+		}
+	}
+	slices.SortStableFunc(repos, func(a, b prflow.RepoName) int { return strings.Compare(a.String(), b.String()) })
+	return repos, nil
+}
+
+// openPull is a row of the page with what it is made of.
+type openPull struct {
+	repo prflow.RepoName
+	pr   gitprovider.PullRequest
+	row  *pages.PullRow
+}
+
+func (s *Server) repoPulls(ctx context.Context, repo prflow.RepoName) (out pages.RepoPulls, open []openPull) {
+	out.Name = s.words(repo.String())
+	prs, err := s.Reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
+	if err != nil {
+		e := fault.From(err)
+		out.Code, out.Failed = string(e.Code), s.text(e.Message, maxMessage)
+		return out, nil
+	}
+	for i, pr := range prs {
+		if i == maxPullRows {
+			out.More = len(prs) - i
+			break
+		}
+		p := pullOf(repo.Provider, repo.Owner, repo.Name, pr.Number, pr.URL)
+		if p == nil {
+			continue
+		}
+		row := &pages.PullRow{
+			Pull: *p, Title: s.words(pr.Title), Branch: s.words(pr.Branch), At: pages.WhenOf(pr.CreatedAt, s.Now()),
+			Files: pages.ListOf(pr.Paths, s.words),
+		}
+		out.Pulls = append(out.Pulls, row)
+		open = append(open, openPull{repo, pr, row})
+	}
+	return out, open
+}
+
+// askStatus reads the checks and reviews of a row.
+func (s *Server) askStatus(ctx context.Context, p openPull) {
+	status, err := s.Reader.StatusAt(ctx, p.repo.Provider, p.repo.Owner, p.repo.Name, p.pr.Number)
+	if err != nil {
+		p.row.Failed = string(fault.CodeOf(err))
+		return
+	}
+	p.row.Asked, p.row.Checks = true, string(status.Checks.State)
+	p.row.Approvals, p.row.Objections = opinions(status.Reviews)
+}
+
+// opinions counts who approves and who asks for changes. What a reviewer said last holds; remarks change nothing.
+func opinions(reviews []gitprovider.Review) (approvals, objections int) {
+	reviews = slices.Clone(reviews)
+	slices.SortStableFunc(reviews, func(a, b gitprovider.Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
+	last := map[string]gitprovider.ReviewState{}
+	for _, r := range reviews {
+		if r.State != gitprovider.ReviewCommented && r.State != gitprovider.ReviewPending {
+			last[r.Author] = r.State
+		}
+	}
+	for _, state := range last {
+		switch state {
+		case gitprovider.ReviewApproved:
+			approvals++
+		case gitprovider.ReviewChangesRequested:
+			objections++
+		}
+	}
+	return approvals, objections
+}

@@ -1,0 +1,107 @@
+package web_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
+	w := newWorld(t, nil)
+	w.page("/", 200).has("Open pull requests not read yet")
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+	w.page("/pulls", 200).has("none none just now")
+	hosted := w.fake.World(t, repo)
+	w.fake.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
+	for _, review := range []struct {
+		author string
+		state  gitprovider.ReviewState
+	}{{"ann", gitprovider.ReviewChangesRequested}, {"bob", gitprovider.ReviewApproved}, {"cyd", gitprovider.ReviewApproved},
+		{"bob", gitprovider.ReviewChangesRequested}, {"ann", gitprovider.ReviewApproved}, {"ann", gitprovider.ReviewCommented}} {
+		w.advance(time.Minute)
+		hosted.Review(1, review.author, review.state, "words")
+	}
+	w.page("/pulls", 200).has("failure 1 against 2 approved 6 minutes ago")
+	w.advance(3 * time.Minute)
+	w.fake.ForgetCalls()
+	w.page("/", 200).has("Open pull requests: 1 read 3 minutes ago")
+	if n := len(w.fake.Calls()); n != 0 {
+		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Calls())
+	}
+	w.fake.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
+	w.page("/pulls", 200).has("#1 Check inodes, too", "upstream_error, ask about #1")
+}
+
+func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
+	w := newWorld(t, nil)
+	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
+	w.flow.Policy.EnvRepositories = append(w.flow.Policy.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
+	for _, name := range []string{"infra", "other"} {
+		hosted := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: name})
+		for i := range 20 {
+			w.advance(time.Minute)
+			branch := fmt.Sprintf("claude-ops/fix/x%d", i)
+			hosted.Push(branch)
+			hosted.OpenPR(branch, "One of many", "claude-ops")
+		}
+	}
+	w.fake.ForgetCalls()
+	d := w.page("/pulls", 200)
+	if n := w.fake.Count("Status"); n != 30 {
+		t.Errorf("%d statuses were read", n)
+	}
+	unasked := 0
+	for _, td := range d.find("td") {
+		if attr(td, "colspan") == "2" {
+			unasked++
+		}
+	}
+	if unasked != 10 {
+		t.Errorf("%d rows say that nobody asked", unasked)
+	}
+	d.has("not asked, ask about #1")
+}
+
+func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
+	w := newWorld(t, nil)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	refresh := header("HX-Request", "true")
+	reads := func(edits ...edit) int {
+		w.fake.ForgetCalls()
+		w.page("/pulls", 200, edits...)
+		return w.fake.Count("ListOpen")
+	}
+	if n := reads(); n != 1 {
+		t.Fatalf("a page costs %d lists", n)
+	}
+	if shared, own := reads(refresh), reads(); shared != 0 || own != 1 {
+		t.Errorf("a refresh costs %d lists, a person's look %d", shared, own)
+	}
+	w.refuse(1)
+	if n := reads(refresh); n != 1 {
+		t.Errorf("after a change a refresh costs %d lists", n)
+	}
+	w.advance(16 * time.Second)
+	if n := reads(refresh); n != 1 {
+		t.Errorf("when the reading is old a refresh costs %d lists", n)
+	}
+
+	entered, release := w.fake.Block("ListOpen")
+	w.fake.ForgetCalls()
+	var group sync.WaitGroup
+	group.Go(func() { w.get("/pulls", browser) })
+	<-entered
+	for range 5 {
+		group.Go(func() { w.get("/pulls", browser, refresh) })
+	}
+	release()
+	group.Wait()
+	if n := w.fake.Count("ListOpen"); n != 1 {
+		t.Errorf("pages at the same time cost %d lists", n)
+	}
+}
