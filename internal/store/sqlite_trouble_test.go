@@ -58,7 +58,7 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	middle := info.Size() / 2 / 4096 * 4096 // the tables' definitions stay readable
+	middle := info.Size() * 3 / 4 / 4096 * 4096 // the tables' definitions stay readable
 	overwrite(t, path, middle, int(info.Size()-middle))
 	s = open(t, filepath.Dir(path), Options{})
 	for name, err := range map[string]error{
