@@ -48,6 +48,7 @@ type seenResult struct {
 type messagesStub struct {
 	*httptest.Server
 	model model
+	asked func(asked string, results []seenResult) reply // if not nil, plays the model that has our tools at once
 
 	mu   sync.Mutex
 	last messagesRequest
@@ -107,7 +108,10 @@ func (s *messagesStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.last = req
 	next := reply{tool: "ToolSearch", args: map[string]any{"query": selectOurs, "max_results": 3}}
 	results := req.results()
-	if len(results) > 0 {
+	switch {
+	case s.asked != nil:
+		next = s.asked(req.everything(), results)
+	case len(results) > 0:
 		next = s.model(results[1:])
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
