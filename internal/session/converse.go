@@ -172,6 +172,7 @@ func (c *conversation) end(ask bool) error {
 	if !ask {
 		exit, exited = <-c.exited, true
 		askGroup(group)
+		c.each(askProcess) // the CLI's commands run in groups of their own
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -21,10 +21,11 @@ type Limits struct {
 	Version time.Duration // for `claude --version`
 }
 
-// DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server time to finish what it writes.
+// DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server the 30 s that it gives a write
+// which is under way.
 func DefaultLimits() Limits {
 	return Limits{
-		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 15 * time.Second, Version: 30 * time.Second,
+		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 35 * time.Second, Version: 30 * time.Second,
 	}
 }
 
