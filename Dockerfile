@@ -34,6 +34,8 @@ COPY prompts /app/prompts
 COPY .claude /app/.claude
 ENV HOME=/home/claudeops \
     CLAUDEOPS_ADDR=0.0.0.0:8080 \
+    CLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude \
+    CLAUDEOPS_PROMPTS_DIR=/app/prompts \
     CLAUDEOPS_REPOS_DIR=/repos \
     CLAUDEOPS_STATE_DIR=/state \
     DISABLE_AUTOUPDATER=1

@@ -4,9 +4,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +92,7 @@ func Load(lookup func(string) (string, bool)) Config {
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
 	c.Secrets = append(c.Secrets, secretValues(hookSecrets...)...)
 	c.Session = e.session(c)
-	c.Secrets = append(c.Secrets, e.modelCredentials()...)
+	c.Secrets = append(c.Secrets, secretValues(slices.Sorted(maps.Values(e.modelCredentials()))...)...)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))
 	c.Warnings = e.warnings
 	return c

@@ -72,13 +72,16 @@ func (e *env) session(c Config) Session {
 			s.Problem = fmt.Sprintf(format, args...)
 		}
 	}
-	for tier := range s.Models {
-		name := "CLAUDEOPS_TIER" + tier.String() + "_MODEL"
-		if model := e.get(name); model != "" {
-			s.Models[tier] = model
-			if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`).MatchString(model) {
-				problem("%s is no name of a model", name)
-			}
+	for tier, model := range map[gitprovider.Tier]string{
+		gitprovider.TierObserve: e.get("CLAUDEOPS_TIER1_MODEL"), gitprovider.TierInvestigate: e.get("CLAUDEOPS_TIER2_MODEL"),
+		gitprovider.TierRemediate: e.get("CLAUDEOPS_TIER3_MODEL"),
+	} {
+		if model == "" {
+			continue
+		}
+		s.Models[tier] = model
+		if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`).MatchString(model) {
+			problem("CLAUDEOPS_TIER%s_MODEL is no name of a model", tier)
 		}
 	}
 	e.sessionLimits(&s, problem)
@@ -152,31 +155,29 @@ func splitRules(s string) (out []string) {
 	return out
 }
 
-// modelCredentialNames are the variables by which an agent may reach its model.
-func modelCredentialNames() []string {
-	return []string{
-		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_SECRET_ACCESS_KEY",
-		"AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+// modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have the
+// form NAME_FILE too; the others are read by the SDKs of their clouds.
+func (e *env) modelCredentials() map[string]string {
+	out := map[string]string{
+		"ANTHROPIC_API_KEY": e.secret("ANTHROPIC_API_KEY"), "ANTHROPIC_AUTH_TOKEN": e.secret("ANTHROPIC_AUTH_TOKEN"),
+		"CLAUDE_CODE_OAUTH_TOKEN": e.secret("CLAUDE_CODE_OAUTH_TOKEN"),
 	}
-}
-
-func (e *env) modelCredentials() []string {
-	var values []string
-	for _, name := range modelCredentialNames() {
-		values = append(values, e.get(name))
+	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"} {
+		out[name], _ = e.lookup(name)
 	}
-	return secretValues(values...)
+	maps.DeleteFunc(out, func(_, value string) bool { return value == "" || isPlaceholder(value) })
+	return out
 }
 
 // agentNames are the variables that an agent gets where they are set; LC_ and what follows is among them too.
 func agentNames() []string {
-	return append([]string{
+	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 		"NODE_EXTRA_CA_CERTS", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
 		"https_proxy", "no_proxy", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_USE_BEDROCK",
 		"CLAUDE_CODE_USE_VERTEX", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS",
 		"AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
-	}, modelCredentialNames()...)
+	}
 }
 
 // agentEnv is the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A value that
@@ -191,8 +192,12 @@ func (e *env) agentEnv(c Config, problem func(string, ...any)) []string {
 		}
 		names = append(names, name)
 	}
-	for _, name := range names {
-		value, set := e.lookup(name)
+	credentials := e.modelCredentials()
+	for _, name := range append(names, slices.Sorted(maps.Keys(credentials))...) {
+		value, set := credentials[name]
+		if !set {
+			value, set = e.lookup(name)
+		}
 		if !set || isPlaceholder(value) {
 			continue
 		}

@@ -8,7 +8,7 @@ type Setting struct {
 }
 
 // Variables lists every variable that the product reads, in the order in which documentation has them. The variables of the
-// system (HOME, USER, XDG_STATE_HOME) are not among them.
+// system (HOME, USER, XDG_STATE_HOME), and CLAUDEOPS_SESSION, which sessions set themselves, are not among them.
 func Variables() []Setting {
 	return []Setting{
 		{Name: "CLAUDEOPS_TIER", Meaning: "permission tier: 1, 2 or 3", Default: "1"},
@@ -40,5 +40,25 @@ func Variables() []Setting {
 		{Name: "CLAUDEOPS_TRUSTED_PROXIES", Meaning: "networks whose forwarded headers are believed"},
 		{Name: "CLAUDEOPS_PROXY_USER_HEADER", Meaning: "header in which a trusted proxy names the user"},
 		{Name: "CLAUDEOPS_LOG_FORMAT", Meaning: "json for the log of serve as JSON", Default: "text"},
+		{Name: "GITHUB_WEBHOOK_SECRET", Meaning: "secret of GitHub's webhooks, 16 characters or more; without it they are refused", Secret: true},
+		{Name: "GITEA_WEBHOOK_SECRET", Meaning: "secret of Gitea's or Forgejo's webhooks, 16 characters or more", Secret: true},
+		{Name: "CLAUDEOPS_POLL_INTERVAL", Meaning: "how often serve looks at open pull requests; 0 is never", Default: "5m"},
+		{Name: "CLAUDEOPS_RETENTION", Meaning: "age, such as 90d, at which contents are removed; unset means never"},
+		{Name: "CLAUDEOPS_MOUNTED_MCP", Meaning: "MCP servers of mounted repositories: off, http or all", Default: "off"},
+		{Name: "CLAUDEOPS_MOUNTED_ENV", Meaning: "variables that those may have expanded"},
+		{Name: "CLAUDEOPS_MAX_TIER", Meaning: "highest tier of a session; unset means CLAUDEOPS_TIER"},
+		{Name: "ANTHROPIC_API_KEY", Meaning: "the agent's own credential: a key of the API", Secret: true},
+		{Name: "ANTHROPIC_AUTH_TOKEN", Meaning: "the agent's own credential: a token for a gateway", Secret: true},
+		{Name: "CLAUDE_CODE_OAUTH_TOKEN", Meaning: "the agent's own credential: what claude setup-token prints", Secret: true},
+		{Name: "CLAUDEOPS_CLAUDE_BIN", Meaning: "the Claude CLI", Default: "claude"},
+		{Name: "CLAUDEOPS_PROMPTS_DIR", Meaning: "folder of the tiers' prompts; unset means those of the binary"},
+		{Name: "CLAUDEOPS_TIER1_MODEL", Meaning: "model of tier 1", Default: "haiku"},
+		{Name: "CLAUDEOPS_TIER2_MODEL", Meaning: "model of tier 2", Default: "sonnet"},
+		{Name: "CLAUDEOPS_TIER3_MODEL", Meaning: "model of tier 3", Default: "opus"},
+		{Name: "CLAUDEOPS_SESSION_TIMEOUT", Meaning: "how long a session may take", Default: "30m"},
+		{Name: "CLAUDEOPS_MAX_TURNS", Meaning: "how many turns a session may take", Default: "60"},
+		{Name: "CLAUDEOPS_MAX_COST_USD", Meaning: "what a session may cost; unset means no limit"},
+		{Name: "CLAUDEOPS_AGENT_TOOLS", Meaning: "permissions for agents, such as Bash(df *)"},
+		{Name: "CLAUDEOPS_AGENT_ENV", Meaning: "further variables that agents get"},
 	}
 }

@@ -15,12 +15,16 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 )
 
-// ofTheSystem are variables that are read and are not ours to document.
-func ofTheSystem() []string { return []string{"HOME", "USER", "XDG_STATE_HOME"} }
+// notTheOperators are variables that are read and are not the operator's to set.
+func notTheOperators() []string {
+	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION"}
+}
 
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
 // themselves.
-func readers() []string { return []string{"get", "secret", "boolean", "permission", "tier"} }
+func readers() []string {
+	return []string{"get", "secret", "boolean", "permission", "tier", "pollInterval"}
+}
 
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.
 func readVariables(t *testing.T) map[string]bool {
@@ -60,7 +64,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		}
 		literal, ok := call.Args[0].(*ast.BasicLit)
 		if !ok {
-			if !slices.Contains(readers(), f.Name.Name) {
+			if !slices.Contains(readers(), f.Name.Name) && f.Name.Name != "serverEnv" { // which reads what ServerVariables lists
 				t.Errorf("%s reads a variable whose name is no literal, so that nothing can list it", f.Name.Name)
 			}
 			return true
@@ -90,7 +94,7 @@ func TestEveryVariableThatIsReadIsListed(t *testing.T) {
 		}
 	}
 	for name := range read {
-		if _, known := listed[name]; !known && !slices.Contains(ofTheSystem(), name) {
+		if _, known := listed[name]; !known && !slices.Contains(notTheOperators(), name) {
 			t.Errorf("%s is read, and Variables does not list it", name)
 		}
 	}

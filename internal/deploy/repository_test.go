@@ -46,6 +46,7 @@ func composed(t *testing.T) deploy.Compose {
 func ofImage() map[string]string {
 	return map[string]string{
 		"CLAUDEOPS_ADDR": "0.0.0.0:8080", "CLAUDEOPS_REPOS_DIR": "/repos", "CLAUDEOPS_STATE_DIR": "/state",
+		"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/claude", "CLAUDEOPS_PROMPTS_DIR": "/app/prompts",
 	}
 }
 
