@@ -258,6 +258,7 @@ func useTools(f *fake) int {
 	f.assistant(object{"type": "tool_use", "name": "Read", "input": object{"file_path": "/repos/a"}}, object{"type": "thinking"})
 	f.line(object{"type": "user", "message": object{"content": []object{{"type": "tool_result", "content": []object{{"type": "text", "text": "token=" + ourToken}}}}}})
 	f.line(object{"type": "system", "subtype": "permission_denied", "tool_name": "Bash"})
+	f.say("before\nkey: ghp_" + "x9K2mQ7vR4tY8wZ1aB3cD5eF6gH0jL2nP4qS\nafter")
 	f.say("A key:\n-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n")
 	f.result("success", false, "I saw "+ourToken+"\u202e")
 	return 0

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -136,21 +137,31 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 
 func TestWhatTheAgentSaysIsKeptWithoutSecretsAndWithinBounds(t *testing.T) {
 	w := newWorld(t, "tools")
+	w.runner.Secrets = content.NewScanner([]string{ourToken})
 	record, err := w.run(t, Spec{Tier: 1})
 	if err != nil || record.State != StateSucceeded {
 		t.Fatalf("%+v, %v", record, err)
 	}
 	kept, _ := json.Marshal(record)
-	if all := w.text() + string(kept); strings.Contains(all, ourToken) || strings.Contains(all, "MIIEow") || strings.Contains(all, "\u202e") {
+	if all := w.text() + string(kept); strings.Contains(all, ourToken) || strings.Contains(all, "MIIEow") || strings.Contains(all, "ghp_") || strings.Contains(all, "\u202e") {
 		t.Errorf("kept as it came: %s", all)
 	}
-	if record.Turns != 2 || record.ToolCalls != 1 || record.Denied != 1 || len(record.Denials) != 1 || record.CostUSD != 0.25 || !record.Connected {
+	if record.Turns != 3 || record.ToolCalls != 1 || record.Denied != 1 || len(record.Denials) != 1 || record.CostUSD != 0.25 || !record.Connected {
 		t.Errorf("counted %+v", record)
 	}
-	for _, want := range []string{"tool_use Read", "tool_result  token=[redacted]", "denied Bash", "thinking"} {
+	for _, want := range []string{"tool_use Read", "tool_result  token=[redacted]", "denied Bash", "thinking", "before\n" + withheldLine + "\nafter"} {
 		if !strings.Contains(w.text(), want) {
 			t.Errorf("the events lack %q:\n%s", want, w.text())
 		}
+	}
+}
+
+func TestTextThatCannotBeSearchedIsWithheld(t *testing.T) {
+	w := newWorld(t, "good")
+	w.runner.Secrets = broken{content.NewScanner([]string{ourToken})}
+	record, err := w.run(t, Spec{Tier: 1})
+	if err != nil || record.State != StateSucceeded || strings.Contains(w.text()+record.Report, "hello") || strings.Contains(record.Report, "the report") {
+		t.Errorf("%+v, %v: %s", record, err, w.text())
 	}
 }
 
