@@ -52,17 +52,20 @@ func TestDashboardIsAccessible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDashboard(t)
-	for _, address := range append(d.history(), "/nothing", "/docs") {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{390, 1200} {
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1200} {
+			t.Run(fmt.Sprintf("%s %d", scheme, width), func(t *testing.T) {
+				d := newDashboard(t)
+				addresses := append(d.history(), "/nothing", "/docs")
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-					chromedp.Navigate(d.url+address),
 				)
-				d.examine(fmt.Sprintf("%s %s %d", address, scheme, width), string(axe))
-			}
+				for _, address := range addresses {
+					d.run(chromedp.Navigate(d.url + address))
+					d.examine(address, string(axe))
+				}
+			})
 		}
 	}
 }
