@@ -88,7 +88,7 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 // Proxied is who a trusted proxy says it is. The door decides whether the proxy is trusted.
 func (g *Gatekeeper) Proxied(user string) Principal { return proxied(user) }
 
-// Anonymous lets anybody in as long as no token was ever configured or made; from then on it is unauthenticated. Revoking
+// Anonymous lets anybody propose and read as long as no token was ever configured or made; from then on it is unauthenticated. Revoking
 // the last token does not open the door again. The door asks only for callers on loopback.
 func (g *Gatekeeper) Anonymous(ctx context.Context) (Principal, error) {
 	closed := g.closed

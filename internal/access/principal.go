@@ -25,9 +25,9 @@ type Principal struct {
 	TokenHash string
 }
 
-// anonymous may everything, at the server's tier.
+// anonymous may propose and read, at the server's tier. It may be an agent, so it decides nothing.
 func anonymous() Principal {
-	return Principal{Name: "anonymous", Via: ViaAnonymous, Ceiling: gitprovider.TierRemediate, Scopes: AllScopes()}
+	return Principal{Name: "anonymous", Via: ViaAnonymous, Ceiling: gitprovider.TierRemediate, Scopes: Scopes{Propose, Read}}
 }
 
 // proxied is a person whom a trusted proxy has recognised: everything, at the server's tier.

@@ -70,8 +70,8 @@ func (a *app) serve(ctx context.Context) error {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
 	if _, err := p.gatekeeper().Anonymous(ctx); err == nil {
-		p.log.Warn("no token exists: whoever reaches this address on this machine, an agent included, may propose, review and " +
-			"merge; make one with `claudeops token create`")
+		p.log.Warn("no token exists: whoever reaches this address on this machine, an agent included, may read and propose, and nobody " +
+			"may review; make one with `claudeops token create --name NAME --scopes propose,review,read`")
 	}
 	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n",
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -31,6 +33,19 @@ func (r webReviewer) Provider() string { return r.p.local.Name() }
 func (r webReviewer) Show(ctx context.Context, owner, name string, number int) (web.ReviewDetail, error) {
 	d, err := local.NewReviewer(r.p.local).Show(ctx, gitprovider.RepoRef{Owner: owner, Name: name}, number)
 	return web.ReviewDetail{Status: d.Status, Diff: d.Diff, DiffTooLarge: d.DiffTooLarge}, err
+}
+
+// Refused implements web.Reviewer.
+func (r webReviewer) Refused(ctx context.Context, review web.Review, why *fault.Error) {
+	redact := r.p.scanner.Redact
+	err := r.p.store.Record(context.WithoutCancel(ctx), prflow.Attempt{
+		Time: time.Now(), RequestID: newID(), Door: review.By.Door, Caller: review.By.Name, Action: "review",
+		Provider: redact(review.Provider), Owner: redact(review.Owner), Repo: redact(review.Name), PRNumber: review.Number,
+		Outcome: prflow.OutcomeRefused, Code: why.Code, Message: redact(why.Message),
+	}, nil)
+	if err != nil {
+		r.p.log.Error("a refused review was not recorded", "caller", review.By.Name, "error", fault.From(err).Message)
+	}
 }
 
 // Review implements web.Reviewer.

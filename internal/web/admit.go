@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
@@ -10,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-// admit finds out who calls and whether they may. A caller whom we know and who may not propose leaves an attempt on the
+// admit finds out who calls and whether they may. A caller whom we know and who may not propose or decide leaves an attempt on the
 // record; a stranger does not, since strangers must not be able to fill it.
 func (s *Server) admit(c *call, r route) error {
 	if r.scope == "" {
@@ -24,9 +25,22 @@ func (s *Server) admit(c *call, r route) error {
 	if who.Scopes.Has(r.scope) {
 		return nil
 	}
-	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", r.scope, who.Name, who.Scopes)
+	e := s.lacks(who, r.scope)
 	if r.proposes {
 		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message)
+	}
+	if r.reviews && s.Reviewer != nil {
+		s.Reviewer.Refused(c.Context(), reviewOf(c), e)
+	}
+	return e
+}
+
+// lacks says which scope is missing and, to whom has shown nothing, how to get it.
+func (s *Server) lacks(who access.Principal, scope access.Scope) *fault.Error {
+	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name, who.Scopes)
+	if who.Via == access.ViaAnonymous {
+		e.Message += fmt.Sprintf(": whoever decides has to say who they are. Make a token with `claudeops token create --name NAME "+
+			"--max-tier %d --scopes %s`, and sign in with it at %s%s", int(s.Tier), access.AllScopes(), s.Network.BasePath, signInPath)
 	}
 	return e
 }

@@ -56,6 +56,8 @@ type Reviewer interface {
 	Show(ctx context.Context, owner, name string, number int) (ReviewDetail, error)
 	// Review acts, and records it.
 	Review(ctx context.Context, r Review) (ReviewOutcome, error)
+	// Refused records that a review was refused before anybody read what it says.
+	Refused(ctx context.Context, r Review, why *fault.Error)
 }
 
 // ReviewDetail is a pull request with its difference.
@@ -67,6 +69,7 @@ type ReviewDetail struct {
 
 // Review is what a person decides.
 type Review struct {
+	Provider    string // as the address has it, for the record of a refusal
 	Owner, Name string
 	Number      int
 	Action      string // approve, request-changes, comment, merge or close

@@ -148,6 +148,15 @@ func doneWord(action string) string {
 }
 
 // reviewByForm does what a person has decided.
+// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
+func reviewOf(c *call) Review {
+	number, _ := strconv.Atoi(c.PathValue("number"))
+	return Review{
+		Provider: line(c.PathValue("provider")), Owner: line(c.PathValue("owner")), Name: line(c.PathValue("repo")), Number: number,
+		By: caller(c),
+	}
+}
+
 func (s *Server) reviewByForm(c *call) (answer, error) {
 	t, err := targetOf(c)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Server) pageRoutes() []route {
 			method: "POST", pattern: "/proposals/{id}/promote", scope: access.Review, page: true, proposes: true,
 			handle: s.promoteByForm,
 		},
-		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, handle: s.reviewByForm},
+		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, reviews: true, handle: s.reviewByForm},
 		{method: "GET", pattern: signInPath, page: true, handle: s.signInPage},
 		{method: "GET", pattern: "/static/{name}", page: true, handle: s.asset},
 	}

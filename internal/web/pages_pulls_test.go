@@ -36,6 +36,7 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 type reviewer struct {
 	*world
 	done     []web.Review
+	refused  []web.Review
 	warnings []string
 }
 
@@ -44,6 +45,10 @@ func (r *reviewer) Provider() string { return "fake" }
 func (r *reviewer) Show(ctx context.Context, owner, name string, number int) (web.ReviewDetail, error) {
 	status, err := r.fake.Status(ctx, gitprovider.RepoRef{Owner: owner, Name: name}, number)
 	return web.ReviewDetail{Status: status, Diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n"}, err
+}
+
+func (r *reviewer) Refused(_ context.Context, review web.Review, _ *fault.Error) {
+	r.refused = append(r.refused, review)
 }
 
 func (r *reviewer) Review(_ context.Context, review web.Review) (web.ReviewOutcome, error) {
@@ -57,6 +62,7 @@ func (r *reviewer) Review(_ context.Context, review web.Review) (web.ReviewOutco
 func TestAPersonReviewsByAForm(t *testing.T) {
 	r := &reviewer{}
 	w := newWorld(t, func(w *world) { r.world, w.web.Reviewer = w, r })
+	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.page(at, 200)
@@ -78,7 +84,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
 		want := web.Review{Owner: "joe", Name: "infra", Number: 1, Action: action, Comment: "Good.\nYes.", Head: head, Force: true,
-			By: prflow.Caller{Door: prflow.DoorWeb, Name: "anonymous"}}
+			By: prflow.Caller{Door: prflow.DoorWeb, Name: "ann"}}
 		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
 			t.Errorf("%+v", got)
 		}
@@ -97,8 +103,8 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	reader := w.signIn(w.token("reader", 3, "read", "propose"))
 	w.page(at, 200, with(reader)).has("Reviewing needs the scope review")
 	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
-	if len(r.done) != 5 {
-		t.Errorf("%d reviews", len(r.done))
+	if len(r.done) != 5 || len(r.refused) != 1 || r.refused[0].By.Name != "reader" {
+		t.Errorf("%d reviews, refused %+v", len(r.done), r.refused)
 	}
 }
 

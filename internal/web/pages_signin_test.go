@@ -13,6 +13,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	w.web.Reviewer = &reviewer{world: w}
 	w.build()
+	w.signedIn()
 	before := len(w.attempts())
 	form := "application/x-www-form-urlencoded"
 	for _, target := range []string{"/proposals/" + id + "/promote", "/pulls/fake/joe/infra/1/review", "/sign-in", "/sign-out"} {

@@ -68,6 +68,7 @@ func (brokenAudit) Verify(context.Context, string) (web.AuditReport, error) {
 
 func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 	w, id := dryWorld(t, nil)
+	w.signedIn()
 	w.refuse(60)
 	a := w.submit("/proposals/"+id+"/promote", nil)
 	if a.StatusCode != 303 {
@@ -148,6 +149,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 
 func TestADryRunIsOpenedByAForm(t *testing.T) {
 	w, id := dryWorld(t, nil)
+	w.signedIn()
 	d := w.page("/proposals/"+id, 200)
 	forms := d.find("form")
 	if len(forms) != 1 || attr(forms[0], "action") != "/proposals/"+id+"/promote" || attr(forms[0], "method") != "post" {

@@ -147,6 +147,7 @@ func TestADryRunIsPromoted(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.flow.DryRun = true })
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 200, "")
 	id := w.attempts()[0].RequestID
+	w.signedIn()
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", ""), 403, fault.ReadOnly)
 	w.flow.DryRun = false
 	w.build()

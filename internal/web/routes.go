@@ -12,6 +12,7 @@ type route struct {
 	method, pattern string
 	scope           access.Scope // "" lets everybody in
 	proposes        bool         // whoever lacks the scope leaves an attempt on the record
+	reviews         bool         // likewise, as a review of the pull request that the pattern names
 	page            bool         // for people; no part of the API's description
 	handle          func(*call) (answer, error)
 

@@ -66,6 +66,13 @@ type world struct {
 	web     web.Options
 	tokens  []string // of CLAUDEOPS_API_TOKENS
 	handler http.Handler
+	person  string // token that requests carry unless they carry something else; "" for none
+}
+
+// signedIn makes every further request one of a person who may do everything.
+func (w *world) signedIn() {
+	w.Helper()
+	w.person = w.token("ann", gitprovider.TierRemediate, access.AllScopes()...)
 }
 
 func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
@@ -174,6 +181,9 @@ func (w *world) do(method, target, body string, edits ...edit) reply {
 	}
 	for _, e := range edits {
 		e(r)
+	}
+	if w.person != "" && r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" {
+		r.Header.Set("Authorization", "Bearer "+w.person)
 	}
 	out := httptest.NewRecorder()
 	w.handler.ServeHTTP(out, r)

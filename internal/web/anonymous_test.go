@@ -1,0 +1,43 @@
+package web_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+func TestWhoeverHasNoTokenProposesAndDecidesNothing(t *testing.T) {
+	w, id := dryWorld(t, nil)
+	r := &reviewer{world: w}
+	w.web.Reviewer = r
+	w.build()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	writes, rows := w.fake.Writes(), len(w.attempts())
+
+	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
+	w.want(promoted, 403, fault.Forbidden)
+	for _, want := range []string{"needs the scope review", "claudeops token create --name NAME", "--scopes propose,review,read", "/sign-in"} {
+		if !strings.Contains(promoted.json["detail"].(string), want) {
+			t.Errorf("the refusal does not say %q: %s", want, promoted.body)
+		}
+	}
+	w.read(w.submit("/proposals/"+id+"/promote", nil), "promote", 403).has("claudeops token create")
+	for _, action := range []string{"merge", "approve", "close"} {
+		w.read(w.submit("/pulls/fake/joe/infra/1/review", url.Values{"action": {action}}), action, 403).has("claudeops token create")
+	}
+	w.page("/pulls/fake/joe/infra/1", 200).has("Reviewing needs the scope review")
+
+	if w.fake.Writes() != writes || len(r.done) != 0 {
+		t.Errorf("%d writes, %d reviews", w.fake.Writes()-writes, len(r.done))
+	}
+	if got := w.attempts(); len(got) != rows+2 || got[0].Code != fault.Forbidden {
+		t.Errorf("%d rows of promotions, %+v", len(got)-rows, got[0])
+	}
+	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" || r.refused[0].Number != 1 ||
+		r.refused[0].By.Door != prflow.DoorWeb || r.refused[0].By.Name != "anonymous" {
+		t.Errorf("recorded %+v", r.refused)
+	}
+}
