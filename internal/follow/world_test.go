@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,28 @@ func (h *host) read(number int) (gitprovider.Status, error) {
 	return st, nil
 }
 
+// emptyRecords is a folder with records in which nothing is. Making the tables anew for each test would take most of its time.
+var emptyRecords = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "claudeops-follow-test")
+	if err != nil {
+		panic(err)
+	}
+	s, err := store.Open(context.Background(), dir, store.Options{})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(emptyRecords())
+	os.Exit(code)
+}
+
 // world is a Follower of the provider github over a real store, with a clock that the test moves.
 type world struct {
 	*testing.T
@@ -117,7 +140,11 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	t.Helper()
 	w := &world{T: t, host: &host{pulls: map[int]gitprovider.Status{}, fails: map[int]error{}}}
 	w.now.Store(noon().UnixMicro())
-	s, err := store.Open(t.Context(), t.TempDir(), store.Options{Now: w.Now})
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(emptyRecords())); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), dir, store.Options{Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func newMetrics(o Options) *metrics {
 			Name: "claudeops_http_request_duration_seconds", Help: "How long HTTP requests took.",
 		}, []string{"route"}),
 		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "claudeops_webhook_deliveries_total", Help: "Webhooks of forges; result is taken, ignored, ping or the code of a refusal.",
+			Name: "claudeops_webhook_deliveries_total", Help: "Webhooks of forges; result is taken, ignored, pong or the code of a refusal.",
 		}, []string{"provider", "result"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
