@@ -99,6 +99,9 @@ func sessionText(w *strings.Builder, r session.Record) {
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
 	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, %.4f USD, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.CostUSD, r.Model)
+	for _, what := range r.LeftOut {
+		fmt.Fprintf(w, "  left out: %s\n", session.Shown(what, 1000))
+	}
 	if r.Escalation != "" {
 		fmt.Fprintf(w, "  %s\n", r.Escalation)
 	}

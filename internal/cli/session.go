@@ -8,6 +8,7 @@ import (
 	"time"
 
 	claudeops "github.com/claudeops/claudeops"
+	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -42,6 +43,7 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 	if p.cfg.StateDir == "" {
 		s.Problem = p.cfg.StateDirProblem
 	}
+	s.Offers = p.sessionOffers
 	for _, t := range c.Tools {
 		s.Tools = append(s.Tools, session.ToolRule{From: t.From, Rule: t.Rule})
 	}
@@ -54,6 +56,26 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 	}
 	s.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
 	return s, err
+}
+
+// sessionOffers is what the mounted repositories add to a session that starts now.
+func (p *parts) sessionOffers() session.Offering {
+	offers := mounted.Repos{Dir: p.cfg.ReposDir}.Offers()
+	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
+	merged, err := mergedMCP(p.cfg, offers, nil) // the session writes our own entry itself
+	if err != nil {
+		out.Refused = append(out.Refused, "the MCP servers of mounted repositories are left out: "+err.Error())
+		return out
+	}
+	for _, s := range merged.Servers {
+		if s.From != "" {
+			out.Servers[s.Name] = s.JSON
+		}
+	}
+	for _, r := range merged.Refused {
+		out.Refused = append(out.Refused, r.String())
+	}
+	return out
 }
 
 // resolvedPath is an absolute path without links, as far as it exists: the CLI compares such paths with its rules.

@@ -21,6 +21,7 @@ const folderPrefix = "claudeops-session-"
 type folder struct {
 	path    string
 	handoff *os.Root // opened before the agent ran, so that it cannot be exchanged
+	offers  Offering
 }
 
 func (f *folder) private() string     { return filepath.Join(f.path, "private") }
@@ -50,7 +51,7 @@ func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte) (*
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return nil, err
 	}
-	f := &folder{path: path}
+	f := &folder{path: path, offers: s.offering()}
 	if err := s.fill(f, id, tier, prompt); err != nil {
 		return nil, errors.Join(err, f.remove())
 	}
@@ -70,7 +71,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	if f.handoff, err = os.OpenRoot(f.handoffDir()); err != nil {
 		return err
 	}
-	config, err := s.mcpConfig(id, tier)
+	config, err := s.mcpConfig(id, tier, f.offers.Servers)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ type server struct {
 
 // mcpConfig is the MCP configuration of one session. Tier, session and tokens stand in it as values: the server takes
 // nothing from the agent's environment.
-func (s Settings) mcpConfig(id string, tier gitprovider.Tier) ([]byte, error) {
+func (s Settings) mcpConfig(id string, tier gitprovider.Tier, further map[string]json.RawMessage) ([]byte, error) {
 	env := maps.Clone(s.ServerIs)
 	if env == nil {
 		env = map[string]string{}
@@ -126,8 +127,8 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier) ([]byte, error) {
 		}
 	}
 	servers := map[string]any{}
-	for name, entry := range s.Servers {
-		servers[name] = json.RawMessage(entry)
+	for name, entry := range further {
+		servers[name] = entry
 	}
 	servers[serverName] = server{Type: "stdio", Command: s.Server[0], Args: s.Server[1:], Env: env} // nobody shadows it
 	return json.Marshal(map[string]any{"mcpServers": servers})

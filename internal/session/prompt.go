@@ -46,6 +46,9 @@ func (s Settings) firstMessage(spec Spec, f *folder) (string, error) {
 	if note := strings.TrimSpace(spec.Note); note != "" {
 		fmt.Fprintf(&b, "\nThe operator who started this session says:\n\n%s\n", note)
 	}
+	if f.offers.Text != "" {
+		fmt.Fprintf(&b, "\n%s", f.offers.Text)
+	}
 	if spec.Handoff != nil {
 		text, err := json.MarshalIndent(spec.Handoff, "", "  ")
 		if err != nil {

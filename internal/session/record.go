@@ -67,13 +67,14 @@ type Record struct {
 	Turns     int              `json:"turns"`
 	ToolCalls int              `json:"tool_calls"`
 	CostUSD   float64          `json:"cost_usd"`
-	Denials   []string         `json:"denials,omitempty"` // tools that the agent was refused by its permissions, at most MaxDenials
-	Denied    int              `json:"denied"`            // how often
-	CutLines  int              `json:"cut_lines"`         // lines of output beyond the bound
-	BadLines  int              `json:"bad_lines"`         // lines of output that were no event
-	Unstored  int              `json:"unstored_events"`   // events beyond the bound of what is stored
-	Report    string           `json:"report,omitempty"`  // the agent's last words
-	Stderr    string           `json:"stderr,omitempty"`  // the end of it, where the session did not succeed
+	Denials   []string         `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
+	Denied    int              `json:"denied"`             // how often
+	LeftOut   []string         `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
+	CutLines  int              `json:"cut_lines"`          // lines of output beyond the bound
+	BadLines  int              `json:"bad_lines"`          // lines of output that were no event
+	Unstored  int              `json:"unstored_events"`    // events beyond the bound of what is stored
+	Report    string           `json:"report,omitempty"`   // the agent's last words
+	Stderr    string           `json:"stderr,omitempty"`   // the end of it, where the session did not succeed
 
 	Received       *Handoff `json:"received,omitempty"` // what it was started with
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left

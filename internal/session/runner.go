@@ -88,6 +88,10 @@ func (r *Runner) attempt(ctx context.Context, spec Spec, record *Record) verdict
 			r.Log.Error("the private folder of a session could not be removed", "session", record.ID, "error", err)
 		}
 	}()
+	for _, refused := range f.offers.Refused {
+		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
+		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
+	}
 	end := r.converse(ctx, binary, spec, f, record)
 	r.takeHandoff(f, record)
 	return end

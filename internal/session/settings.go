@@ -37,10 +37,10 @@ type ToolRule struct {
 
 // Settings are what the operator decides about sessions.
 type Settings struct {
-	Binary   string            // the CLI: a path, or a name that is looked for in PATH
-	Server   []string          // the command of our MCP server
-	Servers  map[string][]byte // further MCP servers, by name, as JSON objects; one named claudeops is left out
-	Prompts  fs.FS             // tier1-observe.md and so on
+	Binary   string          // the CLI: a path, or a name that is looked for in PATH
+	Server   []string        // the command of our MCP server
+	Offers   func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
+	Prompts  fs.FS           // tier1-observe.md and so on
 	MaxTier  gitprovider.Tier
 	Models   map[gitprovider.Tier]string
 	Limits   Limits
@@ -55,6 +55,20 @@ type Settings struct {
 	StateDir string
 	DryRun   bool
 	Problem  string // why no session may start, naming the variable; "" if one may
+}
+
+// Offering is what mounted repositories add to a session.
+type Offering struct {
+	Servers map[string]json.RawMessage // further MCP servers, by name; one named claudeops is left out
+	Text    string                     // for the agent's first message, marked as data; "" for none
+	Refused []string                   // what was left out and why, one sentence each
+}
+
+func (s Settings) offering() Offering {
+	if s.Offers == nil {
+		return Offering{}
+	}
+	return s.Offers()
 }
 
 // Runner runs sessions, one for each call of Run. All fields are required.
