@@ -86,7 +86,19 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 	if client, err = transport.New(o); err != nil {
 		return nil, err.Error()
 	}
+	p.clients[o.Name] = client
 	return client, ""
+}
+
+// remaining is how many requests each forge last said are left.
+func (p *parts) remaining() map[string]int {
+	out := map[string]int{}
+	for name, client := range p.clients {
+		if n, known := client.Remaining(); known {
+			out[name] = n
+		}
+	}
+	return out
 }
 
 // certificates are the system's and those of the file; nil, the system's alone, without a file.

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/keyfile"
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/notify"
@@ -33,6 +34,7 @@ type parts struct {
 	scanner   *content.Scanner
 	local     *local.Provider // nil when disabled
 	registry  *gitprovider.Registry
+	clients   map[string]*transport.Transport // of forges, by provider
 	flow      *prflow.Service
 	targets   notify.Targets
 	deliverer *notify.Deliverer
@@ -43,7 +45,7 @@ func (a *app) wire() *parts {
 	if a.parts != nil {
 		return a.parts
 	}
-	p := &parts{cfg: config.Load(a.environment)}
+	p := &parts{cfg: config.Load(a.environment), clients: map[string]*transport.Transport{}}
 	p.log = a.logger(p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)

@@ -59,9 +59,30 @@ func newMetrics(o Options) *metrics {
 		},
 	})
 	info.Set(1)
+	if o.Remaining != nil {
+		m.registry.MustRegister(remaining{o.Remaining})
+	}
 	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// remaining asks how many requests are left at the providers when it is scraped. A provider that has not said so yet has none.
+type remaining struct{ now func() map[string]int }
+
+func (remaining) desc() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_provider_requests_remaining",
+		"Requests that the provider last said are left in its current window.", []string{"provider"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (r remaining) Describe(out chan<- *prometheus.Desc) { out <- r.desc() }
+
+// Collect implements prometheus.Collector.
+func (r remaining) Collect(out chan<- prometheus.Metric) {
+	for provider, n := range r.now() {
+		out <- prometheus.MustNewConstMetric(r.desc(), prometheus.GaugeValue, float64(n), provider)
+	}
 }
 
 // exchange counts an answer. route is the pattern that matched, so that callers cannot make labels.

@@ -167,6 +167,8 @@ type Options struct {
 	ReadOnly string // why no proposals are taken, or ""
 	Version  string
 
+	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
+	Remaining func() map[string]int
 	// Topics are what pages show beside the record, and what tells when it changes; may be empty.
 	Topics []Topic
 	Live   Live
