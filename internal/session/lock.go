@@ -44,10 +44,19 @@ func (s Settings) takeLock() (*lock, error) {
 		}
 		return nil, errors.Join(fault.New(fault.Conflict, "%s is running in this state folder; wait until it ends, or stop it", who), f.Close())
 	}
-	if pattern := regexp.MustCompile(`^` + folderPrefix + `[0-9A-Z]{26}$`); pattern.MatchString(filepath.Base(before.Folder)) {
-		_ = os.RemoveAll(before.Folder) // where this fails, its session says so
-	}
+	before.tidy()
 	return &lock{f}, nil
+}
+
+// tidy ends and removes what a killed supervisor left: processes that carry its session's mark, and its folder.
+func (h held) tidy() {
+	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(h.Session) || filepath.Base(h.Folder) != folderPrefix+h.Session {
+		return
+	}
+	for _, pid := range carrying(runMark + "=" + h.Session) {
+		endProcess(pid)
+	}
+	_ = os.RemoveAll(h.Folder) // where this fails, the system's own cleaning of temporary files is left
 }
 
 func readHeld(f *os.File) (h held) {

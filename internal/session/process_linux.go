@@ -40,6 +40,9 @@ func left(group int, mark string) []int {
 	return out
 }
 
+// carrying returns the processes that carry the mark in their environment.
+func carrying(mark string) []int { return left(-1, mark) } // no group has this number
+
 // readStat reads state and process group (proc_pid_stat(5)); the name in brackets may hold anything.
 func readStat(name string) (state string, group int) {
 	text, err := os.ReadFile(name) // #nosec G304: below /proc

@@ -1,3 +1,5 @@
+//go:build unix
+
 package session
 
 import (
@@ -60,7 +62,9 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 			s.Prompts = fstest.MapFS{"tier2-investigate.md": {Data: []byte(" \n")}}
 		}},
 		{name: "no place for the folder", act: "good", state: StateFailed, reason: "private folder could not be made", change: func(s *Settings) {
-			s.Binary, _ = filepath.Abs(s.Binary)
+			s.TempDir = filepath.Join(s.TempDir, "missing")
+		}},
+		{name: "a value that the CLI would change", act: "good", state: StateFailed, reason: "GITEA_TOKEN holds ${", change: func(s *Settings) {
 			s.ServerIs = map[string]string{"GITEA_TOKEN": "a${HOME}b"}
 		}},
 	}

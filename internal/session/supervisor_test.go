@@ -1,7 +1,10 @@
+//go:build unix
+
 package session
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -135,8 +138,16 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Binary)
+	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=01J000000000000000000000ZZ"}
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
 		t.Fatal(err)
+	}
+	if err := orphan.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("a process of the killed supervisor's session ended with %v", err)
 	}
 	if _, err := os.Stat(other); err != nil {
 		t.Errorf("a folder that is not ours: %v", err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package session
 
 import (
@@ -157,7 +159,7 @@ func newWorld(t *testing.T, act string) *world {
 			},
 			Models:   map[gitprovider.Tier]string{1: "haiku", 2: "sonnet", 3: "opus"},
 			Limits:   Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second},
-			Env:      []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen")},
+			Env:      []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"), "GORACE=atexit_sleep_ms=0"},
 			ServerIs: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
 			Deny:     []string{"Bash(git push *)"}, Hidden: []string{filepath.Join(dir, "state")},
 			ReposDir: filepath.Join(dir, "repos"), TempDir: filepath.Join(dir, "tmp"), StateDir: filepath.Join(dir, "state"),
@@ -179,12 +181,12 @@ func (w *world) run(t *testing.T, spec Spec) (Record, error) {
 
 func (w *world) clean(t *testing.T) {
 	t.Helper()
-	entries, err := os.ReadDir(w.runner.Settings.TempDir)
+	entries, err := os.ReadDir(filepath.Join(w.dir, "tmp"))
 	if err != nil || len(entries) > 0 {
 		t.Errorf("left in the folder for temporary files: %v, %v", entries, err)
 	}
 	for _, r := range w.records {
-		if pids := left(-1, runMark+"="+r.ID); len(pids) > 0 {
+		if pids := carrying(runMark + "=" + r.ID); len(pids) > 0 {
 			t.Errorf("processes outlived session %s: %v", r.ID, pids)
 		}
 	}
