@@ -1,7 +1,7 @@
 // Package store is the memory of Claude Ops: proposals and the reservations of their paths (prflow.Ledger), the outbox of
-// notices, the pull requests of the local provider, tokens and sessions of the server, the sessions of agents, and the audit. It is one SQLite
-// file, or tables in a PostgreSQL database. Every change is one transaction that is on disk before the call returns, and
-// one process at a time makes one.
+// notices, the pull requests of the local provider, tokens and sessions of the server, the sessions of agents, and the
+// audit. It is one SQLite file, or tables in a PostgreSQL database. Every change is one transaction that is on disk before
+// the call returns, and one process at a time makes one.
 //
 // # SQLite
 //
