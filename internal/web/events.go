@@ -55,6 +55,10 @@ func (s *Server) events(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if err := s.hub.ready(c.Context(), joined); err != nil {
+		s.hub.leave(joined)
+		return answer{}, err
+	}
 	a.stream = func(w io.Writer) error {
 		defer s.hub.leave(joined)
 		f := follower{Server: s, call: c, stream: joined, told: after, out: w}
@@ -120,6 +124,8 @@ func (f *follower) follow() error {
 		case <-f.call.Context().Done():
 			return nil
 		case <-f.hub.ended:
+			return nil
+		case <-f.stream.dropped:
 			return nil
 		}
 	}

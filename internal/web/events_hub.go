@@ -112,10 +112,12 @@ type hub struct {
 	each    map[string]int
 }
 
-// stream is one client that listens. changed holds a token if there may be something new.
+// stream is one client that listens. changed holds a token if there may be something new; dropped is closed if nobody can
+// tell what is new.
 type stream struct {
 	caller  string
 	changed chan struct{}
+	dropped chan struct{}
 }
 
 func newHub(topics []Topic, limits Live, failed func(error)) *hub {
@@ -145,7 +147,7 @@ func (h *hub) join(caller string) (*stream, error) {
 	case h.each[caller] >= h.limits.Each:
 		return nil, e
 	}
-	s := &stream{caller: caller, changed: make(chan struct{}, 1)}
+	s := &stream{caller: caller, changed: make(chan struct{}, 1), dropped: make(chan struct{})}
 	h.streams[s] = struct{}{}
 	h.each[caller]++
 	if !h.looking {
@@ -196,10 +198,12 @@ func (h *hub) look() {
 	defer tick.Stop()
 	for {
 		at, err := h.read(context.Background())
-		if err != nil {
+		if err == nil {
+			h.tell(at)
+		} else {
 			h.failed(err)
+			h.drop()
 		}
-		h.tell(at)
 		select {
 		case <-tick.C:
 		case <-h.ended:
@@ -221,11 +225,11 @@ func (h *hub) idle() bool {
 	return true
 }
 
-// tell wakes the streams if at is news; nil is none.
+// tell wakes the streams if at is news.
 func (h *hub) tell(at position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at == nil || h.at != nil && len(at.since(h.at)) == 0 {
+	if h.at != nil && len(at.since(h.at)) == 0 {
 		return
 	}
 	h.at = at
@@ -234,6 +238,38 @@ func (h *hub) tell(at position) {
 		case s.changed <- struct{}{}:
 		default: // it knows already that there is something
 		}
+	}
+}
+
+// drop ends the streams, since they would be silent whatever happens.
+func (h *hub) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = nil
+	for s := range h.streams {
+		select {
+		case <-s.dropped:
+		default:
+			close(s.dropped)
+		}
+	}
+}
+
+// ready waits until it is known where everything stands. An error says that the stream would tell nothing.
+func (h *hub) ready(ctx context.Context, s *stream) error {
+	if h.now() != nil {
+		return nil
+	}
+	select {
+	case <-s.changed:
+		return nil
+	case <-s.dropped:
+	case <-h.ended:
+	case <-ctx.Done():
+		return fault.From(ctx.Err())
+	}
+	return &statusError{
+		status: http.StatusServiceUnavailable, err: fault.New(fault.Internal, "nobody can tell what changes; the log says why"),
 	}
 }
 

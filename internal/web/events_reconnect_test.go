@@ -35,7 +35,7 @@ func reconnect(addr string) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer response.Body.Close()
+	defer func() { _, _ = conn.Close(), response.Body.Close() }() // in this order: a body is read to its end before it is closed
 	if response.StatusCode != 200 {
 		return response.StatusCode, nil
 	}

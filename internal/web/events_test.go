@@ -247,6 +247,37 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	}
 }
 
+func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
+	var broken atomic.Bool
+	w := newWorld(t, func(w *world) {
+		w.web.Live = quick
+		w.web.Topics = []web.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) {
+			if broken.Load() {
+				return 0, errors.New("the disk is gone")
+			}
+			return 1, nil
+		}}}
+	})
+	l := w.listen(nil)
+	f, _ := l.follow("/events")
+	f.until("id: audit:0,jobs:1")
+	broken.Store(true)
+	if err := f.end(); err != nil {
+		t.Errorf("the stream did not end by itself: %v", err)
+	}
+	if _, status := l.follow("/events"); status != 503 {
+		t.Errorf("a new stream: %d", status)
+	}
+	if d := w.page("/proposals", 200); attr(d.find("body")[0], "data-at") != "" {
+		t.Error("a page follows what nobody can read")
+	}
+	broken.Store(false)
+	eventually(t, func() bool {
+		_, status := l.follow("/events")
+		return status == 200
+	})
+}
+
 func TestAHeadOfTheStreamTakesNoPlace(t *testing.T) {
 	w := newWorld(t, nil)
 	for range 20 {

@@ -36,14 +36,14 @@ func (s *Server) pageRoutes() []route {
 }
 
 // following makes the page of a handler one that follows what happens. It notes where the record is before the handler
-// reads it, so that the page is told of everything that it may lack.
+// reads it, so that the page is told of everything that it may lack. If that cannot be read, the page does not follow.
 func (s *Server) following(handle func(*call) (answer, error)) func(*call) (answer, error) {
 	return func(c *call) (answer, error) {
-		at, err := s.hub.read(c.Context())
-		if err != nil {
-			return answer{}, err
+		if at, err := s.hub.read(c.Context()); err == nil {
+			c.at = at.String()
+		} else {
+			s.hub.failed(err)
 		}
-		c.at = at.String()
 		return handle(c)
 	}
 }
