@@ -179,9 +179,13 @@ func (s *Server) serve(r route) http.Handler {
 		c.Request, c.page = req, r.page
 		err := s.admit(c, r)
 		if err == nil && r.proposes {
+			// The body has its time once it is its turn. The clock is the network's; where there is no connection there is no deadline.
+			connection := http.NewResponseController(w)
+			_ = connection.SetReadDeadline(time.Time{})
 			var done func()
 			if done, err = enter(c.Context(), s.slots); err == nil {
 				defer done()
+				_ = connection.SetReadDeadline(time.Now().Add(readTimeout))
 			} else {
 				s.flow(c).Reject(c.Context(), caller(c), fault.CodeOf(err), "the caller went away while others' proposals were judged")
 			}
