@@ -179,13 +179,9 @@ func (s *Server) serve(r route) http.Handler {
 		c.Request, c.page = req, r.page
 		err := s.admit(c, r)
 		if err == nil && r.proposes {
-			// The body has its time once it is its turn. The clock is the network's; where there is no connection there is no deadline.
-			connection := http.NewResponseController(w)
-			_ = connection.SetReadDeadline(time.Time{})
 			var done func()
-			if done, err = enter(c.Context(), s.slots); err == nil {
+			if done, err = s.takeTurn(w, c); err == nil {
 				defer done()
-				_ = connection.SetReadDeadline(time.Now().Add(readTimeout))
 			} else {
 				s.flow(c).Reject(c.Context(), caller(c), fault.CodeOf(err), "the caller went away while others' proposals were judged")
 			}
@@ -199,6 +195,26 @@ func (s *Server) serve(r route) http.Handler {
 		}
 		s.problem(w, c, err)
 	})
+}
+
+// takeTurn waits until a proposal may be judged. Its body has its time from then on, not from when it began to wait.
+func (s *Server) takeTurn(w http.ResponseWriter, c *call) (done func(), err error) {
+	server, served := c.Context().Value(http.ServerContextKey).(*http.Server)
+	if !served || server.ReadTimeout <= 0 {
+		return enter(c.Context(), s.slots)
+	}
+	connection := http.NewResponseController(w)
+	if err := connection.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if done, err = enter(c.Context(), s.slots); err != nil {
+		return nil, err
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(server.ReadTimeout)); err != nil { // of the network's clock
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // recorder remembers the status for log and metrics.
