@@ -58,7 +58,8 @@ func (s *Server) html(name string, view any) (answer, error) {
 func (s *Server) frame(c *call, title, current string) pages.Page {
 	return pages.Page{
 		Base: s.Network.BasePath, Title: title, Current: current, Who: line(c.who.Name), CanSignOut: c.who.Via == access.ViaSession,
-		Style: s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: s.Version, Position: c.at,
+		CanSignIn: c.who.Via == access.ViaAnonymous,
+		Style:     s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: s.Version, Position: c.at,
 		Scripts: []string{s.assets.Htmx.Name, s.assets.Live.Name},
 	}
 }

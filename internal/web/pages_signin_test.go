@@ -114,3 +114,12 @@ func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoIsNobodyFindsTheWayToSignIn(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
+	w.page("/ops/", 200).has("Sign in")
+	w.person = w.token("ann", 2, "read")
+	if strings.Contains(string(w.get("/ops/", browser).body), `href="/ops/sign-in"`) {
+		t.Error("somebody who is known is asked to sign in")
+	}
+}

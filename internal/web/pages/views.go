@@ -7,6 +7,7 @@ type Page struct {
 	Current    string // path of the entry of the navigation that the page belongs to
 	Who        string // "" when nobody is signed in
 	CanSignOut bool
+	CanSignIn  bool   // nobody knows who it is
 	Style      string // names of assets
 	Icon       string
 	Version    string
