@@ -46,7 +46,8 @@ func (d *dashboard) signIn() {
 	if made.code != 0 {
 		d.Fatalf("exit %d: %s", made.code, made.stderr)
 	}
-	d.run(chromedp.Navigate(d.url+"/sign-in"), chromedp.SendKeys("#token", strings.TrimSpace(made.stdout), chromedp.ByQuery))
+	d.token = strings.TrimSpace(made.stdout)
+	d.run(chromedp.Navigate(d.url+"/sign-in"), chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
 	d.press("main form button")
 }
 

@@ -38,6 +38,7 @@ type dashboard struct {
 	world *world
 	url   string
 	ctx   context.Context // of the browser
+	token string          // of the person, once one has signed in
 
 	mu       sync.Mutex
 	problems []string // what the browser complained about
@@ -131,6 +132,9 @@ func (d *dashboard) propose(url string, change map[string]any) (status int, answ
 		d.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if d.token != "" {
+		request.Header.Set("Authorization", "Bearer "+d.token)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		d.Fatal(err)
