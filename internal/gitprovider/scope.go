@@ -30,11 +30,11 @@ func DefaultAllow() []string {
 }
 
 // DefaultDeny is the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow list
-// excludes a path already, so that the caller learns why.
+// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP servers.
 func DefaultDeny() []string {
 	return []string{
 		"prompts/**", "CLAUDE.md", "entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
-		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json",
+		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json", ".claude-ops/mcp.json",
 		"CODEOWNERS", ".gitmodules", ".gitattributes", ".githooks/**", ".husky/**",
 	}
 }

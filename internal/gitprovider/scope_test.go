@@ -50,6 +50,8 @@ func TestDefaultScope(t *testing.T) {
 		{".forgejo/x.md", false, ".forgejo/**"},
 		{".claude/settings.json", false, ".claude/**"},
 		{".mcp.json", false, ".mcp.json"},
+		{".claude-ops/mcp.json", false, ".claude-ops/mcp.json"},
+		{".Claude-Ops/MCP.json", false, ".claude-ops/mcp.json"},
 		{"CODEOWNERS", false, "CODEOWNERS"},
 		{"docs/codeowners", false, "CODEOWNERS"},
 		{".gitmodules", false, ".gitmodules"},

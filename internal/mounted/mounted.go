@@ -61,11 +61,15 @@ func isFolderOf(folder, owner, name string) bool {
 	return strings.EqualFold(folder, name) || strings.EqualFold(folder, owner+"/"+name)
 }
 
-// folders lists the folders one and two levels below the root, without hidden ones and links.
+// folders lists the folders one and two levels below the root, without hidden ones and links. What is in a working copy is
+// a part of it: a manifest deeper in it speaks for no repository.
 func folders(root *os.Root) []string {
 	var out []string
 	for _, outer := range subfolders(root, ".") {
 		out = append(out, outer)
+		if marked(root, outer) {
+			continue
+		}
 		for _, inner := range subfolders(root, outer) {
 			out = append(out, outer+"/"+inner)
 		}

@@ -33,6 +33,9 @@ func TestFind(t *testing.T) {
 	write(t, dir, "twice-a/CLAUDE-OPS.md", section("joe", "twice", "gitea"))
 	write(t, dir, "twice-b/CLAUDE-OPS.md", section("joe", "twice", "github"))
 	write(t, dir, "none/README.md", "no manifest\n")
+	write(t, dir, "infra/docs/CLAUDE-OPS.md", section("joe", "other", "github"))
+	write(t, dir, "bare/.git/config", "")
+	write(t, dir, "bare/docs/CLAUDE-OPS.md", section("joe", "third", "github"))
 	outside := t.TempDir()
 	write(t, outside, "CLAUDE-OPS.md", section("joe", "linked", "gitea"))
 	if err := os.Symlink(outside, filepath.Join(dir, "linked")); err != nil {
@@ -51,6 +54,8 @@ func TestFind(t *testing.T) {
 		{"a folder whose manifest is another repository's", "joe", "infra", "", ""},
 		{"a broken manifest of this repository", "joe", "odd", "", "unknown key"},
 		{"two that claim the same repository", "joe", "twice", "", "both claim"},
+		{"deeper in a working copy with a manifest", "joe", "other", "", ""},
+		{"deeper in a working copy without one", "joe", "third", "", ""},
 		{"behind a symbolic link", "joe", "linked", "", ""},
 	}
 	for _, c := range cases {

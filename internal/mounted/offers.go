@@ -159,19 +159,20 @@ func (s *search) take(folder string) bool {
 
 // isWorkingCopy tells a working copy from an owner's folder. An owner may have a repository that is named checks.
 func (s *search) isWorkingCopy(folder string) bool {
-	if s.isMarked(folder) {
+	if marked(s.root, folder) {
 		return true
 	}
 	return slices.ContainsFunc([]string{"checks", "playbooks"}, func(name string) bool {
 		inner := path.Join(folder, name)
 		_, err := s.root.Lstat(inner)
-		return err == nil && !s.isMarked(inner)
+		return err == nil && !marked(s.root, inner)
 	})
 }
 
-func (s *search) isMarked(folder string) bool {
+// marked reports whether a folder is a working copy by what only one has.
+func marked(root *os.Root, folder string) bool {
 	return slices.ContainsFunc([]string{gitprovider.ManifestFile, ".claude-ops", ".git"}, func(name string) bool {
-		_, err := s.root.Lstat(path.Join(folder, name))
+		_, err := root.Lstat(path.Join(folder, name))
 		return err == nil
 	})
 }
