@@ -139,6 +139,13 @@ type Examiner interface {
 	Examine(ctx context.Context, repo RepoRef, base string, labels []string) (Access, error)
 }
 
+// Pinger is what a Provider can do besides, if it can tell cheaply whether it serves us now. Every adapter here can.
+type Pinger interface {
+	// Ping asks for something small that belongs to no repository, and changes nothing. nil: the host answers, and takes our
+	// token if we have one.
+	Ping(ctx context.Context) error
+}
+
 // Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that the
 // host did not say.
 type Access struct {

@@ -2,11 +2,8 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // ProviderEntry is one provider as configuration made it.
@@ -70,38 +67,4 @@ func (s *Server) currentHealth(c *call) (Health, error) {
 		}
 	}
 	return s.health.last, nil
-}
-
-// Probe is the answer to a probe.
-type Probe struct {
-	Status string `json:"status" enum:"ok"`
-}
-
-// alive says that the process answers, and nothing else.
-func (s *Server) alive(*call) (answer, error) { return answer{value: Probe{"ok"}, volatile: true}, nil }
-
-type readyParams struct {
-	Providers string `query:"providers" enum:"1" doc:"1: also that a provider is enabled; none is contacted"`
-}
-
-// ready says whether a request could be served. The reason stays in the log: anybody may ask.
-func (s *Server) ready(c *call) (answer, error) {
-	var q readyParams
-	if err := decodeQuery(c, &q); err != nil {
-		return answer{}, err
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
-	defer cancel()
-	if err := s.Records.Ping(ctx); err != nil {
-		s.Log.Error("not ready", "request_id", c.id, "error", s.Redact(cause(fault.From(err))))
-		return answer{}, notReady(fault.Internal, "the records cannot be read; the log has the details under this request id")
-	}
-	if q.Providers != "" && !slices.ContainsFunc(s.listProviders(), func(e ProviderEntry) bool { return e.Enabled }) {
-		return answer{}, notReady(fault.ProviderDisabled, "no provider is enabled")
-	}
-	return answer{value: Probe{"ok"}, volatile: true}, nil
-}
-
-func notReady(code fault.Code, message string) error {
-	return &statusError{status: http.StatusServiceUnavailable, err: fault.New(code, "%s", message)}
 }

@@ -117,6 +117,8 @@ func (s *Server) plainRoutes() []route {
 		{
 			method: "GET", pattern: "/readyz", handle: s.ready, id: "ready", params: readyParams{}, answers: ok(Probe{}),
 			summary: "Requests could be served; 503 if not",
+			description: "The records can be read. With providers=1 also: every enabled provider answers, and takes our token. A " +
+				"provider that is down makes it 503 only then, so ask without it where a failing probe restarts the server.",
 		},
 		{
 			method: "GET", pattern: "/metrics", scope: access.Read, handle: s.scrape, id: "metrics",

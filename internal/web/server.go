@@ -25,6 +25,7 @@ type Server struct {
 	heavy   chan struct{} // holds a token while the whole record is being read
 	slots   chan struct{} // holds a token for each proposal that is being judged
 	health  healthMemo
+	pings   pingMemo
 	openAPI document
 	hub     *hub
 	pulls   pullsMemo
@@ -39,6 +40,7 @@ func New(o Options) (*Server, error) {
 		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
 		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
 		pulls: pullsMemo{place: make(chan struct{}, 1)},
+		pings: pingMemo{place: make(chan struct{}, 1)},
 		hooks: newHookGate(o.Now),
 	}
 	s.hub = newEvents(s)

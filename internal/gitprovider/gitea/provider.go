@@ -44,7 +44,8 @@ type PathMemory interface {
 	RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string)
 }
 
-// Provider implements gitprovider.Provider, gitprovider.Assigner and gitprovider.Examiner for one Gitea or Forgejo.
+// Provider implements gitprovider.Provider, gitprovider.Assigner, gitprovider.Examiner and gitprovider.Pinger for one Gitea
+// or Forgejo.
 type Provider struct {
 	base         *url.URL
 	http         *transport.Transport
@@ -61,6 +62,7 @@ var (
 	_ gitprovider.Provider = (*Provider)(nil)
 	_ gitprovider.Assigner = (*Provider)(nil)
 	_ gitprovider.Examiner = (*Provider)(nil)
+	_ gitprovider.Pinger   = (*Provider)(nil)
 )
 
 // New makes a Provider. It makes no call.

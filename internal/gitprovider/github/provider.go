@@ -27,7 +27,7 @@ type Options struct {
 	Sleep        func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
 }
 
-// Provider implements gitprovider.Provider, gitprovider.Assigner and gitprovider.Examiner.
+// Provider implements gitprovider.Provider, gitprovider.Assigner, gitprovider.Examiner and gitprovider.Pinger.
 type Provider struct {
 	api          *url.URL
 	graph        *url.URL
@@ -46,6 +46,7 @@ var (
 	_ gitprovider.Provider = (*Provider)(nil)
 	_ gitprovider.Assigner = (*Provider)(nil)
 	_ gitprovider.Examiner = (*Provider)(nil)
+	_ gitprovider.Pinger   = (*Provider)(nil)
 )
 
 // What the caches hold at most. A path is about 40 bytes, so that the files of some thousand pull requests are kept.

@@ -36,7 +36,10 @@ type Provider struct {
 	comparisons *comparisons
 }
 
-var _ gitprovider.Provider = (*Provider)(nil)
+var (
+	_ gitprovider.Provider = (*Provider)(nil)
+	_ gitprovider.Pinger   = (*Provider)(nil)
+)
 
 // New makes a Provider for the repositories below root, an absolute path. It touches neither disk nor git: what is
 // wrong with them is reported by the first call that needs them.

@@ -23,7 +23,10 @@ type Fake struct {
 	faults map[string]*faults
 }
 
-var _ gitprovider.Provider = (*Fake)(nil)
+var (
+	_ gitprovider.Provider = (*Fake)(nil)
+	_ gitprovider.Pinger   = (*Fake)(nil)
+)
 
 // NewFake makes a Fake without repositories. Its name is "fake", and its clock starts at 2026-01-01 and moves on by one
 // second whenever it is read.

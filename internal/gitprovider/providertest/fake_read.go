@@ -141,3 +141,8 @@ func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) 
 	}
 	return status, nil
 }
+
+// Ping implements gitprovider.Pinger.
+func (f *Fake) Ping(ctx context.Context) error {
+	return f.call(ctx, MethodPing, func() error { return nil })
+}

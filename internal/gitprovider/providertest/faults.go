@@ -17,6 +17,7 @@ const (
 	MethodDeleteBranch    = "DeleteBranch"
 	MethodListOpen        = "ListOpen"
 	MethodStatus          = "Status"
+	MethodPing            = "Ping"
 )
 
 // faults are what waits for the next calls of one method. Each call takes the first of each kind.

@@ -17,6 +17,7 @@ func everyMethodTests() map[string]func(*testing.T, Harness) {
 		"says timeout for a context that ended":           endedContext,
 		"says timeout for a deadline that passed":         passedDeadline,
 		"keeps the cause of a context's end for the logs": contextCause,
+		"answers a ping, and ends it with its context":    pingTest,
 	}
 }
 
@@ -45,6 +46,18 @@ func nameTest(t *testing.T, h Harness) {
 	if s.p.Name() == "" {
 		t.Fatal("the provider has no name")
 	}
+}
+
+func pingTest(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	pinger, can := s.p.(gitprovider.Pinger)
+	if !can {
+		t.Fatal("the provider cannot be pinged")
+	}
+	s.must(pinger.Ping(s.ctx))
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	s.code(pinger.Ping(ctx), fault.Timeout)
 }
 
 func (s *scene) everyMethod(ctx context.Context, ref gitprovider.RepoRef, want fault.Code) {

@@ -1,0 +1,163 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+)
+
+// twoForges is a world with the providers fake and second enabled, and gitea disabled.
+func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *providertest.Fake) {
+	t.Helper()
+	second = providertest.NewFake()
+	second.SetName("second")
+	return newWorld(t, func(w *world) {
+		w.web.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
+			{Name: "fake", Provider: w.fake}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"}, {Name: "second", Provider: second},
+		}, nil, "", nil)
+		w.web.Log = slog.New(slog.NewTextHandler(log, nil))
+	}), second
+}
+
+func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  *fault.Error
+		code fault.Code // "" for ready
+	}{
+		"all answer":            {nil, ""},
+		"one is down":           {fault.New(fault.UpstreamError, "git.example.org failed (503)"), fault.UpstreamError},
+		"one refuses our token": {fault.New(fault.ProviderDisabled, "GITEA_TOKEN %s was refused", ownToken), fault.ProviderDisabled},
+		"one limits us":         {fault.New(fault.RateLimited, "no more"), fault.RateLimited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, second := twoForges(t, &log)
+			if tt.err != nil {
+				second.FailBefore(providertest.MethodPing, tt.err)
+			}
+			w.want(w.get("/readyz"), 200, "")
+			if w.fake.Reads()+second.Reads() != 0 {
+				t.Error("providers were asked without being asked about")
+			}
+			a := w.get("/readyz?providers=1")
+			if tt.code == "" {
+				w.want(a, 200, "")
+				want := `"providers":[{"name":"fake","state":"ok"},{"name":"gitea","state":"disabled"},{"name":"second","state":"ok"}]`
+				if !strings.Contains(string(a.body), want) {
+					t.Errorf("got %s", a.body)
+				}
+				return
+			}
+			w.want(a, 503, tt.code)
+			if a.json["detail"] != "fake is ok, gitea is disabled, second is down" {
+				t.Errorf("got %s", a.body)
+			}
+			if want := fmt.Sprintf(`"violations":[{"code":%q,"rule":"second",`, tt.code); !strings.Contains(string(a.body), want) {
+				t.Errorf("got %s, want %s", a.body, want)
+			}
+			for _, kept := range []string{ownToken, tt.err.Message} {
+				if strings.Contains(string(a.body), kept) {
+					t.Errorf("%q was told to anybody: %s", kept, a.body)
+				}
+			}
+			if !strings.Contains(log.String(), "provider=second") || strings.Contains(log.String(), ownToken) {
+				t.Errorf("the log has %s", &log)
+			}
+			w.want(w.get("/readyz"), 200, "")
+			if w.fake.Writes()+second.Writes() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.T) {
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.build()
+	entered, release := second.Block(providertest.MethodPing)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { w.want(w.get("/readyz?providers=1"), 200, "") })
+	}
+	<-entered
+	release()
+	wg.Wait()
+	asked := func(want int) {
+		t.Helper()
+		if a, b := w.fake.Count(providertest.MethodPing), second.Count(providertest.MethodPing); a != want || b != want {
+			t.Errorf("asked %d and %d times, want %d", a, b, want)
+		}
+	}
+	asked(1)
+	w.advance(29 * time.Second)
+	w.want(w.get("/readyz?providers=1"), 200, "")
+	asked(1)
+	w.advance(time.Second)
+	second.FailBefore(providertest.MethodPing, fault.New(fault.UpstreamError, "down"))
+	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
+	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
+	asked(2)
+}
+
+func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w, second := twoForges(t, &log)
+		w.build()
+		_, releaseFirst := w.fake.Block(providertest.MethodPing)
+		_, releaseSecond := second.Block(providertest.MethodPing)
+		defer releaseFirst()
+		defer releaseSecond()
+		began := time.Now()
+		w.want(w.get("/readyz?providers=1"), 503, fault.Timeout)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.build()
+	entered, release := second.Block(providertest.MethodPing)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.get("/readyz?providers=1", gone)
+	}()
+	<-entered
+	leave()
+	release()
+	<-done
+	w.want(w.get("/readyz?providers=1"), 200, "")
+	if n := second.Count(providertest.MethodPing); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.web.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea", Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
+	})
+	w.want(w.get("/readyz"), 200, "")
+	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.get("/readyz?providers=1"), 503, fault.Internal)
+}
