@@ -83,6 +83,7 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 	o.Base, o.Token, o.RootCAs, o.AllowPlainHTTP = f.URL, f.Token, roots, p.cfg.ForgePlainHTTP
 	o.Proxy, o.UserAgent, o.Log = http.ProxyFromEnvironment, "claudeops", p.log
 	o.Now, o.Sleep = time.Now, sleep
+	o.Observe = func(outcome string, took time.Duration) { p.latency.Observe(o.Name, outcome, took) }
 	if client, err = transport.New(o); err != nil {
 		return nil, err.Error()
 	}

@@ -18,7 +18,7 @@ import (
 func (p *parts) webServer(flow *delivering, hooks web.Hooks, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Flow: flow.atMost, Records: p.store, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
-		Remaining: p.remaining, Summary: p.store, Reader: p.flow, Reviewer: p.reviewer(flow),
+		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviewer(flow),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.webFindings,
 		Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),

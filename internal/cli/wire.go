@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
@@ -35,6 +36,7 @@ type parts struct {
 	local     *local.Provider // nil when disabled
 	registry  *gitprovider.Registry
 	clients   map[string]*transport.Transport // of forges, by provider
+	latency   *web.ProviderLatency            // of their requests
 	flow      *prflow.Service
 	targets   notify.Targets
 	deliverer *notify.Deliverer
@@ -45,7 +47,7 @@ func (a *app) wire() *parts {
 	if a.parts != nil {
 		return a.parts
 	}
-	p := &parts{cfg: config.Load(a.environment), clients: map[string]*transport.Transport{}}
+	p := &parts{cfg: config.Load(a.environment), clients: map[string]*transport.Transport{}, latency: web.NewProviderLatency()}
 	p.log = a.logger(p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)

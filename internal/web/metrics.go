@@ -62,6 +62,9 @@ func newMetrics(o Options) *metrics {
 	if o.Remaining != nil {
 		m.registry.MustRegister(remaining{o.Remaining})
 	}
+	if o.Latency != nil {
+		m.registry.MustRegister(o.Latency.took)
+	}
 	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -169,6 +169,7 @@ type Options struct {
 
 	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
+	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
 	// Topics are what pages show beside the record, and what tells when it changes; may be empty.
 	Topics []Topic
 	Live   Live

@@ -3,6 +3,9 @@ package web_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
@@ -15,5 +18,23 @@ func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 	left["github"] = 4711
 	if text := string(w.get("/metrics").body); !strings.Contains(text, name+`{provider="github"} 4711`) {
 		t.Errorf("not in %s", text)
+	}
+}
+
+func TestMetricsSayHowLongProvidersTook(t *testing.T) {
+	latency := web.NewProviderLatency()
+	w := newWorld(t, func(w *world) { w.web.Latency = latency })
+	latency.Observe("github", "2xx", 40*time.Millisecond)
+	latency.Observe("github", "2xx", 3*time.Second)
+	latency.Observe("gitea", "timeout", 30*time.Second)
+	const name = "claudeops_provider_request_duration_seconds"
+	text := string(w.get("/metrics").body)
+	for _, want := range []string{
+		`_bucket{outcome="2xx",provider="github",le="0.05"} 1`, `_bucket{outcome="2xx",provider="github",le="5"} 2`,
+		`_sum{outcome="2xx",provider="github"} 3.04`, `_count{outcome="timeout",provider="gitea"} 1`,
+	} {
+		if !strings.Contains(text, name+want) {
+			t.Errorf("%s%s is missing in\n%s", name, want, text)
+		}
 	}
 }

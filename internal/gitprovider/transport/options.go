@@ -38,6 +38,10 @@ type Options struct {
 	Sleep  func(ctx context.Context, d time.Duration) // ends early with ctx; nil: a timer
 	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; nil: uniformly random
 	Log    *slog.Logger                               // one line a request, at debug level; nil: none
+
+	// Observe is told how each request ended and how long the caller waited for it, retries and turns included; nil: nobody
+	// is. It must be quick, and safe for concurrent use.
+	Observe func(outcome string, took time.Duration)
 }
 
 // Limits bound what one request may cost. Zero fields take the defaults named.
@@ -87,6 +91,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(string, time.Duration) {}
 	}
 	return o
 }

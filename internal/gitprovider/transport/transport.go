@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	started := t.opt.Now()
 	c := &call{req: req, safe: isSafe(req), own: sameOrigin(req.URL, t.opt.Base)}
 	resp, failed := t.exchange(c)
-	t.record(c, resp, failed, t.opt.Now().Sub(started))
+	took := t.opt.Now().Sub(started)
+	t.record(c, resp, failed, took)
+	t.opt.Observe(outcome(resp, failed), took)
 	if failed != nil {
 		return nil, failed
 	}
@@ -146,6 +149,14 @@ func (c *call) readBody() error {
 	_, err := io.Copy(&buf, c.req.Body)
 	c.body = buf.Bytes()
 	return err
+}
+
+// outcome is one of a few words: 2xx, 3xx, 4xx or 5xx for an answer, and the code of the fault where there was none.
+func outcome(resp *http.Response, failed *fault.Error) string {
+	if failed != nil {
+		return string(failed.Code)
+	}
+	return strconv.Itoa(resp.StatusCode/100) + "xx"
 }
 
 // record writes the log line of a request.
