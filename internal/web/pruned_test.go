@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -41,5 +42,44 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", "", person), 409, fault.Conflict)
 	if w.fake.Writes() != 0 {
 		t.Errorf("calls %v", w.fake.Calls())
+	}
+}
+
+// TestAnOldChangeIsStillOnePullRequest asks for the same change again after all that retention removes is gone.
+func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
+	other := map[string]any{"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Other\n"}}}
+	for name, tt := range map[string]struct {
+		happens func(w *world, people providertest.World) // to the pull request meanwhile
+		body    string
+		status  int
+		code    fault.Code
+	}{
+		"the same change is answered with it": {nil, request(nil), 200, ""},
+		"also if it has lost its labels": {
+			func(w *world, people providertest.World) { w.fake.Unlabel(people.Ref(), 1) }, request(nil), 200, "",
+		},
+		"another change to its file is a duplicate": {nil, request(other), 409, fault.DuplicatePR},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+			w.advance(100 * 24 * time.Hour)
+			if tt.happens != nil {
+				tt.happens(w, w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}))
+			}
+			ctx, writes := context.Background(), w.fake.Writes()
+			removed, err := w.store.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) prflow.Attempt { return prflow.Attempt{Action: "prune"} })
+			if err != nil || removed[0] != (store.Pruned{Kind: "proposals", Rows: 1}) {
+				t.Fatalf("removed %v, %v", removed, err)
+			}
+			a := w.do("POST", "/api/v1/prs", tt.body)
+			w.want(a, tt.status, tt.code)
+			if tt.code == "" && (a.json["number"] != float64(1) || a.json["reused"] != true) {
+				t.Errorf("got %s", a.body)
+			}
+			if w.fake.Writes() != writes {
+				t.Errorf("calls %v", w.fake.Calls())
+			}
+		})
 	}
 }
