@@ -38,8 +38,12 @@ func (r webReviewer) Show(ctx context.Context, owner, name string, number int) (
 // Refused implements web.Reviewer.
 func (r webReviewer) Refused(ctx context.Context, review web.Review, why *fault.Error) {
 	redact := r.p.scanner.Redact
+	action := "review"
+	if review.Action != "" {
+		action += "." + review.Action
+	}
 	err := r.p.store.Record(context.WithoutCancel(ctx), prflow.Attempt{
-		Time: time.Now(), RequestID: newID(), Door: review.By.Door, Caller: review.By.Name, Action: "review",
+		Time: time.Now(), RequestID: newID(), Door: review.By.Door, Caller: review.By.Name, Action: action,
 		Provider: redact(review.Provider), Owner: redact(review.Owner), Repo: redact(review.Name), PRNumber: review.Number,
 		Outcome: prflow.OutcomeRefused, Code: why.Code, Message: redact(why.Message),
 	}, nil)

@@ -56,7 +56,7 @@ type Reviewer interface {
 	Show(ctx context.Context, owner, name string, number int) (ReviewDetail, error)
 	// Review acts, and records it.
 	Review(ctx context.Context, r Review) (ReviewOutcome, error)
-	// Refused records that a review was refused before anybody read what it says.
+	// Refused records that a review was refused before Review was asked. Its Action may be empty.
 	Refused(ctx context.Context, r Review, why *fault.Error)
 }
 
@@ -72,7 +72,7 @@ type Review struct {
 	Provider    string // as the address has it, for the record of a refusal
 	Owner, Name string
 	Number      int
-	Action      string // approve, request-changes, comment, merge or close
+	Action      string // approve, request-changes, comment, merge or close; of a refused one also ""
 	Comment     string
 	Head        string // commit that the person looked at
 	Force       bool   // merge although changes were requested or the head has moved

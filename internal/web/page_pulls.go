@@ -147,7 +147,6 @@ func doneWord(action string) string {
 	return ""
 }
 
-// reviewByForm does what a person has decided.
 // reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
 func reviewOf(c *call) Review {
 	number, _ := strconv.Atoi(c.PathValue("number"))
@@ -157,46 +156,65 @@ func reviewOf(c *call) Review {
 	}
 }
 
+// reviewByForm does what a person has decided. What is refused before the reviewer is asked is recorded here, the rest there.
 func (s *Server) reviewByForm(c *call) (answer, error) {
-	t, err := targetOf(c)
+	review, err := s.reviewForm(c)
 	if err != nil {
-		return answer{}, err
-	}
-	form, err := readForm(c)
-	if err != nil {
-		return answer{}, err
-	}
-	if !s.reviewed(t.provider) {
-		return answer{}, fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
-	}
-	if rules, err := s.Policy(); err == nil {
-		if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
-			return answer{}, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
+		if s.Reviewer != nil {
+			s.Reviewer.Refused(c.Context(), review, fault.From(err))
 		}
+		return answer{}, err
 	}
-	action := form.Get("action")
-	if doneWord(action) == "" || len(form["action"]) != 1 {
-		return answer{}, fault.New(fault.InvalidArgument, "the form must have the field action, once: approve, request-changes, "+
-			"comment, merge or close")
-	}
-	outcome, err := s.Reviewer.Review(c.Context(), Review{
-		Owner: t.owner, Name: t.name, Number: t.number, Action: action,
-		Comment: strings.ReplaceAll(form.Get("comment"), "\r\n", "\n"), Head: form.Get("head"), Force: form.Get("force") == "yes",
-		By: caller(c),
-	})
+	outcome, err := s.Reviewer.Review(c.Context(), review)
 	if err != nil {
 		return answer{}, err
 	}
+	t := target{review.Provider, review.Owner, review.Name, review.Number}
 	if len(outcome.Warnings) == 0 {
-		return s.goTo(t.path() + "?done=" + action), nil
+		return s.goTo(t.path() + "?done=" + review.Action), nil
 	}
 	view, err := s.pullView(c, t, false)
 	if err != nil {
-		return answer{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(action), fault.From(err).Message), err)
+		return answer{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(review.Action), fault.From(err).Message), err)
 	}
-	view.Done = doneWord(action)
+	view.Done = doneWord(review.Action)
 	for _, w := range outcome.Warnings {
 		view.Warnings = append(view.Warnings, s.text(w, maxMessage))
 	}
 	return s.html("pull", view)
+}
+
+// reviewForm reads what a person has decided. With an error the review is as far as it was understood: Action is empty unless
+// it is one of ours.
+func (s *Server) reviewForm(c *call) (Review, error) {
+	review := reviewOf(c)
+	t, err := targetOf(c)
+	if err != nil {
+		return review, err
+	}
+	review.Provider, review.Owner, review.Name, review.Number = t.provider, t.owner, t.name, t.number
+	form, err := readForm(c)
+	if err != nil {
+		return review, err
+	}
+	action := form.Get("action")
+	known := doneWord(action) != "" && len(form["action"]) == 1
+	if known {
+		review.Action = action
+	}
+	if !s.reviewed(t.provider) {
+		return review, fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
+	}
+	if rules, err := s.Policy(); err == nil {
+		if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
+			return review, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
+		}
+	}
+	if !known {
+		return review, fault.New(fault.InvalidArgument, "the form must have the field action, once: approve, request-changes, "+
+			"comment, merge or close")
+	}
+	review.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
+	review.Head, review.Force = form.Get("head"), form.Get("force") == "yes"
+	return review, nil
 }

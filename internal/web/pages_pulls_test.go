@@ -83,7 +83,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		if a.StatusCode != 303 || a.Header.Get("Location") != at+"?done="+action {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
-		want := web.Review{Owner: "joe", Name: "infra", Number: 1, Action: action, Comment: "Good.\nYes.", Head: head, Force: true,
+		want := web.Review{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Action: action, Comment: "Good.\nYes.", Head: head, Force: true,
 			By: prflow.Caller{Door: prflow.DoorWeb, Name: "ann"}}
 		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
 			t.Errorf("%+v", got)
@@ -103,8 +103,51 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	reader := w.signIn(w.token("reader", 3, "read", "propose"))
 	w.page(at, 200, with(reader)).has("Reviewing needs the scope review")
 	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
-	if len(r.done) != 5 || len(r.refused) != 1 || r.refused[0].By.Name != "reader" {
+	if len(r.done) != 5 || len(r.refused) != 4 || r.refused[3].By.Name != "reader" {
 		t.Errorf("%d reviews, refused %+v", len(r.done), r.refused)
+	}
+}
+
+func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
+	merge := url.Values{"action": {"merge"}}
+	for name, tt := range map[string]struct {
+		at     string
+		form   url.Values
+		status int
+		want   string // provider, owner, name, number and action that are recorded
+	}{
+		"no action":                    {"fake/joe/infra/1", url.Values{}, 400, "fake joe infra 1 "},
+		"an unknown action":            {"fake/joe/infra/1", url.Values{"action": {"push"}}, 400, "fake joe infra 1 "},
+		"two actions":                  {"fake/joe/infra/1", url.Values{"action": {"merge", "close"}}, 400, "fake joe infra 1 "},
+		"a repository not on the list": {"fake/joe/other/1", merge, 403, "fake joe other 1 merge"},
+		"a provider reviewed there":    {"gitea/joe/infra/1", merge, 400, "gitea joe infra 1 merge"},
+		"a number that is none":        {"fake/joe/infra/x", merge, 404, "fake joe infra 0 "},
+		"a name that is none":          {"fake/-joe/infra/1", merge, 404, "fake -joe infra 1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reviewer{}
+			w := newWorld(t, func(w *world) {
+				r.world, w.web.Reviewer = w, r
+				w.flow.Policy.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
+			})
+			w.signedIn()
+			w.read(w.submit("/pulls/"+tt.at+"/review", tt.form), name, tt.status)
+			if len(r.done) != 0 || len(r.refused) != 1 {
+				t.Fatalf("done %+v, refused %+v", r.done, r.refused)
+			}
+			got := r.refused[0]
+			if text := fmt.Sprint(got.Provider, " ", got.Owner, " ", got.Name, " ", got.Number, " ", got.Action); text != tt.want || got.By.Name != "ann" {
+				t.Errorf("recorded %q by %s, want %q", text, got.By.Name, tt.want)
+			}
+		})
+	}
+	r := &reviewer{}
+	w := newWorld(t, func(w *world) { r.world, w.web.Reviewer = w, r })
+	w.signedIn()
+	a := w.do("POST", "/pulls/fake/joe/infra/1/review", `{"action":"merge"}`, header("Accept", "text/html"))
+	w.read(a, "not a form", 415)
+	if len(r.done) != 0 || len(r.refused) != 1 || r.refused[0].Number != 1 {
+		t.Errorf("done %+v, refused %+v", r.done, r.refused)
 	}
 }
 
