@@ -18,13 +18,16 @@ func WriteFile(ctx context.Context, src Source, path string, force bool) (Manife
 	if err := mayWrite(path, force); err != nil {
 		return Manifest{}, err
 	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".claudeops-backup-*") // mode 0600
+	w, err := newWorkplace(filepath.Dir(path))
 	if err != nil {
 		return Manifest{}, unwritten(err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	m, err := Write(ctx, src, dir, f)
+	defer w.leave()
+	f, err := os.OpenFile(w.in(draftName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Manifest{}, unwritten(err)
+	}
+	m, err := w.write(ctx, src, f)
 	if flushed := errors.Join(f.Sync(), f.Close()); err == nil {
 		err = unwritten(flushed)
 	}

@@ -29,14 +29,18 @@ type Source struct {
 }
 
 // Write writes a backup to out. The copy of the database is made in the folder scratch and removed again. Nothing is written
-// to out before the copy was found sound.
+// to out before the copy was found sound. What killed backups have left in the folder is removed.
 func Write(ctx context.Context, src Source, scratch string, out io.Writer) (Manifest, error) {
-	dir, err := os.MkdirTemp(scratch, ".claudeops-backup-*") // mode 0700
+	w, err := newWorkplace(scratch)
 	if err != nil {
 		return Manifest{}, unwritten(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, databaseName)
+	defer w.leave()
+	return w.write(ctx, src, out)
+}
+
+func (w *workplace) write(ctx context.Context, src Source, out io.Writer) (Manifest, error) {
+	path := w.in(databaseName)
 	copied, err := src.Copy(ctx, path)
 	if err != nil {
 		return Manifest{}, err
