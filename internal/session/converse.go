@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -158,25 +159,32 @@ func (c *conversation) wait(ctx context.Context) *verdict {
 }
 
 // end sees to it that the CLI and everything that it started has ended and that all of its output is read, and returns
-// how the CLI exited. What was started and is still there is asked to end first: the MCP server finishes what it writes.
+// how the CLI exited. What was started and is still there is asked to end first, and the CLI is held still meanwhile: it
+// would kill its MCP server half a second after it was asked itself (2.1.329), in the middle of a write.
 func (c *conversation) end(ask bool) error {
 	group := c.cmd.Process.Pid
-	grace := c.Settings.Limits.Grace
-	if ask {
-		askGroup(group)
-	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(c.Settings.Limits.Grace)
 	defer timer.Stop()
 	var exit error
-	exited := false
-	if !ask {
+	exited, held := false, false
+	if ask {
+		held = hold(group)
+	} else {
 		exit, exited = <-c.exited, true
-		askGroup(group)
-		c.each(askProcess) // the CLI's commands run in groups of their own
 	}
+	askGroup(group)
+	c.each(askProcess) // the CLI's commands run in groups of their own
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for kills := 0; !exited || len(left(group, c.mark)) > 0; {
+	for kills := 0; ; {
+		rest := left(group, c.mark)
+		if exited && len(rest) == 0 {
+			break
+		}
+		if held && !slices.ContainsFunc(rest, func(pid int) bool { return pid != group }) {
+			letGo(group)
+			held = false
+		}
 		select {
 		case exit = <-c.exited:
 			exited = true

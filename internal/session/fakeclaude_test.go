@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Variables by which a test tells the fake what to do. The operator's list lets them through to the agent.
@@ -131,7 +132,7 @@ func write(text string) func(string) {
 }
 
 // child starts this binary as a process that holds our output open and waits.
-func child(act string, detach bool) {
+func child(act string, detach bool) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), fakeMode+"="+act)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -144,6 +145,30 @@ func child(act string, detach bool) {
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
+	return cmd
+}
+
+// hasty kills its server when it is asked to end, as the real one does soon after.
+func hasty(f *fake) int {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	f.init("connected")
+	server := child("writes", false)
+	<-asked
+	_ = server.Process.Kill()
+	_ = server.Wait()
+	return 143
+}
+
+// writes is a server that is asked to end in the middle of a write, which takes its time.
+func writes(f *fake) int {
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, syscall.SIGTERM)
+	f.say("ready")
+	<-asked
+	time.Sleep(200 * time.Millisecond) // the write
+	write("done")(os.Getenv(fakeArg))
+	return 0
 }
 
 func acts() map[string]func(*fake) int {
@@ -195,6 +220,7 @@ func acts() map[string]func(*fake) int {
 		"open":      func(f *fake) int { f.say("ready"); forever(); return 0 },
 		"no-end":    func(f *fake) int { f.init("connected"); f.raw(`{"type":"resu`); return 0 },
 		"unasked":   func(f *fake) int { f.init("connected"); f.say("ready"); child("waits-deaf", true); forever(); return 0 },
+		"hasty":     hasty, "writes": writes,
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
 	}
 	for name, text := range handoffs() {

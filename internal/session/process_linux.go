@@ -20,6 +20,12 @@ func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 // and memory in /proc. It does not keep root from it.
 func Conceal() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
+// hold keeps a process from running on until letGo, whatever it is asked; SIGKILL ends it all the same. It reports whether
+// the others of the session can be told from it, without which it must not be held.
+func hold(pid int) bool { return syscall.Kill(pid, syscall.SIGSTOP) == nil }
+
+func letGo(pid int) { _ = syscall.Kill(pid, syscall.SIGCONT) }
+
 // left returns the processes that still run in the group, or carry the mark in their environment because they left it.
 func left(group int, mark string) []int {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid

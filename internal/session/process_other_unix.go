@@ -13,6 +13,11 @@ func Conceal() {}
 // carrying needs Linux.
 func carrying(string) []int { return nil }
 
+// hold needs Linux: elsewhere the CLI's processes cannot be told from it.
+func hold(int) bool { return false }
+
+func letGo(int) {}
+
 // left returns the group if it has processes still; what left the group is not found.
 func left(group int, _ string) []int {
 	if syscall.Kill(-group, 0) != nil {
