@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,7 +130,10 @@ func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
 		args = append(args, how, filepath.Join(dir, filepath.Base(m.Source)), m.Target)
 	}
 	for _, m := range s.Tmpfs {
-		target, _, _ := strings.Cut(m, ":")
+		target, options, _ := strings.Cut(m, ":")
+		if _, size, ok := strings.Cut(options, "size="); ok {
+			args = append(args, "--size", bytesOf(t, size))
+		}
 		args = append(args, "--tmpfs", target)
 	}
 	for _, name := range s.Secrets {
@@ -145,6 +149,17 @@ func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
 		args = append(args, "--remount-ro", "/")
 	}
 	return append(args, "--chdir", img.workDir)
+}
+
+// bytesOf is a size such as 512m, with what stands behind it, as a number of bytes.
+func bytesOf(t *testing.T, size string) string {
+	t.Helper()
+	size, _, _ = strings.Cut(size, ",")
+	n, err := strconv.Atoi(strings.TrimSuffix(size, "m"))
+	if err != nil || !strings.HasSuffix(size, "m") {
+		t.Fatalf("%q is no size in MiB", size)
+	}
+	return strconv.Itoa(n << 20)
 }
 
 // passwd is what useradd makes of the image's user.

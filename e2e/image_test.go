@@ -76,6 +76,12 @@ func reports(t *testing.T, out string) map[string]reported {
 func newContainer(t *testing.T, w *world, dotEnv map[string]string) (image, []string) {
 	t.Helper()
 	img := buildImage(t)
+	return img, sandbox(t, img, composed(t, w, dotEnv), w.folder())
+}
+
+// composed is the service of the compose file with the settings of .env. What it mounts is made in the world's folder.
+func composed(t *testing.T, w *world, dotEnv map[string]string) *deploy.Service {
+	t.Helper()
 	compose, err := deploy.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +93,7 @@ func newContainer(t *testing.T, w *world, dotEnv map[string]string) (image, []st
 	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")}, env: []string{path()}}); got.code != 0 {
 		t.Fatalf("secrets.sh: %s", got.stderr)
 	}
-	return img, sandbox(t, img, compose.Services["claudeops"], dir)
+	return compose.Services["claudeops"]
 }
 
 // folder is where the world's folders are.

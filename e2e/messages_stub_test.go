@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -52,6 +53,7 @@ type messagesStub struct {
 
 	mu   sync.Mutex
 	last messagesRequest
+	all  []messagesRequest
 	bad  []string // what the stub could not make sense of
 }
 
@@ -92,6 +94,15 @@ func (s *messagesStub) seen(t *testing.T) messagesRequest {
 	return s.last
 }
 
+// requests returns all requests in their order.
+func (s *messagesStub) requests(t *testing.T) []messagesRequest {
+	t.Helper()
+	_ = s.seen(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
 func (s *messagesStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +116,7 @@ func (s *messagesStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":"stub"}}`, http.StatusBadRequest)
 		return
 	}
-	s.last = req
+	s.last, s.all = req, append(s.all, req)
 	next := reply{tool: "ToolSearch", args: map[string]any{"query": selectOurs, "max_results": 3}}
 	results := req.results()
 	switch {

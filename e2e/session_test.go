@@ -22,20 +22,45 @@ const (
 
 // sessions is what `claudeops run --json` prints.
 type sessions struct {
-	Sessions []struct {
-		ID         string `json:"id"`
-		Tier       int    `json:"tier"`
-		State      string `json:"state"`
-		Reason     string `json:"reason"`
-		Parent     string `json:"parent"`
-		Escalation string `json:"escalation"`
-		Denied     int    `json:"denied"`
-		ToolCalls  int    `json:"tool_calls"`
-		Counts     struct {
-			Opened  int `json:"opened"`
-			Refused int `json:"refused"`
-		} `json:"counts"`
-	} `json:"sessions"`
+	Sessions []recorded `json:"sessions"`
+}
+
+// recorded is the record of a session.
+type recorded struct {
+	ID             string   `json:"id"`
+	Tier           int      `json:"tier"`
+	DryRun         bool     `json:"dry_run"`
+	State          string   `json:"state"`
+	Reason         string   `json:"reason"`
+	Claude         string   `json:"claude_version"`
+	Connected      bool     `json:"connected"`
+	Parent         string   `json:"parent"`
+	Next           string   `json:"next"`
+	Escalation     string   `json:"escalation"`
+	Denied         int      `json:"denied"`
+	Denials        []string `json:"denials"`
+	ToolCalls      int      `json:"tool_calls"`
+	Handoff        *handoff `json:"handoff"`
+	Received       *handoff `json:"received"`
+	HandoffProblem string   `json:"handoff_problem"`
+	Counts         counts   `json:"counts"`
+}
+
+// counts are the attempts at proposals in a session.
+type counts struct {
+	Opened  int `json:"opened"`
+	Reused  int `json:"reused"`
+	DryRun  int `json:"dry_run"`
+	Refused int `json:"refused"`
+	Failed  int `json:"failed"`
+}
+
+// handoff is what a session leaves for a higher tier.
+type handoff struct {
+	Version  int      `json:"version"`
+	Tier     int      `json:"recommended_tier"`
+	Services []string `json:"services"`
+	Findings []string `json:"findings"`
 }
 
 // operator runs the real CLI under `claudeops run` against a scripted model.

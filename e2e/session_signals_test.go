@@ -1,0 +1,178 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// underway is a run that has not ended.
+type underway struct {
+	stub *messagesStub
+	done <-chan finished
+}
+
+// begin starts a run.
+func (r *rig) begin(t *testing.T, m sessionModel, args ...string) underway {
+	t.Helper()
+	stub := newSessionStub(t, m)
+	return underway{stub, r.start(t, r.environment(stub.URL), append([]string{"/app/claudeops", "run", "--json"}, args...)...)}
+}
+
+// end waits for the end of a run.
+func (r *rig) end(t *testing.T, u underway) told {
+	t.Helper()
+	got := told{outcome: (<-u.done).or(t), seen: u.stub.requests(t)}
+	if got.stdout != "" {
+		got.sessions = decode[sessions](t, got.stdout).Sessions
+	}
+	r.assertDiscreet(t, got)
+	return got
+}
+
+// signal sends a signal to the supervisor.
+func (r *rig) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(r.one(t, "/app/claudeops run"), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reached waits until something has happened in a session, which must not end before.
+func (u underway) reached(t *testing.T, happened <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-happened:
+	case early := <-u.done:
+		t.Fatalf("the run ended early: %+v", early)
+	}
+}
+
+func (u underway) assertNotDone(t *testing.T) {
+	t.Helper()
+	select {
+	case early := <-u.done:
+		t.Fatalf("the run ended early: %+v", early)
+	case <-time.After(10 * time.Millisecond): // until it is asked again
+	}
+}
+
+// gate is opened once, by the test or by its end.
+type gate struct {
+	closed chan struct{}
+	open   func()
+}
+
+func newGate() gate {
+	closed := make(chan struct{})
+	return gate{closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+func sessionEndedWhileItsModelThinks(t *testing.T, r *rig) {
+	thinks, answer := newGate(), newGate()
+	u := r.begin(t, func(string, []seenResult) reply {
+		thinks.open()
+		<-answer.closed
+		return use("create_pr", r.proposal())
+	}, "--tier", "2")
+	t.Cleanup(answer.open)
+	u.reached(t, thinks.closed)
+	r.signal(t, syscall.SIGTERM)
+	got := (<-u.done).or(t)
+	answer.open()
+	u.done = closedWith(got)
+	if s := r.end(t, u).one(t, "cancelled"); !strings.Contains(s.Reason, "signal") || s.Counts != (counts{}) {
+		t.Errorf("recorded %+v", s)
+	}
+	r.assertNothingLeft(t)
+	r.assertEmpty(t)
+	r.assertAudited(t)
+}
+
+// closedWith is a run that has ended.
+func closedWith(o outcome) <-chan finished {
+	done := make(chan finished, 1)
+	done <- finished{outcome: o}
+	return done
+}
+
+// A proposal that is being written when the signal comes is finished: the CLI, which would kill its server half a second
+// later, is held still until then.
+func sessionEndedWhileItProposes(t *testing.T, r *rig) {
+	writing, write := r.hold(t, r.world)
+	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
+	writing(u)
+	stat := filepath.Join("/proc", strconv.Itoa(r.one(t, "claude -p")), "stat")
+	r.signal(t, syscall.SIGTERM)
+	for !strings.Contains(readFile(t, stat), ") T ") {
+		u.assertNotDone(t)
+	}
+	write()
+	if s := r.end(t, u).one(t, "cancelled"); s.Counts != (counts{Opened: 1}) {
+		t.Errorf("recorded %+v", s)
+	}
+	r.assertNothingLeft(t)
+	r.assertProposed(t, quieterDiskBranch, r.proposal())
+	r.assertAudited(t, "opened")
+	r.assertSettles(t)
+}
+
+// assertSettles holds that after `pr resume` there is a pull request with its branch, or neither, and that the same
+// proposal then comes to one.
+func (r *rig) assertSettles(t *testing.T) {
+	t.Helper()
+	if got := r.exec(t, nil, "/app/claudeops", "pr", "resume"); got.code != 0 {
+		t.Errorf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if branches, prs := r.branches(t), r.opened(t, r.container); len(branches) != prs || prs > 1 {
+		t.Errorf("after pr resume there are branches %v and %d pull requests", branches, prs)
+	}
+	again := r.run(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2").one(t, "succeeded")
+	if again.Counts.Opened+again.Counts.Reused != 1 {
+		t.Errorf("the same again is recorded as %+v", again)
+	}
+	if prs := r.opened(t, r.container); prs != 1 {
+		t.Errorf("there are %d pull requests in the end, want one", prs)
+	}
+	r.assertProposed(t, quieterDiskBranch, r.proposal())
+	_ = r.audited(t)
+}
+
+// What kills the supervisor kills its agent; the MCP server ends by itself when its write is done. The next session closes
+// the record and removes the folder.
+func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
+	writing, write := r.hold(t, r.world)
+	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
+	writing(u)
+	claude, server := r.one(t, "claude -p"), r.one(t, "/app/claudeops mcp-server")
+	r.signal(t, syscall.SIGKILL)
+	awaitEnd(t, claude)
+	write()
+	awaitEnd(t, server)
+	if got := r.end(t, u); got.code != 137 || got.stdout != "" {
+		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	for _, pid := range r.running("") {
+		t.Errorf("left running: %s", proc(pid, "cmdline"))
+	}
+	left := r.exec(t, nil, "ls", "-A", "/tmp")
+	id, ok := strings.CutPrefix(strings.TrimSpace(left.stdout), "claudeops-session-")
+	if !ok {
+		t.Fatalf("the session's folder is not there for the next one to remove: %+v", left)
+	}
+	if got := r.exec(t, nil, "find", "/tmp", "-name", "mcp.json"); got.stdout != "" {
+		t.Errorf("the configuration is still there: %s", got.stdout)
+	}
+	next := r.run(t, scriptedSession(), "--tier", "1")
+	next.one(t, "succeeded")
+	if !strings.Contains(next.stderr, "interrupted") || !strings.Contains(next.stderr, id) {
+		t.Errorf("the next run does not say that %s was interrupted: %s", id, next.stderr)
+	}
+	r.assertSettles(t)
+}
