@@ -15,14 +15,10 @@ type message struct {
 		Name   string `json:"name"`
 		Status string `json:"status"`
 	} `json:"mcp_servers"`
-	Model   string `json:"model"`
-	Version string `json:"claude_code_version"`
-	Message struct {
-		ID      string          `json:"id"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
+	Model    string   `json:"model"`
+	Version  string   `json:"claude_code_version"`
+	Message  said     `json:"message"`
 	ToolName string   `json:"tool_name"`
-	Text     string   `json:"-"`
 	Result   string   `json:"result"`
 	Errors   []string `json:"errors"`
 	IsError  bool     `json:"is_error"`
@@ -31,6 +27,22 @@ type message struct {
 	Denials  []struct {
 		Tool string `json:"tool_name"`
 	} `json:"permission_denials"`
+}
+
+// said is a message of the conversation. In other events the member is a sentence, which is not kept: in permission_denied
+// the tool's result says the same.
+type said struct {
+	ID      string          `json:"id"`
+	Content json.RawMessage `json:"content"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *said) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
+	}
+	type plain said
+	return json.Unmarshal(text, (*plain)(s))
 }
 
 // block is a part of a message's content.

@@ -220,7 +220,10 @@ func acts() map[string]func(*fake) int {
 		"open":      func(f *fake) int { f.say("ready"); forever(); return 0 },
 		"no-end":    func(f *fake) int { f.init("connected"); f.raw(`{"type":"resu`); return 0 },
 		"unasked":   func(f *fake) int { f.init("connected"); f.say("ready"); child("waits-deaf", true); forever(); return 0 },
-		"hasty":     hasty, "writes": writes,
+		"denied": good(func(f *fake) { // as the real one says it: with a sentence where others have a message
+			f.line(object{"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "message": "Permission was denied."})
+		}),
+		"hasty": hasty, "writes": writes,
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
 	}
 	for name, text := range handoffs() {

@@ -173,7 +173,8 @@ func TestTextThatCannotBeSearchedIsWithheld(t *testing.T) {
 func TestOutputBeyondTheBoundsIsCounted(t *testing.T) {
 	for act, check := range map[string]func(Record, string) bool{
 		"gigantic": func(r Record, text string) bool { return r.CutLines == 1 && strings.Contains(text, "after") },
-		"garbage":  func(r Record, text string) bool { return r.BadLines == 6 && strings.Contains(text, "news") },
+		"denied":   func(r Record, _ string) bool { return r.Denied == 1 && r.BadLines == 0 },
+		"garbage":  func(r Record, text string) bool { return r.BadLines == 5 && strings.Contains(text, "news") },
 		"flood": func(r Record, text string) bool {
 			return r.Unstored > 0 && len(text) < maxStored && r.Turns == 2*maxStored/maxText
 		},
