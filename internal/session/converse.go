@@ -61,7 +61,8 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 	// #nosec G204: the operator names the binary, and each argument is one option.
 	c.cmd = exec.Command(binary, r.Settings.arguments(spec.Tier, f)...) //nolint:noctx // ended by its group, see end
 	c.cmd.Dir, c.cmd.Stdin = f.work(), strings.NewReader(text)
-	c.cmd.Env = append(append([]string{}, r.Settings.Env...), c.mark, "TMPDIR="+f.temp()) // of two TMPDIR the last counts
+	// Of two variables with one name the last counts. The CLI keeps a folder for each working folder in its cache.
+	c.cmd.Env = append(append([]string{}, r.Settings.Env...), c.mark, "TMPDIR="+f.temp(), "XDG_CACHE_HOME="+f.temp())
 	c.cmd.WaitDelay = r.Settings.Limits.Grace
 	isolate(c.cmd)
 	if err := c.start(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -131,6 +132,12 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 	}
 	if strings.Contains(seen.Settings, "restart") {
 		t.Error("tier 2 has a tool of tier 3")
+	}
+	folder := filepath.Join(w.runner.Settings.TempDir, folderPrefix+record.ID)
+	for _, name := range []string{"TMPDIR", "XDG_CACHE_HOME"} {
+		if want := name + "=" + filepath.Join(folder, "tmp"); !slices.Contains(seen.Env, want) {
+			t.Errorf("the environment lacks %s: %v", want, seen.Env)
+		}
 	}
 	if seen.Modes != "-rw------- drwx------" || seen.Prompt != "investigate" || filepath.Base(seen.Dir) != "work" {
 		t.Errorf("modes %q, prompt %q, folder %q", seen.Modes, seen.Prompt, seen.Dir)
