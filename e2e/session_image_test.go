@@ -66,7 +66,7 @@ func (r *rig) environment(url string) (out []string) {
 
 // tokens are the secrets of the operator that no agent may see.
 func (r *rig) tokens() []string {
-	out := []string{webhookSecret, markKey()}
+	out := []string{webhookSecret, forgeToken, markKey()}
 	for _, value := range r.secrets() {
 		out = append(out, value)
 	}
@@ -108,8 +108,8 @@ func (r *rig) assertDiscreet(t *testing.T, got told) {
 // assertNothingLeft holds that no process and no temporary file outlives a session.
 func (r *rig) assertNothingLeft(t *testing.T) {
 	t.Helper()
-	if got := r.exec(t, nil, "ls", "-A", "/tmp"); got.stdout != "" || got.code != 0 {
-		t.Errorf("left in /tmp: %s%s", got.stdout, got.stderr)
+	if got := r.exec(t, nil, "find", "/tmp", "/home/claudeops", "-path", "/tmp/*", "-o", "-name", "*claudeops*session*"); got.stdout != "" || got.code != 0 {
+		t.Errorf("left on disk: %s%s", got.stdout, got.stderr)
 	}
 	for _, pid := range r.running("") {
 		t.Errorf("left running: %s", proc(pid, "cmdline"))
@@ -187,6 +187,7 @@ func TestSessionsInTheImage(t *testing.T) {
 		"a refusal is corrected, the same again is reused, and a review is read back": sessionProposes,
 		"tier 1 is refused and hands over to tier 2, which opens":                     sessionEscalates,
 		"a dry run shows a preview, changes nothing and never escalates":              sessionPreviews,
+		"no token reaches the agent, whatever it tries":                               sessionLooksForTokens,
 		"SIGTERM while the model thinks leaves nothing":                               sessionEndedWhileItsModelThinks,
 		"SIGTERM while a proposal is written leaves nothing half":                     sessionEndedWhileItProposes,
 		"a killed supervisor takes its agent with it":                                 sessionWhoseSupervisorIsKilled,

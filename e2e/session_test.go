@@ -40,6 +40,7 @@ type recorded struct {
 	Denied         int      `json:"denied"`
 	Denials        []string `json:"denials"`
 	ToolCalls      int      `json:"tool_calls"`
+	BadLines       int      `json:"bad_lines"`
 	Handoff        *handoff `json:"handoff"`
 	Received       *handoff `json:"received"`
 	HandoffProblem string   `json:"handoff_problem"`
