@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -42,18 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil && len(records) == 0 {
 				return err
 			}
-			if printErr := a.print(map[string]any{"sessions": records}, func(w *strings.Builder) { sessionsText(w, records) }); printErr != nil {
-				return printErr
-			}
-			if err != nil {
-				return err
-			}
-			for _, r := range records {
-				if r.State != session.StateSucceeded {
-					return silentExit(fault.ExitInternal)
-				}
-			}
-			return nil
+			return a.tellRun(records, err)
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
@@ -79,6 +69,27 @@ func readNote(in io.Reader) (string, error) {
 		return "", usageError{errors.New("the note is not UTF-8")}
 	}
 	return string(text), nil
+}
+
+// tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
+func (a *app) tellRun(records []session.Record, err error) error {
+	answer := map[string]any{"sessions": records}
+	if err != nil && a.json {
+		answer["error"] = fault.From(err).Wire(prflow.RequestIDOf(err))
+		err = silentExit(exitCode(err))
+	}
+	if printErr := a.print(answer, func(w *strings.Builder) { sessionsText(w, records) }); printErr != nil {
+		return printErr
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.State != session.StateSucceeded {
+			return silentExit(fault.ExitInternal)
+		}
+	}
+	return nil
 }
 
 // sessionsText shows sessions to people.

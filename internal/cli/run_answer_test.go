@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
+	full := fault.New(fault.Internal, "the disk is full")
+	for _, c := range []struct {
+		name  string
+		state session.State
+		err   error
+		exit  error
+		told  string
+	}{
+		{"a good one", session.StateSucceeded, nil, nil, ""},
+		{"a bad one", session.StateFailed, nil, silentExit(1), ""},
+		{"one that could not be recorded", session.StateFailed, full, silentExit(1), "the disk is full"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			a := &app{json: true, streams: Streams{Out: &out}}
+			if err := a.tellRun([]session.Record{{ID: "a", State: c.state}}, c.err); !errors.Is(err, c.exit) {
+				t.Errorf("got %v, want %v", err, c.exit)
+			}
+			var answer struct {
+				Sessions []session.Record
+				Error    struct{ Message string }
+			}
+			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer.Sessions) != 1 || answer.Error.Message != c.told {
+				t.Errorf("answered %v, %s", err, &out)
+			}
+			out.Reset()
+			a.json = false
+			if err := a.tellRun([]session.Record{{ID: "a", State: c.state}}, c.err); c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("to people: got %v, want %v", err, c.err)
+			}
+			if !strings.Contains(out.String(), string(c.state)) {
+				t.Errorf("people are not told of the session: %s", &out)
+			}
+		})
+	}
+}
