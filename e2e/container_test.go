@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,9 @@ func startContainer(t *testing.T, args []string) *container {
 	}
 	c.out, c.err = bufio.NewReader(out), bufio.NewReader(errOut)
 	launch(t, c.cmd)
+	if got := c.exec(t, nil, "true"); got.code != 0 { // it has begun
+		t.Fatalf("the container's shell does not work: %+v", got)
+	}
 	return c
 }
 
@@ -88,6 +92,24 @@ func (c *container) start(t *testing.T, env []string, argv ...string) <-chan fin
 		}
 	}()
 	return done
+}
+
+// inside is the path by which this machine reaches a file of the container.
+func (c *container) inside(t *testing.T, file string) string {
+	t.Helper()
+	return filepath.Join("/proc", strconv.Itoa(c.shell(t)), "root", file)
+}
+
+// shell is the process of the container's shell, as this machine numbers it: what bubblewrap started.
+func (c *container) shell(t *testing.T) int {
+	t.Helper()
+	for _, pid := range c.everything() {
+		if proc(pid, "cmdline") == "sh\n" {
+			return pid
+		}
+	}
+	t.Fatal("the container has no shell")
+	return 0
 }
 
 // everything is all processes below bubblewrap's first.

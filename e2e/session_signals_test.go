@@ -83,6 +83,12 @@ func sessionEndedWhileItsModelThinks(t *testing.T, r *rig) {
 	}, "--tier", "2")
 	t.Cleanup(answer.open)
 	u.reached(t, thinks.closed)
+	other := startContainer(t, r.args)
+	second := other.exec(t, r.environment(u.stub.URL), "/app/claudeops", "run", "--tier", "1")
+	if second.code != 3 || second.stdout != "" || !strings.Contains(second.stderr, "is running in this state folder") {
+		t.Errorf("a second session beside it: exit %d\n%s%s", second.code, second.stdout, second.stderr)
+	}
+	other.close(t)
 	r.signal(t, syscall.SIGTERM)
 	got := (<-u.done).or(t)
 	answer.open()
