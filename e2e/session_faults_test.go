@@ -147,7 +147,7 @@ func readOnlyState(s *deploy.Service) {
 
 func smallState(s *deploy.Service) {
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(m deploy.Mount) bool { return m.Target == "/state" })
-	s.Tmpfs = append(s.Tmpfs, "/state:size=2m")
+	s.Tmpfs = append(s.Tmpfs, "/state:size=4m")
 }
 
 // refused holds that a run does not start, for the reason, and that no agent ran.

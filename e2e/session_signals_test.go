@@ -108,7 +108,7 @@ func closedWith(o outcome) <-chan finished {
 	return done
 }
 
-// A proposal that is being written when the signal comes is finished: the CLI, which would kill its server half a second
+// A proposal that is being written when the signal comes is finished, and answered for: the CLI, which would kill its server half a second
 // later, is held still until then.
 func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 	writing, write := r.hold(t, r.world)
@@ -120,12 +120,17 @@ func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 		u.assertNotDone(t)
 	}
 	write()
-	if s := r.end(t, u).one(t, "cancelled"); s.Counts != (counts{Opened: 1}) {
+	s := r.end(t, u).one(t, "cancelled")
+	r.assertNothingLeft(t)
+	switch s.Counts {
+	case counts{Opened: 1}:
+		r.assertProposed(t, quieterDiskBranch, r.proposal())
+		r.assertAudited(t, "opened")
+	case counts{Failed: 1}: // on a machine so busy that the writer lost its patience, 20 seconds, while it was held
+		r.assertEmpty(t)
+	default:
 		t.Errorf("recorded %+v", s)
 	}
-	r.assertNothingLeft(t)
-	r.assertProposed(t, quieterDiskBranch, r.proposal())
-	r.assertAudited(t, "opened")
 	r.assertSettles(t)
 }
 
