@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,11 +36,7 @@ func (a *app) runCommand() *cobra.Command {
 				}
 			}
 			session.Conceal()
-			supervisor, err := a.wire().supervisor()
-			if err != nil {
-				return err
-			}
-			records, err := supervisor.Run(cmd.Context(), session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note})
+			records, err := a.runSessions(cmd.Context(), session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note})
 			if err != nil && len(records) == 0 {
 				return err
 			}
@@ -48,6 +45,23 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
 	return cmd
+}
+
+// runSessions runs a session for the command's user, and those that it escalates to.
+func (a *app) runSessions(ctx context.Context, spec session.Spec) ([]session.Record, error) {
+	p := a.wire()
+	supervisor, err := p.supervisor()
+	if err != nil {
+		return nil, err
+	}
+	caller, requestID := a.caller(p), newID()
+	records, err := supervisor.Run(ctx, p.personStarts(caller, requestID, spec))
+	if err != nil && len(records) == 0 {
+		refused := sessionAttempt(caller, requestID, actionStart, "")
+		refused.Tier = spec.Tier
+		p.refusedSession(ctx, refused, err)
+	}
+	return records, err
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.

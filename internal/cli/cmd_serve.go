@@ -16,6 +16,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/session"
 )
 
 // drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
@@ -23,15 +24,19 @@ import (
 const drainBound = 30 * time.Second
 
 func (a *app) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the dashboard for people and the REST API for programs",
 		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has\n" +
 			"begun and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
-			"claudeops token. Logs go to stderr, as JSON with CLAUDEOPS_LOG_FORMAT=json.",
+			"claudeops token. With --interval it starts an agent session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
+			"CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
 	}
+	a.flags["CLAUDEOPS_INTERVAL"] = cmd.Flags().String("interval", "",
+		"how often to start a session of tier 1, such as 1h; 0 is never (CLAUDEOPS_INTERVAL)")
+	return cmd
 }
 
 func (a *app) serve(ctx context.Context) error {
@@ -39,7 +44,15 @@ func (a *app) serve(ctx context.Context) error {
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
+	if err := p.refuseGuessedSchedule(); err != nil {
+		return err
+	}
 	if err := p.refuseOpenDoor(ctx); err != nil {
+		return err
+	}
+	session.Conceal() // agents that it starts run as the same user
+	agents, err := newSessions(p)
+	if err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Web.Addr)
@@ -66,6 +79,9 @@ func (a *app) serve(ctx context.Context) error {
 	defer func() { <-verified }()
 	pruned := p.pruneInBackground(ctx)
 	defer func() { <-pruned }()
+	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
+	kept := agents.keep(ctx)
+	defer func() { <-kept }()
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
@@ -75,6 +91,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n",
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)
+	defer end()
 	return p.run(ctx, handler.HTTPServer(), listener)
 }
 
@@ -103,6 +120,20 @@ func (p *parts) run(ctx context.Context, server *http.Server, listener net.Liste
 	if err := server.Shutdown(bound); err != nil {
 		p.log.Warn("requests were cut off", "error", err)
 		return server.Close()
+	}
+	return nil
+}
+
+// refuseGuessedSchedule refuses to start agents by themselves on settings that cannot be understood.
+func (p *parts) refuseGuessedSchedule() error {
+	c := p.cfg.Session
+	switch {
+	case c.IntervalProblem != "":
+		return usageError{errors.New(c.IntervalProblem)}
+	case c.Interval > 0 && c.Problem != "":
+		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem)}
+	case c.Interval > 0 && p.cfg.StateDir == "":
+		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.cfg.StateDirProblem)}
 	}
 	return nil
 }

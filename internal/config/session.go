@@ -28,6 +28,11 @@ type Session struct {
 	Env        []string          // the agent's environment, all of it, as NAME=value
 	ServerEnv  map[string]string // what the agent's MCP server gets: our variables, secrets among them
 	Problem    string
+
+	// Interval is how often `claudeops serve` starts a session; 0 is never. IntervalProblem says why it cannot be known, "" if
+	// it can.
+	Interval        time.Duration
+	IntervalProblem string
 }
 
 // AgentTool is a permission of the Claude CLI, such as Bash(systemctl status *), from a tier upwards.
@@ -85,6 +90,7 @@ func (e *env) session(c Config) Session {
 		}
 	}
 	e.sessionLimits(&s, problem)
+	s.Interval, s.IntervalProblem = e.interval()
 	s.Tools = e.agentTools(problem)
 	s.Env = e.agentEnv(c, problem)
 	return s

@@ -116,3 +116,15 @@ func TestASessionsIdHasTheShapeOfOne(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
+	for value, want := range map[string]time.Duration{
+		"": 0, "0": 0, "0s": 0, "1m": time.Minute, "1h": time.Hour, "168h": 7 * 24 * time.Hour, "${CLAUDEOPS_INTERVAL}": 0,
+		"59s": -1, "169h": -1, "-1h": -1, "1": -1, "hourly": -1, "7d": -1, "1h;": -1,
+	} {
+		s := load(map[string]string{"CLAUDEOPS_INTERVAL": value}).Session
+		if bad := want < 0; bad != strings.Contains(s.IntervalProblem, "CLAUDEOPS_INTERVAL") || s.Interval != max(want, 0) {
+			t.Errorf("%q: %s, problem %q", value, s.Interval, s.IntervalProblem)
+		}
+	}
+}

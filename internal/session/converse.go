@@ -40,6 +40,7 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 	if err != nil {
 		return verdict{StateFailed, "the first message could not be written"}
 	}
+	shown := 0
 	c := &conversation{
 		Runner: r, begun: make(chan struct{}), stops: make(chan *verdict, 1), exited: make(chan error, 1),
 		read: make(chan struct{}), mark: runMark + "=" + record.ID,
@@ -49,7 +50,11 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 		store: func(events []Event) error {
 			ctx, cancel := detached(ctx)
 			defer cancel()
-			return r.Records.AppendEvents(ctx, record.ID, events)
+			if err := r.Records.AppendEvents(ctx, record.ID, events); err != nil {
+				return err
+			}
+			r.progress(ctx, record, &shown)
+			return nil
 		},
 		connected: func() {
 			if err := f.forget(); err != nil {
@@ -88,6 +93,19 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 		record.Report = c.observer.clean.text(m.Result, maxReport)
 	}
 	return *ended
+}
+
+// progress saves what a session has done so far, for whoever watches, if it is more than what they were shown. What fails
+// here is saved at the end.
+func (r *Runner) progress(ctx context.Context, record *Record, shown *int) {
+	done := record.Turns + record.ToolCalls + record.Denied
+	if done == *shown {
+		return
+	}
+	*shown = done
+	if err := r.Records.SaveSession(ctx, *record); err != nil {
+		r.Log.Warn("the progress of a session could not be saved", "session", record.ID, "error", err)
+	}
 }
 
 // stop asks for the session's end. The first call counts.

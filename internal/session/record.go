@@ -27,6 +27,12 @@ type Spec struct {
 	Note    string // the operator's words to the agent, at most MaxNote bytes
 	Parent  string // the session that handed over; "" for none
 	Handoff *Handoff
+
+	// Ceiling caps the tier of the session and of those that it escalates to, beside Settings.MaxTier; 0 caps nothing.
+	Ceiling gitprovider.Tier
+	// Admit is asked, with the session's id, when nothing else runs and before anything has begun. Its error is that of the
+	// start, and nothing starts. It must not call the Supervisor. nil admits.
+	Admit func(ctx context.Context, id string) error
 }
 
 // MaxNote bounds the operator's words, in bytes.
@@ -44,7 +50,15 @@ const (
 	StateLimit       State = "limit"       // the limit of turns or of cost
 	StateCancelled   State = "cancelled"   // a person or a signal ended it
 	StateInterrupted State = "interrupted" // its supervisor was killed
+	StateSkipped     State = "skipped"     // it was due by the schedule while another one ran, and never began
 )
+
+// States lists them.
+func States() []State {
+	return []State{
+		StateRunning, StateSucceeded, StateFailed, StateTimeout, StateLimit, StateCancelled, StateInterrupted, StateSkipped,
+	}
+}
 
 // Record is what is kept of a session. Text that the agent or its tools wrote is redacted, cleaned and bounded; it stays
 // untrusted.
@@ -104,16 +118,19 @@ type Event struct {
 	Text string    `json:"text,omitempty"`
 }
 
-// Query selects sessions, newest first.
+// Query selects sessions, newest first. Every field that is set narrows it.
 type Query struct {
-	Before string // sessions older than the one with this id; "" for the newest
-	Limit  int    // 1 to 200; 0 means 50
+	Before  string // sessions older than the one with this id; "" for the newest
+	Limit   int    // 1 to 200; 0 means 50
+	State   State
+	Tier    gitprovider.Tier
+	Trigger Trigger
 }
 
 // Records keeps sessions. internal/store implements it. Methods return *fault.Error with the code internal when the
 // store cannot be opened, read or written.
 type Records interface {
-	// BeginSession records a session that starts, and with it that this process runs it.
+	// BeginSession records a session that starts, and with it that this process runs it; or one that was skipped.
 	BeginSession(ctx context.Context, r Record) error
 	// AppendEvents adds events of a running session, in their order.
 	AppendEvents(ctx context.Context, id string, events []Event) error

@@ -21,6 +21,9 @@ func (s Settings) Check(spec Spec) error {
 		return fault.New(fault.TierDenied, "tier %s is above what sessions may have here, tier %s; the operator sets CLAUDEOPS_MAX_TIER",
 			spec.Tier, s.MaxTier)
 	}
+	if spec.Ceiling != 0 && spec.Tier > spec.Ceiling {
+		return fault.New(fault.TierDenied, "tier %s is above what this caller may start, tier %s", spec.Tier, spec.Ceiling)
+	}
 	if len(spec.Note) > MaxNote || !utf8.ValidString(spec.Note) || strings.ContainsRune(spec.Note, 0) {
 		return fault.New(fault.InvalidArgument, "the note must be text of at most %d bytes", MaxNote)
 	}
@@ -57,7 +60,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (Record, error) {
 	if record.Counts, err = r.Records.SessionCounts(ctx, record.ID); err != nil {
 		return record, err
 	}
-	r.decide(&record)
+	r.decide(&record, spec.Ceiling)
 	if err := r.Records.SaveSession(ctx, record); err != nil {
 		return record, err
 	}
@@ -116,8 +119,16 @@ func (r *Runner) takeHandoff(f *folder, record *Record) {
 	record.Handoff = &h
 }
 
+// highest is the tier that a session may escalate to at most, and whose word that is.
+func (r *Runner) highest(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
+	if ceiling != 0 && ceiling < r.Settings.MaxTier {
+		return ceiling, fmt.Sprintf("whoever started it may start tier %s at most", ceiling)
+	}
+	return r.Settings.MaxTier, fmt.Sprintf("CLAUDEOPS_MAX_TIER is %s", r.Settings.MaxTier)
+}
+
 // decide says what becomes of the handoff, and gives the next session its id.
-func (r *Runner) decide(record *Record) {
+func (r *Runner) decide(record *Record, ceiling gitprovider.Tier) {
 	h := record.Handoff
 	if h == nil {
 		if record.HandoffProblem != "" {
@@ -125,7 +136,8 @@ func (r *Runner) decide(record *Record) {
 		}
 		return
 	}
-	next := min(gitprovider.Tier(h.RecommendedTier), r.Settings.MaxTier, gitprovider.TierRemediate)
+	highest, says := r.highest(ceiling)
+	next := min(gitprovider.Tier(h.RecommendedTier), highest, gitprovider.TierRemediate)
 	switch {
 	case h.RecommendedTier <= int(record.Tier):
 		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, which is not higher", h.RecommendedTier)
@@ -134,21 +146,21 @@ func (r *Runner) decide(record *Record) {
 	case record.DryRun:
 		record.Escalation = "not escalated: a dry run never escalates"
 	case next <= record.Tier:
-		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and CLAUDEOPS_MAX_TIER is %s",
-			h.RecommendedTier, r.Settings.MaxTier)
+		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and %s", h.RecommendedTier, says)
 	default:
 		record.Next = r.NewID()
 		record.Escalation = fmt.Sprintf("escalated to tier %s", next)
 		if int(next) < h.RecommendedTier {
-			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and CLAUDEOPS_MAX_TIER is %s", h.RecommendedTier, next)
+			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and %s", h.RecommendedTier, says)
 		}
 	}
 }
 
 // following is the session that a record escalates to.
-func (r *Runner) following(record Record) Spec {
+func (r *Runner) following(record Record, ceiling gitprovider.Tier) Spec {
+	highest, _ := r.highest(ceiling)
 	return Spec{
-		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), r.Settings.MaxTier),
+		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), highest), Ceiling: ceiling,
 		Trigger: TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // Supervisor runs sessions, one at a time for each state folder, whatever process asks. It is safe for concurrent use.
@@ -31,7 +32,7 @@ type chain struct {
 func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
 
 // Start starts a session and returns its id at once. conflict, naming the other, if one runs in this state folder; the
-// errors of Settings.Check. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
+// errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
 // closed first.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
 	c, err := s.begin(ctx, context.WithoutCancel(ctx), spec)
@@ -83,6 +84,11 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	for _, id := range closed {
 		s.runner.Log.Warn("a session was interrupted: the process that ran it was killed", "session", id)
 	}
+	if spec.Admit != nil {
+		if err := spec.Admit(ctx, spec.ID); err != nil {
+			return nil, errors.Join(err, l.drop())
+		}
+	}
 	life, cancel := context.WithCancelCause(life)
 	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
 	s.current = c
@@ -127,8 +133,18 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock) {
 			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1])
 			return
 		}
-		spec = s.runner.following(record)
+		spec = s.runner.following(record, spec.Ceiling)
 	}
+}
+
+// skip records that a session of tier 1 was due and did not start.
+func (s *Supervisor) skip(ctx context.Context, trigger Trigger, why string) error {
+	r := s.runner
+	now := r.Now().UTC()
+	return r.Records.BeginSession(ctx, Record{
+		ID: r.NewID(), Tier: gitprovider.TierObserve, Trigger: trigger, Model: r.Settings.Models[gitprovider.TierObserve],
+		DryRun: r.Settings.DryRun, StartedAt: now, EndedAt: now, State: StateSkipped, Reason: why, ExitCode: -1,
+	})
 }
 
 // giveUp records that the next session was not started after all.

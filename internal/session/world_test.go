@@ -94,10 +94,19 @@ func (m *memory) Session(_ context.Context, id string) (Record, error) {
 	return Record{}, fault.New(fault.NotFound, "there is no session %q", id)
 }
 
-func (m *memory) Sessions(context.Context, Query) ([]Record, error) {
+func (m *memory) Sessions(_ context.Context, q Query) ([]Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.records), nil
+	if m.faults["sessions"] != nil {
+		return nil, m.faults["sessions"]
+	}
+	var out []Record
+	for _, r := range slices.Backward(m.records) {
+		if q.Trigger == "" || r.Trigger == q.Trigger {
+			out = append(out, r)
+		}
+	}
+	return out[:min(len(out), q.Limit)], nil
 }
 
 func (m *memory) SessionEvents(_ context.Context, id string, after int) ([]Event, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -100,10 +101,26 @@ func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Record
 		limit = defaultSessions
 	}
 	limit = min(limit, maxSessions)
-	if q.Before == "" {
-		return s.sessions(ctx, "ORDER BY id DESC LIMIT $1", limit)
+	conditions, args := []string{"1 = 1"}, []any{}
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
 	}
-	return s.sessions(ctx, "WHERE id < $1 ORDER BY id DESC LIMIT $2", text(bound(q.Before, maxWord)), limit)
+	if q.Before != "" {
+		where("id < $%d", text(bound(q.Before, maxWord)))
+	}
+	if q.State != "" {
+		where("state = $%d", text(bound(string(q.State), maxWord)))
+	}
+	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
+	if q.Tier != 0 {
+		where("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))
+	}
+	if q.Trigger != "" {
+		where("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
+	}
+	args = append(args, limit)
+	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", strings.Join(conditions, " AND "), len(args)), args...)
 }
 
 func (s *Store) sessions(ctx context.Context, clauses string, args ...any) (out []session.Record, err error) {

@@ -161,3 +161,70 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, alive.State, session.StateRunning)
 }
+
+func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i, r := range []session.Record{
+		{Tier: 1, Trigger: session.TriggerSchedule, State: session.StateRunning},
+		{Tier: 2, Trigger: session.TriggerSchedule, State: session.StateFailed},
+		{Tier: 1, Trigger: session.TriggerCommand, State: session.StateFailed, Note: `,"tier":2,"trigger":"schedule",`},
+		{Tier: 3, Trigger: session.TriggerREST, State: session.StateSkipped, Handoff: &session.Handoff{RecommendedTier: 2}},
+	} {
+		r.ID = fmt.Sprint(i)
+		wantEqual(t, s.BeginSession(ctx, r), nil)
+	}
+	for _, c := range []struct {
+		query session.Query
+		want  string
+	}{
+		{session.Query{}, "3 2 1 0 "}, {session.Query{Trigger: session.TriggerSchedule}, "1 0 "}, {session.Query{Tier: 2}, "1 "},
+		{session.Query{Tier: 1}, "2 0 "}, {session.Query{State: session.StateFailed}, "2 1 "}, {session.Query{Trigger: "s%"}, ""},
+		{session.Query{State: session.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "}, {session.Query{Tier: 1, Before: "2"}, "0 "},
+	} {
+		found, err := s.Sessions(ctx, c.query)
+		got := ""
+		for _, r := range found {
+			got += r.ID + " "
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v, want %q", c.query, got, err, c.want)
+		}
+	}
+}
+
+func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	seen := map[int64]string{}
+	changed := func(after string) {
+		t.Helper()
+		version, err := s.SessionsVersion(ctx)
+		if earlier, known := seen[version]; err != nil || known || version < 0 {
+			t.Errorf("after %s: %d, as after %q, %v", after, version, earlier, err)
+		}
+		if again, err := s.SessionsVersion(ctx); err != nil || again != version {
+			t.Errorf("after %s: %d and %d, %v", after, version, again, err)
+		}
+		seen[version] = after
+	}
+	changed("nothing")
+	begin(t, s, "a")
+	changed("a began")
+	wantEqual(t, s.AppendEvents(ctx, "a", []session.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
+	changed("a spoke")
+	begin(t, s, "b")
+	changed("b began")
+	wantEqual(t, s.AppendEvents(ctx, "a", []session.Event{{Seq: 3, Time: noon(), Kind: "text"}}), nil)
+	changed("a spoke while b is newer")
+	for _, id := range []string{"a", "b"} {
+		r := agentSession(id)
+		r.State = session.StateFailed
+		wantEqual(t, s.SaveSession(ctx, r), nil)
+		changed(id + " ended")
+	}
+	last, err := s.LastSessionEvent(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, last, 3)
+	last, err = s.LastSessionEvent(ctx, "none")
+	wantEqual(t, err, nil)
+	wantEqual(t, last, 0)
+}
