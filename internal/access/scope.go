@@ -14,13 +14,14 @@ const (
 	Propose Scope = "propose" // make proposals
 	Review  Scope = "review"  // decide about them: promote a dry run, approve, merge, close
 	Read    Scope = "read"    // look at everything that is recorded
+	Operate Scope = "operate" // start and stop agents
 )
 
 // Scopes is a set of scopes, in the order of AllScopes.
 type Scopes []Scope
 
 // AllScopes is every scope.
-func AllScopes() Scopes { return Scopes{Propose, Review, Read} }
+func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
 
 // Has reports whether the scope is in the set.
 func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }

@@ -54,7 +54,7 @@ func layers() map[string][]string {
 		"internal/session":                            append([]string{"internal/content", "internal/strictjson"}, domain...),
 		"internal/access":                             domain,
 		"internal/backup":                             {"internal/fault", "internal/keyfile", "internal/store"},
-		"internal/web":                                append([]string{"internal/access", "internal/web/pages", "internal/webhook"}, flow...),
+		"internal/web":                                append([]string{"internal/access", "internal/session", "internal/web/pages", "internal/webhook"}, flow...),
 		"internal/web/pages":                          {"internal/content"},
 		"internal/webhook":                            domain,
 		"internal/follow":                             append([]string{"internal/webhook"}, flow...),

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) runSessions(ctx context.Context, spec session.Spec) ([]session.Rec
 	caller, requestID := a.caller(p), newID()
 	records, err := supervisor.Run(ctx, p.personStarts(caller, requestID, spec))
 	if err != nil && len(records) == 0 {
-		refused := sessionAttempt(caller, requestID, actionStart, "")
+		refused := sessionAttempt(caller, requestID, web.ActionStart, "")
 		refused.Tier = spec.Tier
 		p.refusedSession(ctx, refused, err)
 	}

@@ -62,7 +62,7 @@ func (a *app) serve(ctx context.Context) error {
 	flow := newDelivering(p)
 	defer flow.finish(ctx)
 	follower := p.follower(flow)
-	handler, err := p.webServer(flow, follower, listener.Addr())
+	handler, err := p.webServer(flow, follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -41,6 +41,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.serveCommand(),
 		a.healthCommand(),
 		a.runCommand(),
+		a.sessionCommand(),
 		a.tokenCommand(),
 		a.mcpConfigCommand(),
 		a.demoCommand(),

@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // sessions are the agent sessions of a server. What they need is made by the first one, so that a server that runs none
@@ -55,18 +56,12 @@ func (s *sessions) keep(ctx context.Context) (done chan struct{}) {
 // What is refused before that, see refusedSession, is recorded by whoever asked.
 func (p *parts) personStarts(caller prflow.Caller, requestID string, spec session.Spec) session.Spec {
 	spec.Admit = func(ctx context.Context, id string) error {
-		a := sessionAttempt(caller, requestID, actionStart, "session "+id)
+		a := sessionAttempt(caller, requestID, web.ActionStart, "session "+id)
 		a.Tier = spec.Tier
 		return p.store.Record(context.WithoutCancel(ctx), a, nil)
 	}
 	return spec
 }
-
-// The actions of people that are about sessions.
-const (
-	actionStart = "session.start"
-	actionStop  = "session.stop"
-)
 
 func sessionAttempt(caller prflow.Caller, requestID, action, message string) prflow.Attempt {
 	return prflow.Attempt{
@@ -85,4 +80,50 @@ func (p *parts) refusedSession(ctx context.Context, a prflow.Attempt, why error)
 	if err := p.store.Record(context.WithoutCancel(ctx), a, nil); err != nil {
 		p.log.Error("what was refused about a session was not recorded", "caller", a.Caller, "error", fault.From(err).Message)
 	}
+}
+
+// Start implements web.Sessions.
+func (s *sessions) Start(ctx context.Context, o web.Operator, spec session.Spec) (string, error) {
+	supervisor, err := s.supervisor()
+	id := ""
+	if err == nil {
+		id, err = supervisor.Start(ctx, s.p.personStarts(o.By, o.RequestID, spec))
+	}
+	if err != nil {
+		refused := sessionAttempt(o.By, o.RequestID, web.ActionStart, "")
+		refused.Tier = spec.Tier
+		s.p.refusedSession(ctx, refused, err)
+	}
+	return id, err
+}
+
+// Stop implements web.Sessions.
+func (s *sessions) Stop(ctx context.Context, o web.Operator, id string) error {
+	supervisor, err := s.supervisor()
+	if err == nil {
+		err = supervisor.Stop(ctx, id)
+	}
+	if err != nil {
+		s.p.refusedSession(ctx, sessionAttempt(o.By, o.RequestID, web.ActionStop, ""), err)
+		return err
+	}
+	if err := s.p.store.Record(context.WithoutCancel(ctx), sessionAttempt(o.By, o.RequestID, web.ActionStop, "session "+id), nil); err != nil {
+		e := fault.From(err)
+		return fault.Wrap(err, e.Code, "the session was told to end, but that is not recorded in the audit: %s", e.Message)
+	}
+	return nil
+}
+
+// Refused implements web.Sessions.
+func (s *sessions) Refused(ctx context.Context, o web.Operator, action string, why *fault.Error) {
+	s.p.refusedSession(ctx, sessionAttempt(o.By, o.RequestID, action, ""), why)
+}
+
+// Plan implements web.Sessions.
+func (s *sessions) Plan() web.SessionPlan {
+	plan := web.SessionPlan{MaxTier: s.p.cfg.Session.MaxTier}
+	if s.schedule != nil {
+		plan.Every, plan.Next = s.schedule.Every, s.schedule.Next()
+	}
+	return plan
 }

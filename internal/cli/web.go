@@ -15,11 +15,12 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func (p *parts) webServer(flow *delivering, hooks web.Hooks, at net.Addr) (*web.Server, error) {
+func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Flow: flow.atMost, Records: p.store, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
 		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviewer(flow),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
+		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
 		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.webFindings,
 		Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),
 		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,

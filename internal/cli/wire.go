@@ -162,7 +162,7 @@ func (a *app) looksOnly() bool {
 	if a.cmd == nil || a.cmd.Parent() == nil {
 		return false
 	}
-	return a.cmd.Parent().Name() == "audit" || a.cmd.Name() == "backup" || a.cmd.Name() == "prune"
+	return a.cmd.Parent().Name() == "audit" || a.cmd.Parent().Name() == "session" || a.cmd.Name() == "backup" || a.cmd.Name() == "prune"
 }
 
 func (a *app) close() error {

@@ -43,6 +43,15 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (Record, error) {
 	if spec.ID == "" {
 		spec.ID = r.NewID()
 	}
+	record, err := r.begin(ctx, spec)
+	if err != nil {
+		return Record{}, err
+	}
+	return r.carryOut(ctx, spec, record)
+}
+
+// begin records that a session has begun.
+func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 	record := Record{
 		ID: spec.ID, Parent: spec.Parent, Tier: spec.Tier, Trigger: spec.Trigger, Note: r.Secrets.Redact(spec.Note),
 		Model: r.Settings.Models[spec.Tier], DryRun: r.Settings.DryRun, StartedAt: r.Now().UTC(), State: StateRunning,
@@ -52,6 +61,11 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (Record, error) {
 		return Record{}, err
 	}
 	r.Log.Info("session started", "session", record.ID, "tier", int(record.Tier), "trigger", record.Trigger)
+	return record, nil
+}
+
+// carryOut is what follows; see Run.
+func (r *Runner) carryOut(ctx context.Context, spec Spec, record Record) (Record, error) {
 	end := r.attempt(ctx, spec, &record)
 	record.State, record.Reason, record.EndedAt = end.state, end.reason, r.Now().UTC()
 	ctx, cancel := detached(ctx)

@@ -31,7 +31,7 @@ type chain struct {
 // NewSupervisor makes a Supervisor.
 func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
 
-// Start starts a session and returns its id at once. conflict, naming the other, if one runs in this state folder; the
+// Start starts a session and returns its id as soon as its beginning is recorded. conflict, naming the other, if one runs in this state folder; the
 // errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
 // closed first.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
@@ -89,15 +89,28 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 			return nil, errors.Join(err, l.drop())
 		}
 	}
+	record, err := s.open(ctx, l, spec)
+	if err != nil {
+		return nil, errors.Join(err, l.drop())
+	}
 	life, cancel := context.WithCancelCause(life)
 	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
 	s.current = c
-	go s.run(life, c, l)
+	go s.run(life, c, l, record)
 	return c, nil
 }
 
-// run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last.
-func (s *Supervisor) run(ctx context.Context, c *chain, l *lock) {
+// open says in the lock which session runs, and records that it has begun.
+func (s *Supervisor) open(ctx context.Context, l *lock, spec Spec) (Record, error) {
+	if err := l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID)}); err != nil {
+		return Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
+	}
+	return s.runner.begin(ctx, spec)
+}
+
+// run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last. record is the
+// beginning of the first.
+func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) {
 	defer close(c.done)
 	defer func() {
 		err := l.drop()
@@ -110,20 +123,10 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock) {
 		}
 	}()
 	for spec := c.spec; ; {
-		if c.err = l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID)}); c.err != nil {
-			c.err = fault.Wrap(c.err, fault.Internal, "the session lock cannot be written; is the disk full?")
-			return
-		}
-		s.mu.Lock()
-		c.id = spec.ID
-		s.mu.Unlock()
-		record, err := s.runner.Run(ctx, spec)
-		if record.ID != "" {
-			c.ran = append(c.ran, record)
-		}
-		if err != nil {
-			c.err = err
-			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", err)
+		record, c.err = s.runner.carryOut(ctx, spec, record)
+		c.ran = append(c.ran, record)
+		if c.err != nil {
+			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
 			return
 		}
 		if record.Next == "" {
@@ -134,6 +137,13 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock) {
 			return
 		}
 		spec = s.runner.following(record, spec.Ceiling)
+		s.mu.Lock()
+		c.id = spec.ID
+		s.mu.Unlock()
+		if record, c.err = s.open(ctx, l, spec); c.err != nil {
+			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
+			return
+		}
 	}
 }
 

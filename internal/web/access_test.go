@@ -125,6 +125,11 @@ func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 		{"POST", "/api/v1/policy/check", `{"paths":["checks/x.md"]}`, access.Read},
 		{"GET", "/api/v1/health", "", access.Read},
 		{"GET", "/api/v1/me", "", access.Read},
+		{"GET", "/api/v1/sessions", "", access.Read},
+		{"GET", "/api/v1/sessions/x", "", access.Read},
+		{"GET", "/api/v1/sessions/x/events", "", access.Read},
+		{"POST", "/api/v1/sessions", `{"tier":9}`, access.Operate},
+		{"POST", "/api/v1/sessions/x/stop", "", access.Operate},
 		{"GET", "/metrics", "", access.Read},
 	} {
 		w.want(w.do(c.method, c.target, c.body), 401, fault.Unauthenticated)

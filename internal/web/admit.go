@@ -32,6 +32,9 @@ func (s *Server) admit(c *call, r route) error {
 	if r.reviews && s.Reviewer != nil {
 		s.Reviewer.Refused(c.Context(), reviewOf(c), e)
 	}
+	if r.operates != "" {
+		s.Sessions.Refused(c.Context(), s.operator(c), r.operates, e)
+	}
 	return e
 }
 
@@ -39,8 +42,12 @@ func (s *Server) admit(c *call, r route) error {
 func (s *Server) lacks(who access.Principal, scope access.Scope) *fault.Error {
 	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name, who.Scopes)
 	if who.Via == access.ViaAnonymous {
+		wanted := access.Scopes{access.Propose, access.Review, access.Read}
+		if !wanted.Has(scope) {
+			wanted = append(wanted, scope)
+		}
 		e.Message += fmt.Sprintf(": whoever decides has to say who they are. Make a token with `claudeops token create --name NAME "+
-			"--max-tier %d --scopes %s`, and sign in with it at %s%s", int(s.Tier), access.AllScopes(), s.Network.BasePath, signInPath)
+			"--max-tier %d --scopes %s`, and sign in with it at %s%s", int(s.Tier), wanted, s.Network.BasePath, signInPath)
 	}
 	return e
 }

@@ -20,6 +20,9 @@ const eventsPath = "/events"
 // topicAudit is the record: every attempt, review and settlement adds a row.
 const topicAudit = "audit"
 
+// TopicSessions is the topic of the sessions of agents: that one begins, says something or ends.
+const TopicSessions = "sessions"
+
 // newEvents makes the hub of a server and the gauge that counts its streams.
 func newEvents(s *Server) *hub {
 	topics := append([]Topic{{Name: topicAudit, Version: s.Audit.Head}}, s.Topics...)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/claudeops/claudeops/internal/session"
 )
 
 // description is the document that the server gives out.
@@ -93,7 +95,10 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	d := describe(t, w)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	opened := w.attempts()[0].RequestID
+	running := w.begun(session.Record{ID: "run-1", Handoff: &session.Handoff{Version: 1, RecommendedTier: 2}})
 	for _, c := range [][3]string{
+		{"GET", "/api/v1/sessions", ""}, {"GET", "/api/v1/sessions/" + running, ""}, {"GET", "/api/v1/sessions/" + running + "/events", ""},
+		{"GET", "/api/v1/sessions/none", ""}, {"POST", "/api/v1/sessions", `{"tier":1}`}, {"POST", "/api/v1/sessions/none/stop", ""},
 		{"POST", "/api/v1/prs", request(nil)}, {"POST", "/api/v1/prs", request(map[string]any{"tier": 3})},
 		{"POST", "/api/v1/prs", request(files(file("checks/inodes.md", "create", "# Other\n")))},
 		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", ""}, {"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", ""},

@@ -155,9 +155,11 @@ type Options struct {
 	Pulls    Pulls
 	Hooks    Hooks
 	// HookSecrets has the secrets of webhooks by provider; those of a provider without one are refused.
-	HookSecrets map[string]string
-	Access      *access.Gatekeeper
-	Registry    *gitprovider.Registry
+	HookSecrets    map[string]string
+	Sessions       Sessions
+	SessionRecords SessionRecords
+	Access         *access.Gatekeeper
+	Registry       *gitprovider.Registry
 	// Policy is the effective policy, or why the configured one cannot be read.
 	Policy func() (policy.Policy, error)
 	Doctor func(ctx context.Context) []Finding

@@ -53,6 +53,9 @@ func (s *Server) overviewPage(c *call) (answer, error) {
 	if view.Needs, err = s.needs(c); err != nil {
 		return answer{}, err
 	}
+	if view.Running, err = s.runningSessions(c); err != nil {
+		return answer{}, err
+	}
 	return s.html("overview", view)
 }
 
@@ -122,6 +125,11 @@ func (s *Server) needs(c *call) (out []pages.Need, err error) {
 			out = append(out, s.needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
 		}
 	}
+	sessions, err := s.sessionNeeds(c)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, sessions...)
 	waiting, err := s.Summary.WaitingDryRuns(c.Context(), s.Now().AddDate(0, 0, -dryRunDays))
 	for _, p := range waiting {
 		out = append(out, s.needOf(p, "a dry run, which you may open"))

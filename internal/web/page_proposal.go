@@ -88,6 +88,9 @@ func (s *Server) attemptDetail(r prflow.RecordedAttempt) pages.AttemptDetail {
 		Attempt: s.attemptRow(r), Action: r.Action, Message: s.text(r.Message, maxMessage), Tier: r.Tier.String(),
 		Base: s.words(r.Base), Branch: s.words(r.Branch), Took: r.Duration.Round(time.Millisecond).String(), Seq: r.Seq,
 	}
+	if r.Session != "" {
+		d.Session = sessionPath(r.Session)
+	}
 	for _, v := range r.Verdicts {
 		verdict := pages.Verdict{Gate: string(v.Gate), Ruling: string(v.Ruling), Detail: s.text(v.Detail, maxMessage)}
 		verdict.Violations, verdict.More = s.violationsOf(v.Violations)

@@ -24,6 +24,7 @@ type filterParams struct {
 	Since   string `query:"since"` // a day
 	Until   string `query:"until"` // a day, inclusive
 	Q       string `query:"q"`
+	Session string `query:"session"`
 	Before  int    `query:"before"`
 	After   int    `query:"after"`
 }
@@ -46,7 +47,7 @@ func (s *Server) proposalsPage(c *call) (answer, error) {
 	}
 	rows, err := s.Records.Attempts(c.Context(), prflow.AttemptQuery{
 		Repo: q.Repo, Outcome: prflow.Outcome(q.Outcome), Gate: prflow.Gate(q.Gate), Caller: q.Caller, Since: since, Until: until,
-		Search: q.Q, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
+		Search: q.Q, Session: q.Session, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
 	})
 	if err != nil {
 		return answer{}, err
@@ -83,7 +84,7 @@ func (q filterParams) view() pages.Filter {
 		gates = append(gates, string(g))
 	}
 	f.Gate = options("any", q.Gate, gates)
-	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate != ""
+	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session != ""
 	return f
 }
 

@@ -74,13 +74,14 @@ func (s *Server) readPulls(c *call) (pullsRead, error) {
 	}
 	defer done()
 	last, _ := s.pulls.seen()
-	fresh := last.number > 0 && s.Now().Sub(last.at) < pullsAge && last.position == c.at
+	record, _, _ := strings.Cut(c.at, ",") // the topic of the audit is the first one
+	fresh := last.number > 0 && s.Now().Sub(last.at) < pullsAge && last.position == record
 	if last.number > begun || fresh && c.Header.Get("HX-Request") != "" {
 		return last, nil
 	}
 	s.pulls.mu.Lock()
 	s.pulls.begun++
-	read := pullsRead{number: s.pulls.begun, at: s.Now(), position: c.at}
+	read := pullsRead{number: s.pulls.begun, at: s.Now(), position: record}
 	s.pulls.mu.Unlock()
 	if err := s.askProviders(context.WithoutCancel(c.Context()), &read); err != nil {
 		return pullsRead{}, err

@@ -30,6 +30,9 @@ func (s *Server) pageRoutes() []route {
 			handle: s.promoteByForm,
 		},
 		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, reviews: true, handle: s.reviewByForm},
+		live("/sessions", s.sessionsPage), live("/sessions/{id}", s.sessionPage),
+		{method: "POST", pattern: "/sessions", scope: access.Operate, page: true, operates: ActionStart, handle: s.startByForm},
+		{method: "POST", pattern: "/sessions/{id}/stop", scope: access.Operate, page: true, operates: ActionStop, handle: s.stopByForm},
 		{method: "GET", pattern: signInPath, page: true, handle: s.signInPage},
 		{method: "GET", pattern: "/static/{name}", page: true, handle: s.asset},
 	}

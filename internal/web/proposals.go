@@ -24,6 +24,7 @@ type ProposalEntry struct {
 	Door       prflow.Door   `json:"door"`
 	Caller     string        `json:"caller"`
 	Tier       int           `json:"tier"`
+	Session    string        `json:"session,omitempty" doc:"The agent's session that it was made in"`
 	Provider   string        `json:"provider"`
 	Repo       string        `json:"repo" doc:"owner/name"`
 	Base       string        `json:"base"`
@@ -57,6 +58,7 @@ type proposalParams struct {
 	Gate     string    `query:"gate" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
 	Door     string    `query:"door" enum:"mcp,rest,cli,web"`
 	Caller   string    `query:"caller" doc:"The whole name"`
+	Session  string    `query:"session" doc:"Id of an agent's session"`
 	Since    time.Time `query:"since" doc:"At this time or later"`
 	Until    time.Time `query:"until" doc:"Before this time"`
 	Q        string    `query:"q" doc:"Part of the title or of a path"`
@@ -77,7 +79,7 @@ func (s *Server) proposals(c *call) (answer, error) {
 	}
 	rows, err := s.attempts(c.Context(), p, prflow.AttemptQuery{
 		Repo: q.Repo, Provider: q.Provider, Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Gate: prflow.Gate(q.Gate),
-		Door: prflow.Door(q.Door), Caller: q.Caller, Since: q.Since, Until: q.Until, Search: q.Q,
+		Door: prflow.Door(q.Door), Caller: q.Caller, Session: q.Session, Since: q.Since, Until: q.Until, Search: q.Q,
 	})
 	if err != nil {
 		return answer{}, err
@@ -121,7 +123,7 @@ func (s *Server) proposalEntry(r prflow.RecordedAttempt) ProposalEntry {
 	message, _ := content.Clean(r.Message, maxMessage)
 	e := ProposalEntry{
 		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: line(r.Caller), Tier: int(r.Tier),
-		Provider: r.Provider, Repo: line(r.Owner + "/" + r.Repo), Base: line(r.Base), Branch: line(r.Branch), Title: line(r.Title),
+		Session: line(r.Session), Provider: r.Provider, Repo: line(r.Owner + "/" + r.Repo), Base: line(r.Base), Branch: line(r.Branch), Title: line(r.Title),
 		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []prflow.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
 	}

@@ -27,11 +27,11 @@ func (s *Server) createPR(c *call) (answer, error) {
 		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message+" ("+sizeOf(c)+")")
 		return answer{}, err
 	}
-	if key == "" {
+	refused := func(e *fault.Error) { s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message) }
+	return s.once(c, key, body, refused, func() (answer, error) {
 		result, err := s.flow(c).Create(c.Context(), caller(c), body)
 		return proposed(result), err
-	}
-	return s.createOnce(c, key, body)
+	})
 }
 
 // proposed is 201 for a pull request that was opened now, 200 for a dry run and for one that existed.
@@ -62,29 +62,32 @@ func idempotencyKey(c *call) (string, error) {
 	return given[0], nil
 }
 
-// createOnce is createPR under an Idempotency-Key: what was answered to the same body before is answered again. Only
-// success is: a refusal may be different by now, and repeating the request is safe anyway.
-func (s *Server) createOnce(c *call, key string, body []byte) (answer, error) {
+// once does something under an Idempotency-Key: what was answered to the same body before is answered again. Only
+// success is: a refusal may be different by now. refused is told of a key that is not good for the body.
+func (s *Server) once(
+	c *call, key string, body []byte, refused func(*fault.Error), do func() (answer, error),
+) (answer, error) {
+	if key == "" {
+		return do()
+	}
 	sum := sha256.Sum256(body)
 	owner := string(c.who.Via) + ":" + c.who.Name // a person and a token may have the same name
 	reply, err := s.Replies.TakeKey(c.Context(), owner, key, hex.EncodeToString(sum[:]), keyLifetime)
 	if err != nil {
-		e := fault.From(err)
-		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message)
+		refused(fault.From(err))
 		return answer{}, err
 	}
 	if reply.Status != 0 {
 		return answer{status: reply.Status, bytes: reply.Body, contentType: "application/json",
 			header: http.Header{"Idempotency-Replayed": {"true"}}}, nil
 	}
-	result, err := s.flow(c).Create(c.Context(), caller(c), body)
+	a, err := do()
 	if err != nil {
 		return answer{}, err
 	}
-	a := proposed(result)
-	a.bytes, a.contentType = encode(result), "application/json"
+	a.bytes, a.contentType = encode(a.value), "application/json"
 	if err := s.Replies.KeepReply(c.Context(), owner, key, Reply{a.status, a.bytes}); err != nil {
-		s.Log.Warn("answer not kept for its Idempotency-Key", "request_id", result.RequestID, "error", s.Redact(cause(fault.From(err))))
+		s.Log.Warn("answer not kept for its Idempotency-Key", "request_id", c.id, "error", s.Redact(cause(fault.From(err))))
 	}
 	return a, nil
 }

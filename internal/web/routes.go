@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -13,6 +14,7 @@ type route struct {
 	scope           access.Scope // "" lets everybody in
 	proposes        bool         // whoever lacks the scope leaves an attempt on the record
 	reviews         bool         // likewise, as a review of the pull request that the pattern names
+	operates        string       // likewise, as this action on sessions
 	page            bool         // for people; no part of the API's description
 	handle          func(*call) (answer, error)
 
@@ -27,7 +29,7 @@ type route struct {
 const api = "/api/v1"
 
 func (s *Server) routes() []route {
-	return append(append(append(s.proposalRoutes(), s.recordRoutes()...), s.plainRoutes()...), s.hookRoutes()...)
+	return slices.Concat(s.proposalRoutes(), s.sessionRoutes(), s.recordRoutes(), s.plainRoutes(), s.hookRoutes())
 }
 
 func (s *Server) proposalRoutes() []route {

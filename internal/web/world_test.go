@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -66,6 +67,7 @@ type world struct {
 	web     web.Options
 	tokens  []string // of CLAUDEOPS_API_TOKENS
 	handler http.Handler
+	agents  *agents
 	person  string // token that requests carry unless they carry something else; "" for none
 }
 
@@ -116,6 +118,8 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		Network: web.Network{Loopback: true}, Redact: scanner.Redact, Log: log, Now: w.Now,
 		NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
 	}
+	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
+	w.web.Sessions, w.web.SessionRecords = w.agents, s
 	if change != nil {
 		change(w)
 	}

@@ -18,7 +18,7 @@ type Page struct {
 // Nav is the navigation.
 func (Page) Nav() []NavItem {
 	return []NavItem{
-		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/policy", "Policy"}, {"/audit", "Audit"},
+		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"}, {"/policy", "Policy"}, {"/audit", "Audit"},
 		{"/doctor", "Doctor"},
 	}
 }
@@ -63,6 +63,7 @@ type Overview struct {
 	Refusals  []Bar
 	Days      int
 	Needs     []Need
+	Running   []SessionRow // sessions
 }
 
 // Open is how many pull requests are open, as /pulls has found them last.
@@ -138,6 +139,7 @@ type Proposal struct {
 type AttemptDetail struct {
 	Attempt
 	Action   string
+	Session  string // address of the agent's session that made it, without the base; "" for none
 	Message  string
 	Tier     string
 	Base     string

@@ -9,6 +9,7 @@
 
   const status = document.getElementById("status");
   const gap = 1000 * Number(document.querySelector(regions[0]).dataset.every || 2); // between two refreshes
+  const topics = (document.querySelector(regions[0]).dataset.topics || "audit").split(" "); // what the page shows
   const pause = 30000; // between two refreshes without events
   const patience = 3; // failures of the stream before it is given up for a while
   let seen = at; // the position up to which the server has told us
@@ -21,7 +22,10 @@
     hush();
     source = new EventSource(events + "?after=" + encodeURIComponent(seen));
     source.onopen = () => { failures = 0; say("live"); };
-    source.addEventListener("change", (event) => { seen = event.lastEventId; soon(); });
+    source.addEventListener("change", (event) => {
+      seen = event.lastEventId;
+      if (topics.includes(JSON.parse(event.data).topic)) soon();
+    });
     source.onerror = () => {
       failures++;
       if (source.readyState === EventSource.CLOSED || failures >= patience) poll(); // else the browser tries again by itself

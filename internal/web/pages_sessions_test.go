@@ -1,0 +1,173 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
+	w := newWorld(t, nil)
+	w.page("/sessions", 200).has("No session has run yet", "needs the scope operate", "Nothing is scheduled")
+	w.agents.plan.Every, w.agents.plan.Next = time.Hour, w.Now().Add(20*time.Minute)
+	w.signedIn()
+	d := w.page("/sessions", 200)
+	d.has("Start a session", "starts every 1h; the next one is due at 2026-11-20 12:20:00 UTC")
+	if text := d.text; !strings.Contains(text, "Tier 2") || strings.Contains(text, "Tier 3") {
+		t.Error("it does not offer the tiers up to what the server permits")
+	}
+	a := w.submit("/sessions", url.Values{"tier": {"1"}, "note": {"two\r\nlines"}})
+	if a.StatusCode != 303 || a.Header.Get("Location") != "/sessions/session-0001" {
+		t.Fatalf("%d %v", a.StatusCode, a.Header)
+	}
+	if spec := w.agents.started[0]; spec.Note != "two\nlines" || spec.Trigger != session.TriggerDashboard || spec.Tier != 1 {
+		t.Errorf("started %+v", spec)
+	}
+	d = w.page("/sessions/session-0001", 200)
+	d.has("running", "by dashboard", "two lines", "Stop this session", "It has said nothing yet")
+	w.page("/", 200).has("What runs", "A session of tier 1")
+	w.page("/sessions", 200).has("Tier 1, dashboard", "cost not known yet")
+	if a := w.submit("/sessions/session-0001/stop", nil); a.StatusCode != 303 {
+		t.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+	if text := w.page("/sessions/session-0001", 200).text; !strings.Contains(text, "cancelled") || strings.Contains(text, "Stop this session") {
+		t.Error("a session that has ended can be stopped")
+	}
+	if rows := w.agents.rows; len(rows) != 2 || rows[0].Door != "web" || rows[1].Action != "session.stop" {
+		t.Errorf("recorded %+v", rows)
+	}
+}
+
+func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	w.read(w.submit("/sessions", url.Values{"tier": {"1"}}), "without a token", 403).has("operate")
+	w.signedIn()
+	for name, form := range map[string]url.Values{
+		"no tier": {}, "an empty tier": {"tier": {""}}, "two tiers": {"tier": {"1", "2"}}, "tier 4": {"tier": {"4"}}, "two notes": {"tier": {"1"}, "note": {"a", "b"}},
+	} {
+		w.read(w.submit("/sessions", form), name, 400).has("invalid_argument")
+	}
+	w.read(w.submit("/sessions", url.Values{"tier": {"3"}}), "tier 3", 403).has("CLAUDEOPS_MAX_TIER")
+	if a := w.submit("/sessions", url.Values{"tier": {"1"}}, set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 {
+		t.Errorf("another site: %d", a.StatusCode)
+	}
+	if len(w.agents.started) != 0 || len(w.agents.rows) != 7 {
+		t.Errorf("started %v, recorded %+v", w.agents.started, w.agents.rows)
+	}
+}
+
+func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
+	w := newWorld(t, nil)
+	handoff := session.Handoff{
+		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []string{"the resolver is slow"},
+		WantedChange: session.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
+	}
+	ended := w.Now()
+	w.begun(session.Record{ID: "run-1", Tier: 1, State: session.StateSucceeded, EndedAt: ended, Next: "run-2", Handoff: &handoff, Escalation: "escalated to tier 2"})
+	w.begun(session.Record{
+		ID: "run-2", Tier: 2, Parent: "run-1", Next: "run-3", Trigger: session.TriggerEscalation, Model: "sonnet", StartedAt: ended,
+		EndedAt: ended.Add(150 * time.Second), State: session.StateFailed, Reason: "claude exited with code 3", Turns: 7, ToolCalls: 9, CostUSD: 0.5,
+		Denied: 2, Denials: []string{"Bash"}, CutLines: 1, Report: "I looked.", Stderr: "out of memory", Received: &handoff, HandoffProblem: "it is empty",
+	})
+	d := w.page("/sessions/run-2", 200)
+	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls, 0.5000 USD", "Denied", "2 times: Bash", "1 lines beyond the bound",
+		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
+	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
+		t.Errorf("links %v", d.links())
+	}
+	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
+	w.page("/", 200).has("A session of tier 2 ended badly: failed", "claude exited with code 3")
+	w.begun(session.Record{ID: "run-4", Tier: 2, State: session.StateSucceeded, EndedAt: w.Now()})
+	if strings.Contains(w.page("/", 200).text, "ended badly") {
+		t.Error("a failure that is over needs a person still")
+	}
+	w.page("/sessions/none", 404)
+}
+
+func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.begun(session.Record{ID: "run-1"})
+	var events []session.Event
+	for i := range 120 {
+		events = append(events, session.Event{Kind: "text", Text: fmt.Sprintf("line %d.", i+1)})
+	}
+	events[119].Text = strings.Repeat("long ", 1600)
+	w.said(id, 1, events...)
+	for query, want := range map[string]struct{ first, last, links string }{
+		"":          {"line 71.", "It is longer", "?from=21#output"},
+		"?from=21":  {"line 21.", "line 70.", "?from=1#output ?from=71#output /sessions/run-1#output"},
+		"?from=1":   {"line 1.", "line 50.", "?from=51#output /sessions/run-1#output"},
+		"?from=999": {"line 71.", "It is longer", "?from=21#output /sessions/run-1#output"},
+	} {
+		d := w.page("/sessions/run-1"+query, 200)
+		d.has(want.first, want.last, "of 120")
+		var links []string
+		for _, a := range d.find("a") {
+			if href := attr(a, "href"); strings.HasSuffix(href, "#output") {
+				links = append(links, href)
+			}
+		}
+		if got := strings.Join(links, " "); got != want.links || len(d.find("li")) > 80 {
+			t.Errorf("%q: links %s", query, got)
+		}
+	}
+	w.page("/sessions/run-1?from=0", 400)
+}
+
+func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
+	w := newWorld(t, nil)
+	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken + strings.Repeat("A", 1<<18)
+	h := session.Handoff{
+		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []string{evil},
+		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
+	}
+	w.begun(session.Record{
+		ID: "run-1", State: session.StateFailed, Reason: evil, Model: evil, Claude: evil, Note: evil, Report: evil, Stderr: evil, Denials: []string{evil},
+		Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, Denied: 1, EndedAt: w.Now(),
+	})
+	w.said("run-1", 1, session.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
+	for _, target := range []string{"/sessions", "/sessions/run-1", "/"} {
+		d := w.page(target, 200) // and what wellFormed says
+		if strings.Contains(d.text, ownToken) || len(d.text) > 1<<20 {
+			t.Errorf("%s: %d bytes, a token %t", target, len(d.text), strings.Contains(d.text, ownToken))
+		}
+	}
+	for _, target := range []string{"/api/v1/sessions", "/api/v1/sessions/run-1", "/api/v1/sessions/run-1/events"} {
+		if a := w.get(target); strings.Contains(string(a.body), ownToken) || strings.ContainsAny(string(a.body), "\u202e\u200b") {
+			t.Errorf("%s: %.300s", target, a.body)
+		}
+	}
+}
+
+func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 60 {
+		w.begun(session.Record{ID: fmt.Sprintf("run-%02d", i), State: session.StateCancelled, EndedAt: w.Now()})
+	}
+	rows := func(query string) int { return len(w.page("/sessions"+query, 200).find("tr")) - 1 }
+	for query, want := range map[string]int{"": 50, "?before=run-10": 10, "?state=cancelled": 50, "?state=cancelled&before=run-05": 5} {
+		if got := rows(query); got != want {
+			t.Errorf("%s: %d rows, want %d", query, got, want)
+		}
+	}
+	w.page("/sessions?state=failed", 200).has("No session fits.")
+	w.page("/sessions?state=odd", 400)
+	if !slices.ContainsFunc(w.page("/sessions", 200).links(), func(l string) bool { return strings.HasSuffix(l, "before=run-10") }) {
+		t.Error("nothing leads to older ones")
+	}
+}
+
+func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
+	w := newWorld(t, nil)
+	w.begun(session.Record{ID: "run-1"})
+	w.person = w.token("eve", 3, access.Read)
+	if strings.Contains(w.page("/sessions/run-1", 200).text, "Stop this session") {
+		t.Error("it offers what it would refuse")
+	}
+}

@@ -1,0 +1,208 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func TestAPersonStartsAndStopsASession(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
+	token := bearer(w.token("ann", 3, access.Operate, access.Read))
+	a := w.do("POST", "/ops/api/v1/sessions", `{"tier":2,"note":"look at the disk"}`, token)
+	w.want(a, 202, "")
+	at := a.Header.Get("Location")
+	if at != "/ops/api/v1/sessions/session-0001" || a.json["id"] != "session-0001" {
+		t.Fatalf("at %q: %s", at, a.body)
+	}
+	spec := w.agents.started[0]
+	if spec.Tier != 2 || spec.Note != "look at the disk" || spec.Trigger != session.TriggerREST || spec.Ceiling != 3 {
+		t.Errorf("started %+v", spec)
+	}
+	a = w.get(at, token)
+	w.want(a, 200, "")
+	if a.json["state"] != "running" || a.json["trigger"] != "rest" || a.json["note"] != "look at the disk" || a.json["untrusted"] == "" {
+		t.Errorf("got %s", a.body)
+	}
+	w.want(w.do("POST", "/ops/api/v1/sessions", `{"tier":1}`, token), 409, fault.Conflict)
+	w.want(w.do("POST", at+"/stop", "", token), 202, "")
+	if a := w.get(at, token); a.json["state"] != "cancelled" {
+		t.Errorf("got %s", a.body)
+	}
+	w.want(w.do("POST", at+"/stop", "", token), 409, fault.Conflict)
+	w.want(w.do("POST", "/ops/api/v1/sessions/none/stop", "", token), 404, fault.NotFound)
+	var rows []string
+	for _, r := range w.agents.rows {
+		rows = append(rows, fmt.Sprint(r.Action, " ", r.Door, " ", r.Caller, " ", r.Outcome, " ", r.Code))
+	}
+	want := []string{
+		"session.start rest ann done ", "session.start rest ann refused conflict", "session.stop rest ann done ",
+		"session.stop rest ann refused conflict", "session.stop rest ann refused not_found",
+	}
+	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
+		t.Errorf("recorded\n%s", strings.Join(rows, "\n"))
+	}
+}
+
+func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	operate, limited := bearer(w.token("ann", 3, access.Operate)), bearer(w.token("bob", 1, access.Operate))
+	reads := bearer(w.token("eve", 3, access.Propose, access.Review, access.Read))
+	for name, c := range map[string]struct {
+		body  string
+		edits []edit
+		want  int
+		code  fault.Code
+	}{
+		"no scope":                   {`{"tier":1}`, []edit{reads}, 403, fault.Forbidden},
+		"above what the server says": {`{"tier":3}`, []edit{operate}, 403, fault.TierDenied},
+		"above what the token says":  {`{"tier":2}`, []edit{limited}, 403, fault.TierDenied},
+		"no tier at all":             {`{}`, []edit{operate}, 400, fault.InvalidArgument},
+		"tier 0":                     {`{"tier":0}`, []edit{operate}, 400, fault.InvalidArgument},
+		"tier 4":                     {`{"tier":4}`, []edit{operate}, 400, fault.InvalidArgument},
+		"a tier that is text":        {`{"tier":"1"}`, []edit{operate}, 400, fault.InvalidArgument},
+		"a tier twice":               {`{"tier":1,"tier":3}`, []edit{operate}, 400, fault.InvalidArgument},
+		"an unknown field":           {`{"tier":1,"handoff":{}}`, []edit{operate}, 400, fault.InvalidArgument},
+		"another case":               {`{"Tier":1}`, []edit{operate}, 400, fault.InvalidArgument},
+		"a long note":                {`{"tier":1,"note":"` + strings.Repeat("x", session.MaxNote+1) + `"}`, []edit{operate}, 400, fault.InvalidArgument},
+		"a large body":               {`{"tier":1,"note":"` + strings.Repeat("x", 64<<10) + `"}`, []edit{operate}, 413, fault.InvalidArgument},
+		"a form":                     {"tier=1", []edit{operate, set("Content-Type", "application/x-www-form-urlencoded")}, 415, fault.InvalidArgument},
+		"two keys":                   {`{"tier":1}`, []edit{operate, header("Idempotency-Key", "a"), header("Idempotency-Key", "b")}, 400, fault.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(w.agents.rows)
+			a := w.do("POST", "/api/v1/sessions", c.body, c.edits...)
+			w.want(a, c.want, c.code)
+			rows := w.agents.rows[before:]
+			if len(rows) != 1 || rows[0].Outcome != prflow.OutcomeRefused || rows[0].Code != c.code || rows[0].RequestID != a.json["request_id"] {
+				t.Errorf("recorded %+v for %s", rows, a.body)
+			}
+			if len(w.agents.started) != 0 {
+				t.Errorf("started %+v", w.agents.started)
+			}
+		})
+	}
+	stop := len(w.agents.rows)
+	w.want(w.do("POST", "/api/v1/sessions/x/stop", "", reads), 403, fault.Forbidden)
+	w.want(w.do("POST", "/api/v1/sessions", `{"tier":1}`), 401, fault.Unauthenticated)
+	if rows := w.agents.rows[stop:]; len(rows) != 1 || rows[0].Action != "session.stop" || rows[0].Caller != "eve" {
+		t.Errorf("recorded %+v", rows)
+	}
+}
+
+func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	a := w.do("POST", "/api/v1/sessions", `{"tier":1}`)
+	w.want(a, 403, fault.Forbidden)
+	if !strings.Contains(string(a.body), "propose,review,read,operate") || len(w.agents.started) != 0 || len(w.agents.rows) != 1 {
+		t.Errorf("%s, started %v, recorded %v", a.body, w.agents.started, w.agents.rows)
+	}
+}
+
+func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
+	w := newWorld(t, nil)
+	start := func(body string, edits ...edit) reply {
+		return w.do("POST", "/api/v1/sessions", body, append(edits, header("Idempotency-Key", "nightly"))...)
+	}
+	token := bearer(w.token("ann", 3, access.Operate))
+	first := start(`{"tier":1}`, token)
+	w.want(first, 202, "")
+	again := start(`{"tier":1}`, token)
+	w.want(again, 202, "")
+	if string(again.body) != string(first.body) || again.Header.Get("Location") != first.Header.Get("Location") || len(w.agents.started) != 1 {
+		t.Errorf("%s at %s; started %d", again.body, again.Header.Get("Location"), len(w.agents.started))
+	}
+	w.want(start(`{"tier":2}`, token), 409, fault.Conflict)
+	w.want(start(`{"tier":1}`, bearer(w.token("bob", 3, access.Operate))), 409, fault.Conflict) // his key is another one, and a session runs
+	if len(w.agents.started) != 1 || len(w.agents.rows) != 3 {
+		t.Errorf("started %d, recorded %+v", len(w.agents.started), w.agents.rows)
+	}
+}
+
+func TestSessionsAreListedAndFiltered(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 5 {
+		state := []session.State{session.StateSucceeded, session.StateFailed}[i%2]
+		w.begun(session.Record{ID: fmt.Sprint("run-", i), State: state, EndedAt: w.Now()})
+	}
+	w.begun(session.Record{ID: "run-5", Tier: 2})
+	ids := func(query string) (out string, next string) {
+		a := w.get("/api/v1/sessions" + query)
+		w.want(a, 200, "")
+		for _, s := range a.json["sessions"].([]any) {
+			out += strings.TrimPrefix(s.(map[string]any)["id"].(string), "run-")
+		}
+		next, _ = a.json["next_cursor"].(string)
+		return out, next
+	}
+	for query, want := range map[string]string{
+		"": "543210", "?state=failed": "31", "?tier=2": "5", "?tier=1&state=succeeded": "420", "?limit=6": "543210", "?tier=3": "",
+	} {
+		if got, next := ids(query); got != want || next != "" {
+			t.Errorf("%s: %s, then %q; want %s", query, got, next, want)
+		}
+	}
+	all, cursor := "", ""
+	for range 4 {
+		page, next := ids("?limit=2&cursor=" + cursor)
+		all, cursor = all+page+" ", next
+		if next == "" {
+			break
+		}
+	}
+	if all != "54 32 10 " {
+		t.Errorf("page by page: %s", all)
+	}
+	for _, query := range []string{"?state=odd", "?tier=0", "?cursor=x", "?cursor=" + strings.Repeat("A", 20), "?limit=0", "?x=1"} {
+		w.want(w.get("/api/v1/sessions"+query), 400, fault.InvalidArgument)
+	}
+}
+
+func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.begun(session.Record{ID: "run-1"})
+	w.said(id, 1, session.Event{Kind: "init"}, session.Event{Kind: "tool_use", Tool: "Read", Text: "{}"}, session.Event{Kind: "text", Text: "a token: " + ownToken + "\u202e"})
+	a := w.get("/api/v1/sessions/" + id + "/events")
+	w.want(a, 200, "")
+	if len(a.json["events"].([]any)) != 3 || a.json["next_after"] != float64(3) || a.json["state"] != "running" ||
+		strings.Contains(string(a.body), ownToken) || strings.Contains(string(a.body), "\u202e") || a.json["untrusted"] == "" {
+		t.Errorf("got %s", a.body)
+	}
+	for after, want := range map[string]int{"1": 2, "3": 0, "99": 0} {
+		a := w.get("/api/v1/sessions/" + id + "/events?after=" + after)
+		if n := len(a.json["events"].([]any)); n != want || want == 0 && fmt.Sprint(a.json["next_after"]) != after {
+			t.Errorf("after %s: %s", after, a.body)
+		}
+	}
+	w.want(w.get("/api/v1/sessions/none/events"), 404, fault.NotFound)
+	w.want(w.get("/api/v1/sessions/"+id+"/events?after=x"), 400, fault.InvalidArgument)
+}
+
+func TestEveryProposalKnowsItsSession(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.flow.Session = "run-1" })
+	w.begun(session.Record{ID: "run-1"})
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	id := w.attempts()[0].RequestID
+	for query, want := range map[string]int{"": 1, "?session=run-1": 1, "?session=run-2": 0} {
+		a := w.get("/api/v1/proposals" + query)
+		entries := a.json["proposals"].([]any)
+		if len(entries) != want || want == 1 && entries[0].(map[string]any)["session"] != "run-1" {
+			t.Errorf("%q: %s", query, a.body)
+		}
+	}
+	if a := w.get("/api/v1/proposals/" + id); !strings.Contains(string(a.body), `"session":"run-1"`) {
+		t.Errorf("got %s", a.body)
+	}
+	counts := w.get("/api/v1/sessions/run-1").json["counts"].(map[string]any) // while it runs
+	if counts["opened"] != float64(1) {
+		t.Errorf("counts %v", counts)
+	}
+	w.page("/proposals/"+id, 200).has("in a session")
+	w.page("/proposals?session=run-1", 200).has("Check inodes, too")
+	w.page("/sessions/run-1", 200).has("proposals: 1 opened", "Check inodes, too")
+}

@@ -1,0 +1,104 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+// agents is web.Sessions without processes: a session that was started runs until it is stopped. It decides and records as
+// the real one does.
+type agents struct {
+	w        *world
+	settings session.Settings
+	plan     web.SessionPlan
+	started  []session.Spec
+	running  string
+	rows     []prflow.Attempt // of the audit
+}
+
+func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (string, error) {
+	err := a.settings.Check(spec)
+	if err == nil && a.running != "" {
+		err = fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", a.running)
+	}
+	if err != nil {
+		a.Refused(ctx, o, web.ActionStart, fault.From(err))
+		return "", err
+	}
+	a.started = append(a.started, spec)
+	a.running = fmt.Sprintf("session-%04d", len(a.started))
+	a.record(o, web.ActionStart, prflow.OutcomeDone, "")
+	return a.running, a.w.store.BeginSession(ctx, session.Record{
+		ID: a.running, Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku", State: session.StateRunning, StartedAt: a.w.Now(),
+	})
+}
+
+func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
+	r, err := a.w.store.Session(ctx, id)
+	if err == nil && r.State != session.StateRunning {
+		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
+	}
+	if err != nil {
+		a.Refused(ctx, o, web.ActionStop, fault.From(err))
+		return err
+	}
+	a.running, r.State, r.EndedAt = "", session.StateCancelled, a.w.Now()
+	a.record(o, web.ActionStop, prflow.OutcomeDone, "")
+	return a.w.store.SaveSession(ctx, r)
+}
+
+func (a *agents) Refused(_ context.Context, o web.Operator, action string, why *fault.Error) {
+	a.record(o, action, prflow.OutcomeRefused, why.Code)
+}
+
+func (a *agents) record(o web.Operator, action string, outcome prflow.Outcome, code fault.Code) {
+	row := prflow.Attempt{
+		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: action, Outcome: outcome, Code: code,
+	}
+	a.rows = append(a.rows, row)
+	if err := a.w.store.Record(context.Background(), row, nil); err != nil {
+		a.w.Error(err)
+	}
+}
+
+func (a *agents) Plan() web.SessionPlan {
+	a.plan.MaxTier = a.settings.MaxTier
+	return a.plan
+}
+
+// begun records a session, which runs unless it says otherwise.
+func (w *world) begun(r session.Record) string {
+	w.Helper()
+	if r.State == "" {
+		r.State = session.StateRunning
+	}
+	if r.Tier == 0 {
+		r.Tier = 1
+	}
+	if r.Trigger == "" {
+		r.Trigger = session.TriggerCommand
+	}
+	if r.StartedAt.IsZero() {
+		r.StartedAt = w.Now()
+	}
+	if err := w.store.BeginSession(context.Background(), r); err != nil {
+		w.Fatal(err)
+	}
+	return r.ID
+}
+
+// said records events of a session, numbered from the one given.
+func (w *world) said(id string, from int, events ...session.Event) {
+	w.Helper()
+	for i := range events {
+		events[i].Seq, events[i].Time = from+i, w.Now()
+	}
+	if err := w.store.AppendEvents(context.Background(), id, events); err != nil {
+		w.Fatal(err)
+	}
+}
