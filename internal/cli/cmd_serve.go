@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
@@ -69,19 +70,8 @@ func (a *app) serve(ctx context.Context) error {
 	flow.begin(ctx)
 	follower.Begin(ctx)
 	defer follower.Finish()
-	resumed := p.resumeInBackground(ctx)
-	defer func() { <-resumed }()
-	verified := make(chan struct{})
-	go func() {
-		defer close(verified)
-		handler.KeepVerifying(ctx)
-	}()
-	defer func() { <-verified }()
-	pruned := p.pruneInBackground(ctx)
-	defer func() { <-pruned }()
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
-	kept := agents.keep(ctx)
-	defer func() { <-kept }()
+	defer p.inBackground(ctx, handler, agents)()
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
@@ -93,6 +83,21 @@ func (a *app) serve(ctx context.Context) error {
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)
 	defer end()
 	return p.run(ctx, handler.HTTPServer(), listener)
+}
+
+// inBackground does what a server does beside answering, until ctx ends. wait returns when all of it has ended.
+func (p *parts) inBackground(ctx context.Context, handler *web.Server, agents *sessions) (wait func()) {
+	verified := make(chan struct{})
+	go func() {
+		defer close(verified)
+		handler.KeepVerifying(ctx)
+	}()
+	all := []chan struct{}{p.resumeInBackground(ctx), verified, p.pruneInBackground(ctx), agents.keep(ctx)}
+	return func() {
+		for _, done := range all {
+			<-done
+		}
+	}
 }
 
 // reachable is an address of the listener that this machine can open.

@@ -73,8 +73,10 @@ func (s *Schedule) turn(ctx context.Context) time.Duration {
 	now, next := s.Now(), s.Next()
 	if next.IsZero() || !now.Before(next) || next.Sub(now) > s.Every {
 		var err error
-		if next, err = s.due(ctx); err != nil {
-			s.Log.Error("when a session is due cannot be read", "error", fault.From(err).Message)
+		if next, err = s.due(ctx, now); err != nil {
+			if ctx.Err() == nil {
+				s.Log.Error("when a session is due cannot be read", "error", fault.From(err).Message)
+			}
 			return startRetry
 		}
 	}
@@ -85,10 +87,9 @@ func (s *Schedule) turn(ctx context.Context) time.Duration {
 	return max(next.Sub(now), 0)
 }
 
-// due is when the next session is due by the records; a time that has passed if it is now.
-func (s *Schedule) due(ctx context.Context) (time.Time, error) {
+// due is when the next session is due by the records; now, or a time that has passed, if it is due already.
+func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
 	last, err := s.Records.Sessions(ctx, Query{Trigger: TriggerSchedule, Limit: lookBack})
-	now := s.Now()
 	for _, r := range last {
 		if !r.StartedAt.After(now.Add(s.Every)) { // else a clock was wrong, and it says nothing
 			return r.StartedAt.Add(s.Every), nil
@@ -113,7 +114,7 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 		}
 	}
 	if errors.Is(err, errTaken) {
-		if next, err := s.due(ctx); err == nil {
+		if next, err := s.due(ctx, now); err == nil {
 			return next
 		}
 	}
@@ -126,8 +127,9 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 
 // stillDue is errTaken if the session that was due has been started meanwhile.
 func (s *Schedule) stillDue(ctx context.Context, _ string) error {
-	due, err := s.due(ctx)
-	if err == nil && s.Now().Before(due) {
+	now := s.Now()
+	due, err := s.due(ctx, now)
+	if err == nil && now.Before(due) {
 		return errTaken
 	}
 	return err
