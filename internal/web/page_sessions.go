@@ -72,7 +72,7 @@ func (s *Server) sessionRow(c *call, r session.Record) pages.SessionRow {
 	r = s.counted(c, r)
 	row := pages.SessionRow{
 		Link: sessionPath(r.ID), ID: s.words(r.ID), State: string(r.State), Tier: r.Tier.String(), Trigger: s.words(string(r.Trigger)),
-		Reason: s.words(r.Reason), At: pages.WhenOf(r.StartedAt, s.Now()), Turns: r.Turns, Cost: "cost not known yet",
+		Reason: s.words(r.Reason), At: pages.WhenOf(r.StartedAt, s.Now()), Turns: r.Turns, Cost: "cost not known",
 		Proposals: proposalsInWords(r.Counts),
 	}
 	ended := r.EndedAt
@@ -80,7 +80,7 @@ func (s *Server) sessionRow(c *call, r session.Record) pages.SessionRow {
 		ended = s.Now()
 	}
 	row.Took = lengthOf(ended.Sub(r.StartedAt))
-	if r.State != session.StateRunning {
+	if r.State == session.StateSucceeded || r.CostUSD > 0 { // the CLI says it with its last word
 		row.Cost = fmt.Sprintf("%.4f USD", r.CostUSD)
 	}
 	return row

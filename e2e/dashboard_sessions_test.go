@@ -1,0 +1,88 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// waitingAgent is a CLI that says something, waits until the file beside it exists, says something else, and goes on until it
+// is ended.
+const waitingAgent = `#!/bin/sh
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
+cat > /dev/null
+echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
+echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"I am <b>looking</b>."},{"type":"tool_use","name":"Read","input":{"file_path":"/repos/a"}}]}}'
+while [ ! -e "$0.go" ]; do sleep 0.1; done
+echo '{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"The disk is full."}]}}'
+while :; do sleep 1; done
+`
+
+func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "claude")
+	if err := os.WriteFile(agent, []byte(waitingAgent), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	made := run(t, program{
+		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", "read,operate"}, env: d.world.environment(),
+	})
+	if made.code != 0 {
+		t.Fatalf("exit %d: %s", made.code, made.stderr)
+	}
+	d.run(chromedp.Navigate(d.url+"/sign-in?next=%2Fsessions"), chromedp.SendKeys("#token", strings.TrimSpace(made.stdout), chromedp.ByQuery))
+	d.press("main form button")
+	d.run(chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button`)
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
+	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
+	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.becomes(`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2 turns, 1 tool calls")`)
+	if got := d.value(`window.marker`); got != "still the same page" {
+		t.Errorf("the page was loaded again: %v", got)
+	}
+	d.shoot("session-runs")
+	d.press(`form[action$="/stop"] button`)
+	d.becomes(`document.querySelector("main").innerText.includes("a person stopped it")`)
+	d.says("cancelled", "Look at the disk.", "Read")
+	d.run(chromedp.Navigate(d.url + "/sessions"))
+	d.says("Tier 1, dashboard", "cancelled")
+	d.shoot("sessions")
+}
+
+// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window.
+func (d *dashboard) shoot(name string) {
+	d.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1200} {
+			var wide int64
+			var png []byte
+			d.run(
+				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide),
+			)
+			if wide > width {
+				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
+			}
+			shots := os.Getenv("CLAUDEOPS_SCREENSHOTS")
+			if shots == "" {
+				continue
+			}
+			d.run(chromedp.FullScreenshot(&png, 100))
+			if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png, 0o600); err != nil {
+				d.Fatal(err)
+			}
+		}
+	}
+}
