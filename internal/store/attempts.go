@@ -34,14 +34,15 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
 	if err != nil {
 		return err
 	}
+	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == prflow.OutcomeRefused}
 	var denied []prflow.Gate
 	for _, v := range row.Verdicts {
 		if v.Ruling != prflow.Deny || slices.Contains(denied, v.Gate) {
 			continue
 		}
 		denied = append(denied, v.Gate)
-		const insert = `INSERT INTO attempt_gates (gate, seq) VALUES ($1, $2)`
-		if _, err := tx.ExecContext(ctx, insert, text(bound(string(v.Gate), maxWord)), row.Seq); err != nil {
+		const insert = `INSERT INTO attempt_gates (gate, seq, refused_us) VALUES ($1, $2, $3)`
+		if _, err := tx.ExecContext(ctx, insert, text(bound(string(v.Gate), maxWord)), row.Seq, refused); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,9 @@ const (
 
 // RefusalsByGate counts for each gate the attempts that it denied at or after since, the most frequent first.
 func (s *Store) RefusalsByGate(ctx context.Context, since time.Time) (out []prflow.GateCount, err error) {
-	const query = `SELECT g.gate, COUNT(*) FROM attempts a JOIN attempt_gates g ON g.seq = a.seq
-		WHERE a.time_us >= $1 AND a.outcome = 'refused' GROUP BY g.gate ORDER BY COUNT(*) DESC, g.gate`
+	// An expression instead of the column keeps SQLite from going through all rows in the order of the primary key.
+	const query = `SELECT gate || '' AS name, COUNT(*) FROM attempt_gates WHERE refused_us >= $1
+		GROUP BY name ORDER BY COUNT(*) DESC, name`
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		var gate text
 		var count int

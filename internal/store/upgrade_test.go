@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -31,6 +32,18 @@ func firstVersion() []string {
 			VALUES ('local', 'demo/home-cluster', 'checks/live.md', 'live')`,
 		`INSERT INTO audit (` + strings.Join(auditColumnNames(), ", ") + `, hash)
 			VALUES (` + strings.Join(values, ", ") + `, '` + row.Hash + `')`,
+	}
+}
+
+func TestRefusalsOfTheFirstVersionAreCounted(t *testing.T) {
+	ctx := context.Background()
+	s := open(t, oldPlace(t, firstVersion()...), Options{Now: noon, MustExist: true})
+	for since, want := range map[time.Time][]prflow.GateCount{
+		noon(): {{Gate: prflow.GateScope, Count: 1}}, noon().Add(time.Microsecond): nil,
+	} {
+		got, err := s.RefusalsByGate(ctx, since)
+		wantEqual(t, err, nil)
+		wantEqual(t, got, want)
 	}
 }
 
