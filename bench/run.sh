@@ -17,6 +17,10 @@ go build -o "$scratch/spawn" ./bench/spawn
 ls -l "$binary" "$scratch/baseline" | awk '{printf "%s %.1f MB\n", $NF, $5/1e6}' | sed "s#$scratch/##; s#.*/bin/#bin/#"
 "$scratch/spawn" -n 100 "claudeops=$binary mcp-server" "baseline=$scratch/baseline"
 
+echo; echo "## claudeops serve over 100,000 attempts"
+go build -o "$scratch/http" ./bench/http
+"$scratch/http" "$binary"
+
 echo; echo "## The use case, the local provider, the records, the stdio loop"
 go test -run '^$' -bench . -benchmem ./internal/cli ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
   ./internal/content ./internal/resilience | grep -E '^(Benchmark|pkg:)'

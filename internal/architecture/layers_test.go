@@ -89,6 +89,7 @@ func layers() map[string][]string {
 		"internal/content":                                     nil,
 		"internal/fault":                                       nil,
 		"bench/baseline":                                       nil,
+		"bench/http":                                           append([]string{"internal/store", "internal/prflow"}, domain...),
 		"bench/spawn":                                          nil,
 	}
 }

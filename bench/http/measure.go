@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// measureAll prints a line for each kind of request and number of clients.
+func measureAll(ctx context.Context, s *server, each time.Duration) error {
+	deep, err := s.deepCursor(ctx)
+	if err != nil {
+		return err
+	}
+	proposals := func(query string) request { return s.get("/api/v1/proposals?" + query) }
+	fmt.Printf("%-34s %8s %10s %10s %10s\n", "request", "clients", "per s", "median ms", "p99 ms")
+	for _, kind := range []struct {
+		name string
+		make request
+	}{
+		{"GET /healthz", s.get("/healthz")},
+		{"POST /api/v1/prs, dry run", s.dryRun},
+		{"GET proposals, first page", proposals("limit=50")},
+		{"GET proposals, half-way down", proposals("limit=50&cursor=" + deep)},
+		{"GET proposals, gate and repo", proposals("limit=50&gate=content&repo=filled/repo-7")},
+		{"GET proposals, q that finds none", proposals("q=nothing-is-called-so")},
+		{"GET / (overview)", s.get("/")},
+		{"GET /healthz again", s.get("/healthz")},
+	} {
+		for _, clients := range []int{1, 8} {
+			took, elapsed, err := measure(ctx, kind.make, clients, each)
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind.name, err)
+			}
+			ms := func(share float64) float64 {
+				return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
+			}
+			fmt.Printf("%-34s %8d %10.0f %10.2f %10.2f\n", kind.name, clients, float64(len(took))/elapsed.Seconds(), ms(.5), ms(.99))
+		}
+	}
+	now, most := s.memory()
+	fmt.Printf("resident memory of the server: %s, at most %s\n", now, most)
+	return nil
+}
+
+// measure lets clients send requests for a time, and returns what each took, the shortest first.
+func measure(ctx context.Context, make request, clients int, each time.Duration) (took []time.Duration, elapsed time.Duration, err error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	defer client.CloseIdleConnections()
+	var next atomic.Int64
+	next.Store(time.Now().UnixNano()) // no two measurements propose the same
+	if _, err := send(ctx, client, make, next.Add(1)); err != nil {
+		return nil, 0, err // and the first request of all is not counted
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	began := time.Now()
+	for range clients {
+		group.Go(func() {
+			for time.Since(began) < each {
+				one, failed := send(ctx, client, make, next.Add(1))
+				mu.Lock()
+				if took = append(took, one); failed != nil {
+					err = failed
+				}
+				mu.Unlock()
+				if failed != nil {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	elapsed = time.Since(began)
+	slices.Sort(took)
+	return took, elapsed, err
+}
+
+// send sends one request and reads its answer, which must be 200.
+func send(ctx context.Context, client *http.Client, make request, n int64) (time.Duration, error) {
+	r, err := make(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%d: %.500s", answer.StatusCode, body)
+	}
+	return time.Since(began), err
+}
+
+func (s *server) get(target string) request {
+	return func(ctx context.Context, _ int64) (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, http.MethodGet, s.url+target, http.NoBody)
+	}
+}
+
+// dryRun proposes two files of 4 KB that nobody has proposed before.
+func (s *server) dryRun(ctx context.Context, n int64) (*http.Request, error) {
+	prose := strings.Repeat("Look at what fills the disk, and say so.\n", 100)
+	body, err := json.Marshal(map[string]any{
+		"repo_owner": "bench", "repo_name": "infra", "title": fmt.Sprintf("Watch disk %d", n), "body": "Disks fill up.\n",
+		"files": []map[string]string{
+			{"path": fmt.Sprintf("checks/a-%d.md", n), "action": "create", "content": fmt.Sprintf("# A %d\n%s", n, prose)},
+			{"path": fmt.Sprintf("checks/b-%d.md", n), "action": "create", "content": fmt.Sprintf("# B %d\n%s", n, prose)},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/v1/prs", strings.NewReader(string(body)))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, err
+}
+
+// deepCursor follows the listing half-way down.
+func (s *server) deepCursor(ctx context.Context) (cursor string, err error) {
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	total, seen := 0, 0
+	for seen <= total/2 {
+		r, err := s.get("/api/v1/proposals?limit=200&cursor="+cursor)(ctx, 0)
+		if err != nil {
+			return "", err
+		}
+		if cursor == "" {
+			r.URL.RawQuery = "limit=200"
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return "", err
+		}
+		var page struct {
+			Proposals []struct{ Seq int }
+			Next      string `json:"next_cursor"`
+		}
+		err = json.NewDecoder(answer.Body).Decode(&page)
+		if _ = answer.Body.Close(); err != nil {
+			return "", err
+		}
+		if page.Next == "" {
+			return "", fmt.Errorf("the listing ends after %d", seen+len(page.Proposals))
+		}
+		if total == 0 {
+			total = page.Proposals[0].Seq
+		}
+		seen, cursor = seen+len(page.Proposals), page.Next
+	}
+	return cursor, nil
+}
