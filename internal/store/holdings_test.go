@@ -37,7 +37,9 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 			}
 			wantEqual(t, abandoned(t, other), map[string]bool{"lost": false, "busy": false}) // it still works on one
 
+			name := s.holdings.name("lost")
 			wantEqual(t, s.Finish(ctx, "busy", prflow.Progress{State: prflow.StateFailed}, attempt("busy")), nil)
+			waitUntilEnded(t, other, name)
 			wantEqual(t, abandoned(t, other), map[string]bool{"lost": true})
 			wantEqual(t, abandoned(t, s), map[string]bool{"lost": true}) // this process may settle it, too
 
