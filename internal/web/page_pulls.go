@@ -205,10 +205,12 @@ func (s *Server) reviewForm(c *call) (Review, error) {
 	if !s.reviewed(t.provider) {
 		return review, fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
 	}
-	if rules, err := s.Policy(); err == nil {
-		if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
-			return review, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
-		}
+	rules, err := s.Policy()
+	if err != nil {
+		return review, fault.Wrap(err, fault.ReadOnly, "the policy cannot be read, so nobody may review: %s", err)
+	}
+	if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
+		return review, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
 	}
 	if !known {
 		return review, fault.New(fault.InvalidArgument, "the form must have the field action, once: approve, request-changes, "+

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -148,6 +149,12 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 	w.read(a, "not a form", 415)
 	if len(r.done) != 0 || len(r.refused) != 1 || r.refused[0].Number != 1 {
 		t.Errorf("done %+v, refused %+v", r.done, r.refused)
+	}
+	w.build()
+	w.handler.(*web.Server).Policy = func() (policy.Policy, error) { return policy.Default(), errors.New("policy.yaml:3: unknown key") }
+	w.read(w.submit("/pulls/fake/joe/infra/1/review", merge), "a broken policy", 403)
+	if len(r.done) != 0 || len(r.refused) != 2 {
+		t.Errorf("with a broken policy: done %+v, refused %+v", r.done, r.refused)
 	}
 }
 
