@@ -35,6 +35,7 @@ func pruneRules() []pruneRule {
 		{kind: "notices", table: "notices", key: "id", condition: "state IN ('delivered', 'given_up') AND settled_us < $1"},
 		{kind: "idempotency_keys", table: "idempotency_keys", key: "principal, key", condition: "created_us < $1"},
 		{kind: "web_sessions", table: "web_sessions", key: "hash", condition: "seen_us < $1"},
+		{kind: "session_output", table: "agent_session_events", key: "session, seq", condition: outputOfEnded},
 	}
 }
 
@@ -44,6 +45,9 @@ const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('ope
 	AND NOT EXISTS (SELECT 1 FROM reservations r WHERE r.proposal_id = proposals.id)
 	AND NOT EXISTS (SELECT 1 FROM local_prs l WHERE proposals.provider = 'local' AND l.repo = proposals.owner || '/' || proposals.repo
 		AND l.number = proposals.pr_number AND l.state = 'open')`
+
+// outputOfEnded is what agents said and did in sessions that have ended. Their records stay.
+const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_sessions WHERE state <> 'running')"
 
 // CountPrunable reports what Prune would remove.
 func (s *Store) CountPrunable(ctx context.Context, before time.Time) (out []Pruned, err error) {
@@ -62,7 +66,7 @@ func (s *Store) CountPrunable(ctx context.Context, before time.Time) (out []Prun
 }
 
 // Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that were
-// settled; answers under idempotency keys; sessions. If anything went, row becomes a row of the audit; row says what it is
+// settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions. If anything went, row becomes a row of the audit; row says what it is
 // about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
 func (s *Store) Prune(
 	ctx context.Context, before time.Time, row func([]Pruned) prflow.Attempt,

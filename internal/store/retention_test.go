@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
 )
 
 func pruneAttempt(removed []Pruned) prflow.Attempt {
@@ -48,6 +49,14 @@ func aged(t testing.TB) *Store {
 	_, err = s.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
 	wantEqual(t, err, nil)
 	wantEqual(t, s.InsertSession(ctx, access.Session{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	begin(t, s, "ended", "running")
+	ended := agentSession("ended")
+	ended.State = session.StateSucceeded
+	wantEqual(t, s.SaveSession(ctx, ended), nil)
+	for _, id := range []string{"ended", "running"} {
+		events := []session.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"}, {Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
+		wantEqual(t, s.AppendEvents(ctx, id, events), nil)
+	}
 	c.now = noon()
 	young := proposal("young", "checks/young.md")
 	wantEqual(t, s.Record(ctx, attempt("young"), &young), nil)
@@ -57,7 +66,7 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}}
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}}
 	counted, err := s.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)
@@ -75,6 +84,11 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 			p.Files[0].Path != "checks/"+id+".md" || p.Digest != "d-"+id || p.Title == "" {
 			t.Errorf("%s: %+v", id, p)
 		}
+	}
+	for id, left := range map[string]int{"ended": 1, "running": 2} {
+		events, err := s.SessionEvents(ctx, id, 0)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(events), left)
 	}
 	report := verify(t, s, "")
 	wantEqual(t, []any{report.OK(), report.Rows}, []any{true, rows + 1}) // nothing went, and the removal is on the record
