@@ -61,7 +61,8 @@ func (s *Server) sessionView(c *call, r session.Record) pages.SessionPage {
 		Page: s.frame(c, "Session of tier "+r.Tier.String(), "/sessions"), SessionRow: s.sessionRow(c, r), Running: running,
 		CanStop: running && c.who.Scopes.Has(access.Operate), Ended: pages.WhenOf(r.EndedAt, s.Now()), Model: s.words(r.Model),
 		Claude: s.words(r.Claude), DryRun: r.DryRun, ToolCalls: r.ToolCalls, Denied: r.Denied, Denials: pages.ListOf(r.Denials, s.words),
-		Note: text(r.Note), Report: text(r.Report), Stderr: text(r.Stderr), Escalation: s.words(r.Escalation),
+		LeftOut: pages.ListOf(r.LeftOut, s.words),
+		Note:    text(r.Note), Report: text(r.Report), Stderr: text(r.Stderr), Escalation: s.words(r.Escalation),
 		Received: s.handoffView(r.Received), Left: s.handoffView(r.Handoff), Problem: s.text(r.HandoffProblem, maxMessage),
 	}
 	view.Reason = s.text(r.Reason, maxMessage)

@@ -73,10 +73,10 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w.begun(session.Record{
 		ID: "run-2", Tier: 2, Parent: "run-1", Next: "run-3", Trigger: session.TriggerEscalation, Model: "sonnet", StartedAt: ended,
 		EndedAt: ended.Add(150 * time.Second), State: session.StateFailed, Reason: "claude exited with code 3", Turns: 7, ToolCalls: 9, CostUSD: 0.5,
-		Denied: 2, Denials: []string{"Bash"}, CutLines: 1, Report: "I looked.", Stderr: "out of memory", Received: &handoff, HandoffProblem: "it is empty",
+		Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}, CutLines: 1, Report: "I looked.", Stderr: "out of memory", Received: &handoff, HandoffProblem: "it is empty",
 	})
 	d := w.page("/sessions/run-2", 200)
-	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls, 0.5000 USD", "Denied", "2 times: Bash", "1 lines beyond the bound",
+	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls, 0.5000 USD", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
 		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
 		t.Errorf("links %v", d.links())
@@ -128,7 +128,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
 	}
 	w.begun(session.Record{
-		ID: "run-1", State: session.StateFailed, Reason: evil, Model: evil, Claude: evil, Note: evil, Report: evil, Stderr: evil, Denials: []string{evil},
+		ID: "run-1", State: session.StateFailed, Reason: evil, Model: evil, Claude: evil, Note: evil, Report: evil, Stderr: evil, Denials: []string{evil}, LeftOut: []string{evil},
 		Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, Denied: 1, EndedAt: w.Now(),
 	})
 	w.said("run-1", 1, session.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})

@@ -112,12 +112,15 @@ func (s *Server) session(c *call) (answer, error) {
 	text := func(t string) string { return s.text(t, maxAgentText) }
 	d := SessionDetail{
 		SessionEntry: s.sessionEntry(c, r), Note: text(r.Note), ClaudeVersion: s.words(r.Claude), ExitCode: r.ExitCode,
-		Connected: r.Connected, Denials: []string{}, CutLines: r.CutLines, BadLines: r.BadLines, UnstoredEvents: r.Unstored,
+		Connected: r.Connected, Denials: []string{}, LeftOut: []string{}, CutLines: r.CutLines, BadLines: r.BadLines, UnstoredEvents: r.Unstored,
 		LastEvent: last, Report: text(r.Report), Stderr: text(r.Stderr), Received: s.handoff(r.Received), Handoff: s.handoff(r.Handoff),
 		HandoffProblem: s.text(r.HandoffProblem, maxMessage), Untrusted: sessionUntrusted,
 	}
 	for _, tool := range r.Denials {
 		d.Denials = append(d.Denials, s.words(tool))
+	}
+	for _, what := range r.LeftOut {
+		d.LeftOut = append(d.LeftOut, s.text(what, maxMessage))
 	}
 	return answer{value: d}, nil
 }

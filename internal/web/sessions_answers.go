@@ -42,6 +42,7 @@ type SessionDetail struct {
 	ExitCode       int              `json:"exit_code" doc:"-1: ended by a signal, or never started"`
 	Connected      bool             `json:"connected" doc:"The agent had our MCP server"`
 	Denials        []string         `json:"denials" doc:"Tools that the agent was refused; at most 50"`
+	LeftOut        []string         `json:"left_out" doc:"What mounted repositories contributed and was refused, and why"`
 	CutLines       int              `json:"cut_lines"`
 	BadLines       int              `json:"bad_lines"`
 	UnstoredEvents int              `json:"unstored_events"`

@@ -45,6 +45,7 @@ type SessionPage struct {
 	ToolCalls  int
 	Denied     int
 	Denials    List
+	LeftOut    List // contributions of mounted repositories
 	Note       string
 	Report     string
 	Stderr     string
