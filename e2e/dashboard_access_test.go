@@ -99,12 +99,12 @@ func TestDashboardByKeyboard(t *testing.T) {
 	d.history()
 	d.run(chromedp.Navigate(d.url + "/proposals"))
 	var order []string
-	for range 10 {
+	for range 11 {
 		d.run(chromedp.KeyEvent(kb.Tab))
 		name, _ := d.value(`document.activeElement.textContent.trim() || document.activeElement.id`).(string)
 		order = append(order, name)
 	}
-	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Policy, Audit, Doctor, Sign in, q"
+	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Sessions, Policy, Audit, Doctor, Sign in, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
 	}

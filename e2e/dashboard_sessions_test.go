@@ -60,9 +60,14 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.shoot("sessions")
 }
 
-// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window.
+// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window or
+// axe-core finds a barrier.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
+	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))
+	if err != nil {
+		d.Fatal(err)
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1200} {
 			var wide int64
@@ -75,6 +80,7 @@ func (d *dashboard) shoot(name string) {
 			if wide > width {
 				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
 			}
+			d.examine(name, string(axe))
 			shots := os.Getenv("CLAUDEOPS_SCREENSHOTS")
 			if shots == "" {
 				continue
