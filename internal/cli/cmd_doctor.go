@@ -87,7 +87,7 @@ func describeFindings(w *strings.Builder, findings []finding, blocking []string)
 func (p *parts) diagnose(ctx context.Context) []finding {
 	out := []finding{p.tierFinding(), p.switchFinding(), p.policyFinding(), p.stateFinding(ctx)}
 	out = append(out, p.providerFindings()...)
-	out = append(out, p.gitFinding(ctx), p.mountedFinding(), p.noticeFinding(ctx))
+	out = append(out, p.gitFinding(ctx), p.mountedFinding(), p.noticeFinding(ctx), p.sessionFinding(), p.hookFinding())
 	for _, w := range p.cfg.Warnings {
 		out = append(out, finding{Name: "configuration", Status: "warning", Detail: w})
 	}
