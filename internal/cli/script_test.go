@@ -17,15 +17,37 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"claudeops": func() { os.Exit(cli.Main()) }})
+// TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start, and
+// puts it first on PATH.
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	bin, err := os.MkdirTemp("", "claudeops-cli-")
+	if err != nil {
+		return complain(err)
+	}
+	defer func() { _ = os.RemoveAll(bin) }()
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "claudeops"), "../../cmd/claudeops")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return complain(err)
+	}
+	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		return complain(err)
+	}
+	return m.Run()
+}
+
+func complain(err error) int {
+	fmt.Fprintf(os.Stderr, "cli: %v\n", err)
+	return 1
 }
 
 // TestScripts runs every command as its user would, as a process of its own, in testdata/script.

@@ -14,8 +14,8 @@ import (
 // Bounds of a delivery. GitHub may send up to 25 MB; what it sends about a pull request is far below a mebibyte.
 const (
 	maxHookBody    = 1 << 20
-	maxHooksAtOnce = 32 // whose bodies are in memory
-	hookTimeout    = 900 * time.Millisecond
+	maxHooksAtOnce = 32              // whose bodies are in memory
+	hookTimeout    = 4 * time.Second // Gitea waits 5 seconds for an answer by default, GitHub 10
 )
 
 // HookAnswer says what became of a delivery.
