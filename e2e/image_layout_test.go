@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/deploy"
 )
@@ -97,10 +98,14 @@ func compile(t *testing.T, stage deploy.Stage, context string) string {
 	binary := filepath.Join(t.TempDir(), "claudeops")
 	command := strings.Replace(stage.Last("RUN").Args, "/out/claudeops", binary, 1)
 	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"} // the modules are there: TestMain has built with them
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		where := run(t, program{path: "go", args: []string{"env", name}, env: os.Environ()})
+		env = append(env, name+"="+strings.TrimSpace(where.stdout))
+	}
 	for _, name := range slices.Sorted(maps.Keys(stage.Env())) {
 		env = append(env, name+"="+stage.Env()[name])
 	}
-	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env}); got.code != 0 {
+	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env, may: 10 * time.Minute}); got.code != 0 {
 		t.Fatalf("%s: %s", command, got.stderr)
 	}
 	return binary

@@ -26,6 +26,7 @@ type program struct {
 	dir   string
 	env   []string
 	stdin io.Reader
+	may   time.Duration // that it may take; 0 is patience
 }
 
 type outcome struct {
@@ -46,7 +47,11 @@ func run(t *testing.T, p program) outcome {
 // command prepares p as the leader of a process group of its own, which dies when the test's patience does.
 func command(t *testing.T, p program) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	bound := patience
+	if p.may > 0 {
+		bound = p.may
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, p.path, p.args...)
 	cmd.Dir, cmd.Env, cmd.Stdin = p.dir, p.env, p.stdin
