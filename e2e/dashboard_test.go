@@ -67,7 +67,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	d := &dashboard{T: t, world: newWorld(t, "2")}
 	d.url = serve(t, d.world, more...)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
-		chromedp.UserDataDir(filepath.Join(t.TempDir(), "profile")),
+		chromedp.UserDataDir(profile(t)),
 		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
 	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
@@ -90,6 +90,25 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	})
 	d.run(log.Enable())
 	return d
+}
+
+// profile is a folder for a browser, which is removed when the browser has ended.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "claudeops-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := os.RemoveAll(dir)
+		for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+			time.Sleep(50 * time.Millisecond) // the browser's own children write still: there is nothing to wait on
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func (d *dashboard) complain(format string, args ...any) {
