@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/keyfile"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // Unpack puts the files of a backup into a folder, for their owner only. A file that is no whole backup, cut off or altered,
@@ -129,9 +130,9 @@ func broken(err error) error {
 	case errors.Is(err, tar.ErrHeader):
 		return notOne(err, "it is no tar archive, or a damaged one")
 	}
-	return fault.Wrap(err, fault.Internal, "the backup cannot be read: %s", reason(err))
+	return fault.Wrap(err, fault.Internal, "the backup cannot be read: %s", store.FileReason(err))
 }
 
 func unpacked(err error) error {
-	return fault.Wrap(err, fault.Internal, "the backup cannot be unpacked into the state folder: %s", reason(err))
+	return fault.Wrap(err, fault.Internal, "the backup cannot be unpacked into the state folder: %s", store.FileReason(err))
 }

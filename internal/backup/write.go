@@ -142,18 +142,5 @@ func unwritten(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fault.From(err)
 	}
-	return fault.Wrap(err, fault.Internal, "the backup cannot be written: %s", reason(err))
-}
-
-// reason is what went wrong with a file, without its name.
-func reason(err error) error {
-	var pathErr *os.PathError
-	var linkErr *os.LinkError
-	switch {
-	case errors.As(err, &pathErr):
-		return pathErr.Err
-	case errors.As(err, &linkErr):
-		return linkErr.Err
-	}
-	return err
+	return fault.Wrap(err, fault.Internal, "the backup cannot be written: %s", store.FileReason(err))
 }

@@ -25,7 +25,7 @@ func (f *Follower) next(was prflow.PullRecord, status gitprovider.Status) (now p
 	now = was
 	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
 	now.Head, now.Checks = status.HeadCommit, status.Checks.State
-	now.Approvals, now.ChangesRequested = opinions(status.Reviews)
+	now.Approvals, now.ChangesRequested = gitprovider.Opinions(status.Reviews)
 	if was.State != gitprovider.StateMerged {
 		now.State = status.State
 	}
@@ -82,25 +82,4 @@ func (f *Follower) missed(was prflow.PullRecord) (now prflow.PullRecord, action 
 func (f *Follower) name(text string) string {
 	out, _ := content.Clean(f.Redact(text), maxName)
 	return out
-}
-
-// opinions counts the people whose last word is an approval or a request for changes. A remark takes nothing back, a
-// dismissal does.
-func opinions(reviews []gitprovider.Review) (approvals, objections int) {
-	last := map[string]gitprovider.ReviewState{}
-	for _, r := range reviews {
-		switch r.State {
-		case gitprovider.ReviewApproved, gitprovider.ReviewChangesRequested, gitprovider.ReviewDismissed:
-			last[r.Author] = r.State
-		}
-	}
-	for _, state := range last {
-		switch state {
-		case gitprovider.ReviewApproved:
-			approvals++
-		case gitprovider.ReviewChangesRequested:
-			objections++
-		}
-	}
-	return approvals, objections
 }

@@ -36,7 +36,7 @@ func (s *Store) CopyTo(ctx context.Context, path string) (Copied, error) {
 		if errors.Is(err, os.ErrExist) {
 			return Copied{}, fault.New(fault.Conflict, "%s is there already", path)
 		}
-		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", fileReason(err))
+		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", FileReason(err))
 	}
 	copied, err := e.copyTo(ctx, path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *sqliteEngine) copyTo(ctx context.Context, path string) (Copied, error) 
 		return Copied{}, err
 	}
 	if err := syncFile(path); err != nil {
-		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", fileReason(err))
+		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", FileReason(err))
 	}
 	found, err := inspect(ctx, path, "the copy of the records", "")
 	return Copied{Schema: found.schema, Audit: found.report}, err
@@ -79,8 +79,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// fileReason is what went wrong with a file, without its name.
-func fileReason(err error) error {
+// FileReason is what went wrong with a file, without its name.
+func FileReason(err error) error {
 	var pathErr *os.PathError
 	var linkErr *os.LinkError
 	switch {

@@ -124,7 +124,7 @@ func (p place) unfinished(err error) error {
 		return nil
 	}
 	return fault.Wrap(err, fault.Internal, "a restore was decided and cannot be finished in the state folder %s (%s); "+
-		"correct that, and start claudeops again: it goes on", p.dir, fileReason(err))
+		"correct that, and start claudeops again: it goes on", p.dir, FileReason(err))
 }
 
 // inOrder puts the database last and leaves the note out.

@@ -198,26 +198,5 @@ func (s *Server) askStatus(ctx context.Context, p openPull) {
 		return
 	}
 	p.row.Asked, p.row.Checks = true, string(status.Checks.State)
-	p.row.Approvals, p.row.Objections = opinions(status.Reviews)
-}
-
-// opinions counts who approves and who asks for changes. What a reviewer said last holds; remarks change nothing.
-func opinions(reviews []gitprovider.Review) (approvals, objections int) {
-	reviews = slices.Clone(reviews)
-	slices.SortStableFunc(reviews, func(a, b gitprovider.Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
-	last := map[string]gitprovider.ReviewState{}
-	for _, r := range reviews {
-		if r.State != gitprovider.ReviewCommented && r.State != gitprovider.ReviewPending {
-			last[r.Author] = r.State
-		}
-	}
-	for _, state := range last {
-		switch state {
-		case gitprovider.ReviewApproved:
-			approvals++
-		case gitprovider.ReviewChangesRequested:
-			objections++
-		}
-	}
-	return approvals, objections
+	p.row.Approvals, p.row.Objections = gitprovider.Opinions(status.Reviews)
 }
