@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // A backup is prepared in a folder of its own beside where it goes: the copy of the database and the draft of the archive, with
@@ -48,7 +50,7 @@ func takeWorkplace(beside string) (*workplace, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	// A file system without locks is no reason to have no backup: there, nothing is taken for a leftover either.
-	taken, lockErr := tryLock(w.lock)
+	taken, lockErr := filelock.Try(w.lock, true)
 	if (taken || lockErr != nil) && w.isThere() {
 		return w, nil
 	}
@@ -105,7 +107,7 @@ func clearLeftover(dir string) {
 	if err != nil {
 		return
 	}
-	if taken, err := tryLock(lock); err != nil || !taken {
+	if taken, err := filelock.Try(lock, true); err != nil || !taken {
 		_ = lock.Close()
 		return
 	}

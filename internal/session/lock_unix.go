@@ -3,17 +3,10 @@
 package session
 
 import (
-	"errors"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // tryLock takes an exclusive lock on the open file if it can be had at once.
-func tryLock(f *os.File) (taken bool, err error) {
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
-		return false, nil
-	}
-	return err == nil, err
-}
+func tryLock(f *os.File) (taken bool, err error) { return filelock.Try(f, true) }

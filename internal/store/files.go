@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // Names of the files in the state folder. SQLite adds -wal and -shm to the first, with its permissions.
@@ -102,7 +103,7 @@ func (p place) lock(ctx context.Context) (unlock func(), err error) {
 
 func (p place) waitForLock(ctx context.Context, f *os.File) error {
 	for range lockTries {
-		taken, err := tryLock(f, true)
+		taken, err := filelock.Try(f, true)
 		if err != nil {
 			return p.failFile(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 const (
@@ -76,7 +78,7 @@ func lockNew(path string) (*os.File, error) {
 
 // lockMade locks a new file, and reports whether it is held and still there.
 func lockMade(file *os.File) (held bool, err error) {
-	taken, err := tryLock(file, true)
+	taken, err := filelock.Try(file, true)
 	return taken && sameFile(file), err
 }
 
@@ -141,7 +143,7 @@ func (l *lockFiles) left(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	taken, err := tryLock(file, false) // shared: two who look at once do not take each other for the owner
+	taken, err := filelock.Try(file, false) // shared: two who look at once do not take each other for the owner
 	if err == nil && taken {
 		_ = os.Remove(path) // where this fails, the next one tries
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // useName is the file whose lock every process shares for as long as it has the database of the folder open. Who restores
@@ -26,7 +27,7 @@ func (p place) shareUse(ctx context.Context, busy time.Duration) (*os.File, erro
 		return nil, p.failFile(err)
 	}
 	for waited := time.Duration(0); ; waited += lockPoll {
-		taken, err := tryLock(f, false)
+		taken, err := filelock.Try(f, false)
 		if err != nil {
 			return nil, errors.Join(p.failFile(err), f.Close())
 		}
@@ -52,7 +53,7 @@ func (p place) aloneInUse() (*os.File, error) {
 	if err != nil {
 		return nil, p.failFile(err)
 	}
-	taken, err := tryLock(f, true)
+	taken, err := filelock.Try(f, true)
 	if err == nil && taken {
 		return f, nil
 	}

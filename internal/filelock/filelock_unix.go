@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package filelock
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
+// Try takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
 // exclusive ones. The kernel releases it when the file is closed, and when the process ends, however it ends.
-func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
+func Try(f *os.File, exclusive bool) (taken bool, err error) {
 	how := unix.LOCK_SH
 	if exclusive {
 		how = unix.LOCK_EX
@@ -21,13 +21,4 @@ func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// syncDir makes a renaming in the folder last through a loss of power.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,4 +1,4 @@
-package store
+package filelock
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
+// Try takes a lock on the open file if it can be had at once: exclusive ones exclude all others, shared ones exclude
 // exclusive ones. The system releases it when the file is closed, and when the process ends, however it ends.
-func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
+func Try(f *os.File, exclusive bool) (taken bool, err error) {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if exclusive {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
@@ -20,6 +20,3 @@ func tryLock(f *os.File, exclusive bool) (taken bool, err error) {
 	}
 	return err == nil, err
 }
-
-// syncDir does nothing: Windows has no folders that can be synced.
-func syncDir(string) error { return nil }

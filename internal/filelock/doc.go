@@ -1,0 +1,2 @@
+// Package filelock locks open files between processes.
+package filelock
