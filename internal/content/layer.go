@@ -2,10 +2,11 @@ package content
 
 import "strings"
 
-// layer is a text with percent-encoding taken off, and where its bytes come from.
+// layer is a text with some of its encoding taken off, and where its bytes come from.
 type layer struct {
 	text    string
-	origins []int // offset in the original of each byte of text and of its end; nil means that text is the original
+	origins []int  // offset in the original of each byte of text and of its end; nil means that text is the original
+	changed []span // the parts of text that the last step decoded
 }
 
 // origin is the offset in the original of the byte at offset at, or of the end.
@@ -16,25 +17,81 @@ func (l layer) origin(at int) int {
 	return l.origins[at]
 }
 
-// find gives the spans of the original that hold one of own, which is sorted by fold. Overlaps are possible.
-func (l layer) find(own []needle) []span {
-	var found []span
-	for len(own) > 0 {
-		fold := own[0].fold
-		folded := fold.of(l.text)
-		var kept []int // made when something is found, which is rare
-		for len(own) > 0 && own[0].fold == fold {
-			size := len(own[0].text)
-			for _, at := range occurrences(folded, own[0].text) {
-				if kept == nil {
-					kept = fold.kept(l.text)
-				}
-				found = append(found, span{l.origin(kept[at]), l.origin(kept[at+size-1] + 1)})
-			}
-			own = own[1:]
-		}
+// layerBuilder makes the next layer of a text. Bytes that are copied keep their origin; decoded ones have that of the
+// place where the encoded text begins.
+type layerBuilder struct {
+	from    layer
+	text    []byte
+	origins []int
+	changed []span
+}
+
+func (b *layerBuilder) copyTo(end, at int) {
+	for ; at < end; at++ {
+		b.text = append(b.text, b.from.text[at])
+		b.origins = append(b.origins, b.from.origin(at))
 	}
-	return found
+}
+
+func (b *layerBuilder) put(decoded string, at int) {
+	start := len(b.text)
+	b.text = append(b.text, decoded...)
+	for range len(decoded) {
+		b.origins = append(b.origins, b.from.origin(at))
+	}
+	if n := len(b.changed); n > 0 && b.changed[n-1].end == start {
+		b.changed[n-1].end = len(b.text)
+		return
+	}
+	b.changed = append(b.changed, span{start, len(b.text)})
+}
+
+func (b *layerBuilder) layer() layer {
+	origins := append(b.origins, b.from.origin(len(b.from.text)))
+	return layer{text: string(b.text), origins: origins, changed: b.changed}
+}
+
+const (
+	// maxDepth is how many layers of encoding are taken off, such as base64 of base64.
+	maxDepth = 5
+	// maxUnescapes is how many layers of escapes are taken off in a row, such as \\u0041 in a string in a string.
+	maxUnescapes = 16
+)
+
+// layersOf gives the text, and the text with one, two and more layers of encoding taken off, as far as there are any: see
+// unescaped and decoded. limit, if not negative, is the offset in text of encoded text that is not in the layers, because
+// there are more than maxDepth, or because they would have more than three times the bytes of text and a MiB.
+func layersOf(text string) (all []layer, limit int) {
+	all = unescapedLayers(layer{text: text})
+	for range maxDepth {
+		next, beyond := all[len(all)-1].decoded(3*len(text) + maxInflated)
+		if beyond >= 0 {
+			return all, beyond
+		}
+		if next.changed == nil {
+			return all, -1
+		}
+		all = append(all, unescapedLayers(next)...)
+	}
+	last := all[len(all)-1]
+	next, beyond := last.decoded(3*len(text) + maxInflated)
+	if beyond < 0 && next.changed != nil {
+		beyond = next.origin(next.changed[0].start)
+	}
+	return all, beyond
+}
+
+// unescapedLayers gives the layer, and those with one, two and more layers of escapes taken off.
+func unescapedLayers(current layer) []layer {
+	all := []layer{current}
+	for range maxUnescapes {
+		next, ok := current.unescaped()
+		if !ok {
+			break
+		}
+		all, current = append(all, next), next
+	}
+	return all
 }
 
 // occurrences gives the offsets of part in text, overlapping ones left out.
@@ -48,50 +105,4 @@ func occurrences(text, part string) []int {
 		offsets = append(offsets, at+i)
 		at += i + len(part)
 	}
-}
-
-// percentDecoded replaces each well-formed percent escape with its byte, and says whether there was one.
-func (l layer) percentDecoded() (layer, bool) {
-	if !strings.Contains(l.text, "%") {
-		return l, false
-	}
-	decoded := make([]byte, 0, len(l.text))
-	origins := make([]int, 0, len(l.text)+1)
-	changed := false
-	for at := 0; at < len(l.text); {
-		origins = append(origins, l.origin(at))
-		if b, ok := escapedByte(l.text[at:]); ok {
-			decoded = append(decoded, b)
-			changed = true
-			at += 3
-			continue
-		}
-		decoded = append(decoded, l.text[at])
-		at++
-	}
-	origins = append(origins, l.origin(len(l.text)))
-	return layer{string(decoded), origins}, changed
-}
-
-// escapedByte is the byte that text begins with if that is a percent escape.
-func escapedByte(text string) (byte, bool) {
-	if len(text) < 3 || text[0] != '%' {
-		return 0, false
-	}
-	high, ok1 := hexDigit(text[1])
-	low, ok2 := hexDigit(text[2])
-	return high<<4 | low, ok1 && ok2
-}
-
-// hexDigit is the value of c as a hexadecimal digit.
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10, true
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }

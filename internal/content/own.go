@@ -13,8 +13,6 @@ const (
 	minOwn = 8
 	// minSkeleton is how many letters and digits a form needs to be looked for with everything else left out.
 	minSkeleton = 16
-	// maxPercentLayers is how many times percent-encoding is taken off.
-	maxPercentLayers = 2
 )
 
 // needle is one form of an own credential, folded.
@@ -115,22 +113,25 @@ func (f fold) kept(text string) []int {
 	return offsets
 }
 
-// ownSpans gives where own credentials stand in text, in order and without overlaps.
-func ownSpans(own []needle, text string) []span {
-	if len(own) == 0 {
-		return nil
-	}
+// find gives the spans of the layer's text that hold one of needles, which is sorted by fold. Overlaps are possible.
+func (l layer) find(needles []needle) []span {
 	var found []span
-	current := layer{text: text}
-	for range maxPercentLayers + 1 {
-		found = append(found, current.find(own)...)
-		next, changed := current.percentDecoded()
-		if !changed {
-			break
+	for len(needles) > 0 {
+		fold := needles[0].fold
+		folded := fold.of(l.text)
+		var kept []int // made when something is found, which is rare
+		for len(needles) > 0 && needles[0].fold == fold {
+			size := len(needles[0].text)
+			for _, at := range occurrences(folded, needles[0].text) {
+				if kept == nil {
+					kept = fold.kept(l.text)
+				}
+				found = append(found, span{l.origin(kept[at]), l.origin(kept[at+size-1] + 1)})
+			}
+			needles = needles[1:]
 		}
-		current = next
 	}
-	return merge(found)
+	return found
 }
 
 // merge sorts spans and joins those that overlap.

@@ -11,9 +11,6 @@ import (
 	"github.com/zricethezav/gitleaks/v8/detect"
 )
 
-// decodeDepth is how many layers of encoding are taken off, such as base64 in a percent-encoded URL.
-const decodeDepth = 3
-
 // ownRule finds the tokens that `claudeops token create` makes. Only their hashes are kept, so that the list of our own
 // values cannot have them.
 const ownRule = `
@@ -61,7 +58,7 @@ func loadRules() (detector *detect.Detector, err error) {
 	}
 	detector = detect.NewDetector(translated)
 	detector.IgnoreGitleaksAllow = true
-	detector.MaxDecodeDepth = decodeDepth
+	detector.MaxDecodeDepth = 0 // layersOf decodes
 	return detector, nil
 }
 
@@ -114,34 +111,4 @@ func fromName(expressions []string) []string {
 		changed = append(changed, `\A[^=:>|,]{0,90}?(?:`+e+`)`)
 	}
 	return changed
-}
-
-// heuristic says whether a rule only guesses: anything unlike prose that is assigned to a telling name.
-func heuristic(rule string) bool {
-	return rule == "generic-api-key" || rule == "hashicorp-tf-password"
-}
-
-// identifier says whether a value reads as a name rather than as a secret: two or more words, such as
-// "claude-ops-token-v2", "oauth2_client" or "apps.kubernetes.io/name". A word is letters with up to three digits at its
-// end, a number of up to four digits, or anything of up to three characters.
-func identifier(value string) bool {
-	words := strings.FieldsFunc(strings.Trim(value, `"'`), func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-	})
-	for _, word := range words {
-		if len(word) > 3 && !isWord(word) {
-			return false
-		}
-	}
-	return len(words) > 1
-}
-
-// isWord says whether a word is letters with up to three digits at its end, or a number of four digits.
-func isWord(word string) bool {
-	letters := strings.TrimRight(word, "0123456789")
-	digits := len(word) - len(letters)
-	if letters == "" {
-		return digits <= 4
-	}
-	return digits <= 3 && !strings.ContainsAny(letters, "0123456789")
 }

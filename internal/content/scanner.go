@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/zricethezav/gitleaks/v8/detect"
-	"github.com/zricethezav/gitleaks/v8/report"
 )
 
 const (
@@ -18,6 +16,9 @@ const (
 	MaxSecrets = 50
 	// OwnTokenRule is the rule of a Secret that is one of this server's own credentials.
 	OwnTokenRule = "own-token"
+	// EncodedRule is the rule of encoded text that was not looked into: it is encoded more than five times, or unpacks to more
+	// than a MiB beside three times the size of the text.
+	EncodedRule = "encoded-text"
 )
 
 // Secret is where a credential stands. It never holds the credential nor a part of it.
@@ -31,22 +32,25 @@ type Secret struct {
 // Scanner finds credentials in text: those that the rules of gitleaks know, and this server's own. It is safe for
 // concurrent use. The rules are loaded by the first call of Secrets (some 25 ms and 16 MB allocated), never before.
 type Scanner struct {
-	own   []needle
+	own   *ownSet
 	rules func() (*detect.Detector, error)
 }
 
 // NewScanner makes a scanner that also knows own, the values of this server's own credentials. Surrounding white space
 // is dropped; values of fewer than 8 bytes that are not white space are ignored: they would be found everywhere.
 func NewScanner(own []string) *Scanner {
-	return &Scanner{own: needles(own), rules: sync.OnceValues(loadRules)}
+	return &Scanner{own: newOwnSet(own), rules: sync.OnceValues(loadRules)}
 }
 
 // Secrets lists the first MaxSecrets credentials in text by position. name says in errors which text was scanned; no
-// rule and no exception depends on it, nor on comments in text (see loadRules). Encoded text is decoded (base64, hex,
-// percent, \u escapes) up to three times.
+// rule and no exception depends on it, nor on comments in text (see loadRules). Encoded text is decoded up to five times:
+// base64, base32, hexadecimal digits, gzip and zlib in one of these, percent-encoding, the escapes of JSON, JavaScript,
+// Python and C, character references of HTML, and full-width and similar letters. A credential that rules know by its form
+// is also found if a line break, or a sum of two strings, parts it.
 //
-// Own credentials are found as they are, base64-encoded at any offset (both alphabets), hex-encoded and
-// percent-encoded, also when white space or punctuation is strewn in; see needles.
+// Own credentials are found besides base64-encoded at any offset, reversed, in other letter case, and when white space or
+// punctuation is strewn in; 20 letters and digits in a row of one count as the credential. See Spread for those that are
+// divided further.
 //
 // An error means that text was not scanned to the end: the rules could not be loaded (this holds for every later call
 // too), ctx ended, or the library failed. Callers refuse then.
@@ -59,19 +63,18 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	if err != nil {
 		return nil, err
 	}
-	found := ownSecrets(s.own, text)
-	reports, err := scan(ctx, detector, text)
+	layers, beyond := layersOf(text)
+	found := ownSecrets(s.own.spans(layers), text)
+	if beyond >= 0 {
+		line, column := position(text[:beyond])
+		found = append(found, Secret{Rule: EncodedRule, Description: "Text that is encoded too often, or unpacks to too much, to look into.",
+			Line: line, Column: column})
+	}
+	known, err := knownSecrets(ctx, detector, layers)
 	if err != nil {
 		return nil, fmt.Errorf("scan %q for secrets: %w", name, err)
 	}
-	lines := lineStarts(text)
-	for _, r := range reports {
-		if heuristic(r.RuleID) && identifier(r.Secret) {
-			continue
-		}
-		line, column := reportPosition(lines, text, r)
-		found = append(found, Secret{Rule: r.RuleID, Description: r.Description, Line: line, Column: column})
-	}
+	found = append(found, known...)
 	slices.SortFunc(found, func(a, b Secret) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Rule, b.Rule))
 	})
@@ -79,13 +82,14 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	return found[:min(len(found), MaxSecrets)], nil
 }
 
-// Redact replaces every own credential in text, in the forms that Secrets finds, with "[redacted]". It needs no rules
-// and costs little for the length of a log line or an error text. The first and the last character of an encoded
-// credential may stay where they also encode a neighbour.
+// Redact replaces every own credential in text, and 20 and more letters and digits in a row of one, with "[redacted]":
+// in the forms that Secrets finds, but for those that only decoding shows other than of escapes. It needs no rules and
+// costs little for the length of a log line or an error text. The first and the last character of an encoded credential
+// may stay where they also encode a neighbour.
 func (s *Scanner) Redact(text string) string {
 	var b strings.Builder
 	at := 0
-	for _, found := range ownSpans(s.own, text) {
+	for _, found := range s.own.spans(unescapedLayers(layer{text: text})) {
 		b.WriteString(text[at:found.start])
 		b.WriteString("[redacted]")
 		at = found.end
@@ -97,10 +101,10 @@ func (s *Scanner) Redact(text string) string {
 	return b.String()
 }
 
-// ownSecrets lists the own credentials in text.
-func ownSecrets(own []needle, text string) []Secret {
+// ownSecrets lists the own credentials that stand at spans of text.
+func ownSecrets(spans []span, text string) []Secret {
 	var found []Secret
-	for _, where := range ownSpans(own, text) {
+	for _, where := range spans[:min(len(spans), MaxSecrets)] {
 		line, column := position(text[:where.start])
 		found = append(found, Secret{
 			Rule:        OwnTokenRule,
@@ -108,50 +112,6 @@ func ownSecrets(own []needle, text string) []Secret {
 			Line:        line,
 			Column:      column,
 		})
-		if len(found) == MaxSecrets {
-			break
-		}
 	}
 	return found
-}
-
-// scan runs the rules. A panic of the library is an error: a text that it cannot read is not a clean text.
-func scan(ctx context.Context, detector *detect.Detector, text string) (reports []report.Finding, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			reports, err = nil, fmt.Errorf("the scanner failed (%T)", p) // the value itself may quote text
-		}
-	}()
-	// No file path: the library's exceptions and rules by path stay out of play.
-	reports = detector.DetectContext(ctx, detect.Fragment{Raw: text}) //nolint:staticcheck // version 8 has no other
-	if err := ctx.Err(); err != nil {
-		return nil, err // the library stops early without saying so
-	}
-	return reports, nil
-}
-
-// lineStarts gives the byte offset of each line of text.
-func lineStarts(text string) []int {
-	starts := []int{0}
-	for at := 0; ; {
-		newline := strings.IndexByte(text[at:], '\n')
-		if newline < 0 {
-			return starts
-		}
-		at += newline + 1
-		starts = append(starts, at)
-	}
-}
-
-// reportPosition translates a position of the library: lines from 0, columns in bytes that count from 1 on the first
-// line and from 2 on all others.
-func reportPosition(starts []int, text string, r report.Finding) (line, column int) {
-	row := min(max(r.StartLine, 0), len(starts)-1)
-	offset := r.StartColumn - 1
-	if row > 0 {
-		offset--
-	}
-	start := starts[row]
-	end := min(start+max(offset, 0), len(text))
-	return row + 1, 1 + utf8.RuneCountInString(text[start:end])
 }

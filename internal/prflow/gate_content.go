@@ -3,6 +3,7 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/content"
@@ -51,7 +52,39 @@ func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.V
 			r.withheld = r.withheld || t.isPath || t.label == "title"
 		}
 	}
+	found := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
+	if v := s.checkSpread(r); v != nil && !slices.ContainsFunc(out, found) {
+		out = append(out, *v)
+		r.withheld = true // which part is where cannot be told
+	}
 	return out, nil
+}
+
+// checkSpread looks for one of our own credentials in parts that stand in several texts of the request.
+func (s *Service) checkSpread(r *CreateRequest) *fault.Violation {
+	all := r.texts()
+	values := make([]string, len(all))
+	for i, t := range all {
+		values[i] = t.value
+	}
+	holders := s.Secrets.Spread(values)
+	if len(holders) == 0 {
+		return nil
+	}
+	var where []string
+	for _, i := range holders {
+		if i < len(all) {
+			where = append(where, all[i].what)
+		}
+	}
+	if len(where) == 0 {
+		where = []string{"texts, read one after the other"}
+	}
+	return &fault.Violation{
+		Code: fault.ContentDenied, Rule: "secret:" + content.OwnTokenRule,
+		Message:    "parts of a credential of this server stand in the " + strings.Join(where, ", the "),
+		Suggestion: "remove them; tell a person to revoke the credential",
+	}
 }
 
 func checkSizes(r *CreateRequest, maxFile, maxTotal int) []fault.Violation {
@@ -102,6 +135,14 @@ func checkCharacters(t text) []fault.Violation {
 }
 
 func secretViolation(t text, secret content.Secret) fault.Violation {
+	if secret.Rule == content.EncodedRule {
+		return fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+			Message: fmt.Sprintf("the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
+				"or unpacks to too much", t.what, secret.Line),
+			Suggestion: "propose it as plain text",
+		}
+	}
 	return fault.Violation{
 		Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
 		Message: fmt.Sprintf("the %s has what looks like a secret (%s) at line %d; a pull request would publish it",

@@ -2,6 +2,7 @@ package prflow_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -214,6 +215,15 @@ func TestBaseTreeGate(t *testing.T) {
 	}
 }
 
+// encodedOften is text in seven layers of base64.
+func encodedOften() string {
+	text := "text that nobody needs to encode"
+	for range 7 {
+		text = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	return text
+}
+
 func TestContentGate(t *testing.T) {
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
 	body := func(content string) func(map[string]any) { return files(file("checks/x.md", "create", content)) }
@@ -234,6 +244,12 @@ func TestContentGate(t *testing.T) {
 		{"a secret in the body", with("body", "use "+token), "secret:github-pat", "body"},
 		{"a secret in a path", files(file("checks/"+token+".md", "create", "x")), "secret:github-pat", "files[0].path"},
 		{"our own token", body("x " + ownToken + " y"), "secret:own-token", "line 1"},
+		{"our own token in pieces over files and body", func(r map[string]any) {
+			r["body"] = "ends in " + ownToken[24:]
+			files(file("checks/a.md", "create", "one "+ownToken[:12]), file("checks/b.md", "create", "two "+ownToken[12:24]))(r)
+		}, "secret:own-token", `content of "checks/a.md", the content of "checks/b.md"`},
+		{"a secret in entities", body("gh&#112;_" + token[4:]), "secret:github-pat", "line 1"},
+		{"text that is encoded too often", body(encodedOften()), "secret:encoded-text", "line 1"},
 		{"a file of 256 KiB and one byte", body(strings.Repeat("x\n", 128<<10) + "y"), "file-size", "262145 bytes"},
 	}
 	for _, c := range cases {

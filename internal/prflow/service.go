@@ -53,6 +53,9 @@ type Policy = policy.Policy
 type Secrets interface {
 	// Secrets returns what looks like a credential in text. name is a label for the text.
 	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
+	// Spread returns the indices of texts that together hold one of our own credentials in parts, or nil; len(texts) stands
+	// for parts that only show where the texts meet.
+	Spread(texts []string) []int
 	// Redact replaces the values of our own tokens.
 	Redact(text string) string
 }

@@ -373,6 +373,8 @@ func (brokenSecrets) Secrets(context.Context, string, string) ([]content.Secret,
 	return nil, fmt.Errorf("rules not loaded: %s", ownToken)
 }
 
+func (brokenSecrets) Spread([]string) []int { return nil }
+
 func (brokenSecrets) Redact(text string) string {
 	return strings.ReplaceAll(text, ownToken, "[redacted]")
 }
@@ -392,6 +394,7 @@ type panickySecrets struct{}
 func (panickySecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
 	panic("boom")
 }
+func (panickySecrets) Spread([]string) []int     { return nil }
 func (panickySecrets) Redact(text string) string { return text }
 
 func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
@@ -406,4 +409,5 @@ func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
 type noSecrets struct{}
 
 func (noSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+func (noSecrets) Spread([]string) []int                                             { return nil }
 func (noSecrets) Redact(text string) string                                         { return text }
