@@ -23,8 +23,8 @@ func (a *app) policyCommand() *cobra.Command {
 
 // effectivePolicy is the policy, or why the one that is configured cannot be read.
 func (p *parts) effectivePolicy() (policy.Policy, error) {
-	if p.policyErr != nil {
-		return policy.Policy{}, fault.Wrap(p.policyErr, fault.ReadOnly, "%s", p.policyErr)
+	if problem := p.policyProblem(); problem != "" {
+		return policy.Policy{}, fault.Wrap(p.policyErr, fault.ReadOnly, "%s", problem)
 	}
 	return p.policy, nil
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 func (a *app) prResumeCommand() *cobra.Command {
@@ -18,7 +20,12 @@ func (a *app) prResumeCommand() *cobra.Command {
 			"code 4 if something could not be settled. An mcp-server does the same before its first proposal.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settled, err := a.wire().flow.Resume(cmd.Context())
+			p := a.wire()
+			var settled []prflow.Settled
+			err := p.people.Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
+				settled, err = p.flow.Resume(cmd.Context())
+				return err
+			})
 			if err != nil {
 				return err
 			}

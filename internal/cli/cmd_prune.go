@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -53,11 +54,14 @@ type pruneAnswer struct {
 
 func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err error) {
 	answer := pruneAnswer{DryRun: p.cfg.DryRun, Before: time.Now().Add(-keep).UTC()}
-	if p.cfg.DryRun {
-		answer.Removed, err = p.store.CountPrunable(ctx, answer.Before)
-	} else {
-		answer.Removed, err = p.store.Prune(ctx, answer.Before, pruneRow(a.caller(p), answer.Before))
-	}
+	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) error {
+		if p.cfg.DryRun {
+			answer.Removed, err = p.store.CountPrunable(ctx, answer.Before)
+		} else {
+			answer.Removed, err = p.store.Prune(ctx, answer.Before, pruneRow(row, answer.Before))
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -73,18 +77,14 @@ func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err erro
 	})
 }
 
-// pruneRow is the row of the audit about a removal.
-func pruneRow(caller prflow.Caller, before time.Time) func([]store.Pruned) prflow.Attempt {
-	started := time.Now()
+// pruneRow makes the row of the audit about a removal.
+func pruneRow(row people.Row, before time.Time) func([]store.Pruned) prflow.Attempt {
 	return func(removed []store.Pruned) prflow.Attempt {
 		message := "removed what is older than " + before.UTC().Format(time.RFC3339) + ":"
 		for _, r := range removed {
 			message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)
 		}
-		return prflow.Attempt{
-			Time: started, RequestID: newID(), Door: caller.Door, Caller: caller.Name, Action: "prune", Outcome: prflow.OutcomeDone,
-			Message: message, Duration: time.Since(started),
-		}
+		return row(message)
 	}
 }
 
@@ -102,7 +102,12 @@ func (p *parts) pruneInBackground(ctx context.Context) (done chan struct{}) {
 		defer close(done)
 		for ctx.Err() == nil {
 			before := time.Now().Add(-p.cfg.Retention)
-			removed, err := p.store.Prune(ctx, before, pruneRow(prflow.Caller{Door: prflow.DoorWeb, Name: "retention"}, before))
+			var removed []store.Pruned
+			act := people.Act{Action: people.Prune, By: prflow.Caller{Door: prflow.DoorWeb, Name: "retention"}}
+			err := p.people.Do(ctx, act, func(row people.Row) (err error) {
+				removed, err = p.store.Prune(ctx, before, pruneRow(row, before))
+				return err
+			})
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/backup"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -44,22 +45,23 @@ func (a *app) restore(ctx context.Context, path string, opts store.RestoreOption
 	if err := p.needFileRecords(); err != nil {
 		return err
 	}
-	in, err := a.backupToRead(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	started, caller := time.Now(), a.caller(p)
 	var answer restoredAnswer
-	opts.Options = store.Options{Now: time.Now, MakeParents: p.cfg.StateDirDefault}
-	opts.Row = func(found store.AuditReport) prflow.Attempt {
-		return prflow.Attempt{
-			Time: started, RequestID: newID(), Door: caller.Door, Caller: caller.Name, Action: "restore", Outcome: prflow.OutcomeDone,
-			Message: fmt.Sprintf("restored the backup of %s, %d rows, head %s", answer.MadeAt.Format(time.RFC3339), found.Rows, found.Head),
+	var restored store.Restored
+	err := p.people.Do(ctx, people.Act{Action: people.Restore, By: a.caller(p)}, func(row people.Row) error {
+		in, err := a.backupToRead(path)
+		if err != nil {
+			return err
 		}
-	}
-	restored, err := store.Restore(ctx, p.cfg.StateDir, opts, func(folder string) (err error) {
-		answer.Manifest, err = backup.Unpack(ctx, in, folder)
+		defer in.Close()
+		opts.Options = store.Options{Now: time.Now, MakeParents: p.cfg.StateDirDefault}
+		opts.Row = func(found store.AuditReport) prflow.Attempt {
+			return row(fmt.Sprintf("restored the backup of %s, %d rows, head %s",
+				answer.MadeAt.Format(time.RFC3339), found.Rows, found.Head))
+		}
+		restored, err = store.Restore(ctx, p.cfg.StateDir, opts, func(folder string) (err error) {
+			answer.Manifest, err = backup.Unpack(ctx, in, folder)
+			return err
+		})
 		return err
 	})
 	if err != nil {

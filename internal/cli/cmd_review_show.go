@@ -17,19 +17,16 @@ func (a *app) reviewListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ref, err := reviewRepo(repo)
+			ref, err := parseRepo(repo)
 			if err != nil {
 				return err
 			}
-			provider, err := a.wire().needLocal()
+			wanted, err := parseState(state)
 			if err != nil {
 				return err
 			}
-			wanted := gitprovider.State(state)
-			if state == "all" {
-				wanted = ""
-			}
-			prs, err := local.NewReviewer(provider).List(cmd.Context(), ref, wanted)
+			p := a.wire()
+			prs, err := p.reviews(p.deliver).List(cmd.Context(), local.Name, ref, wanted)
 			if err != nil {
 				return err
 			}
@@ -87,11 +84,8 @@ func (a *app) reviewShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			provider, err := a.wire().needLocal()
-			if err != nil {
-				return err
-			}
-			detail, err := local.NewReviewer(provider).Show(cmd.Context(), ref, number)
+			p := a.wire()
+			detail, err := p.reviews(p.deliver).Show(cmd.Context(), local.Name, ref, number)
 			if err != nil {
 				return err
 			}

@@ -49,18 +49,21 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 // runSessions runs a session for the command's user, and those that it escalates to.
-func (a *app) runSessions(ctx context.Context, spec session.Spec) ([]session.Record, error) {
+func (a *app) runSessions(ctx context.Context, spec session.Spec) (records []session.Record, err error) {
 	p := a.wire()
-	supervisor, err := p.supervisor()
-	if err != nil {
-		return nil, err
-	}
-	caller, requestID := a.caller(p), newID()
-	records, err := supervisor.Run(ctx, p.personStarts(caller, requestID, spec))
-	if err != nil && len(records) == 0 {
-		refused := sessionAttempt(caller, requestID, web.ActionStart, "")
-		refused.Tier = spec.Tier
-		p.refusedSession(ctx, refused, err)
+	var ran error // of a chain that has begun, which is on the record: its failure is no refusal
+	err = p.byPerson(ctx, web.Operator{By: a.caller(p), RequestID: newID()}, spec, func(spec session.Spec) error {
+		supervisor, err := p.supervisor()
+		if err != nil {
+			return err
+		}
+		if records, err = supervisor.Run(ctx, spec); len(records) > 0 {
+			ran, err = err, nil
+		}
+		return err
+	})
+	if err == nil {
+		err = ran
 	}
 	return records, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -41,6 +42,11 @@ func tokenEntryOf(t access.Token) tokenEntry {
 		e.RevokedAt = &revoked
 	}
 	return e
+}
+
+// describeToken is a token as the audit has it, without its secret.
+func describeToken(t access.Token) string {
+	return fmt.Sprintf("token %s (%s): at most tier %s, scopes %s", t.Name, t.ID, t.MaxTier, t.Scopes)
 }
 
 // maxTokenName bounds the name of a token, in bytes. It is in the record of all that the token does.
@@ -73,7 +79,11 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 			t := access.Token{
 				ID: newID(), Name: name, Hash: access.Hash(secret), MaxTier: ceiling, Scopes: granted, CreatedAt: time.Now(),
 			}
-			if err := a.wire().store.InsertToken(cmd.Context(), t); err != nil {
+			p := a.wire()
+			err = p.people.Do(cmd.Context(), people.Act{Action: people.CreateToken, By: a.caller(p)}, func(row people.Row) error {
+				return p.store.InsertToken(cmd.Context(), t, row(describeToken(t)))
+			})
+			if err != nil {
 				return err
 			}
 			entry := tokenEntryOf(t)
@@ -119,7 +129,14 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Use: "revoke NAME|ID", Short: "Make a token, and the sessions signed in with it, useless at once",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.wire().store.RevokeToken(cmd.Context(), args[0]); err != nil {
+			if strings.HasPrefix(args[0], access.TokenPrefix) {
+				return usageError{errors.New("give the token's name or id, as `claudeops token list` has it, and never its secret")}
+			}
+			p := a.wire()
+			err := p.people.Do(cmd.Context(), people.Act{Action: people.RevokeToken, By: a.caller(p)}, func(row people.Row) error {
+				return p.store.RevokeToken(cmd.Context(), args[0], row("token "+args[0]))
+			})
+			if err != nil {
 				return err
 			}
 			return a.print(map[string]string{"revoked": args[0]}, func(w *strings.Builder) { fmt.Fprintf(w, "Revoked %s.\n", args[0]) })

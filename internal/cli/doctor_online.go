@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -45,18 +44,6 @@ func (p *parts) reposToAsk(names []string) ([]gitprovider.RepoRef, error) {
 		}
 	}
 	return out, nil
-}
-
-func parseRepo(name string) (gitprovider.RepoRef, error) {
-	owner, repo, err := splitRepo(name)
-	if err != nil {
-		return gitprovider.RepoRef{}, err
-	}
-	ref, problems := gitprovider.NewRepoRef(owner, repo, "")
-	for argument, problem := range problems {
-		return ref, usageError{fmt.Errorf("--repo %.200q: %s %w", name, argument, problem)}
-	}
-	return ref, nil
 }
 
 // ask examines our access to one repository.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -52,71 +52,53 @@ func (s *sessions) keep(ctx context.Context) (done chan struct{}) {
 	return done
 }
 
-// personStarts has the start of a session recorded in the audit before it begins; if it cannot be recorded, nothing begins.
-// What is refused before that, see refusedSession, is recorded by whoever asked.
-func (p *parts) personStarts(caller prflow.Caller, requestID string, spec session.Spec) session.Spec {
-	spec.Admit = func(ctx context.Context, id string) error {
-		a := sessionAttempt(caller, requestID, web.ActionStart, "session "+id)
-		a.Tier = spec.Tier
-		return p.store.Record(context.WithoutCancel(ctx), a, nil)
-	}
-	return spec
-}
-
-func sessionAttempt(caller prflow.Caller, requestID, action, message string) prflow.Attempt {
-	return prflow.Attempt{
-		Time: time.Now(), RequestID: requestID, Door: caller.Door, Caller: caller.Name, Action: action,
-		Outcome: prflow.OutcomeDone, Message: message,
-	}
-}
-
-// refusedSession records what a person was refused about sessions.
-func (p *parts) refusedSession(ctx context.Context, a prflow.Attempt, why error) {
-	e := fault.From(why)
-	a.Outcome, a.Code, a.Message = prflow.OutcomeRefused, e.Code, p.scanner.Redact(e.Message)
-	if e.Code == fault.Internal {
-		a.Outcome = prflow.OutcomeFailed
-	}
-	if err := p.store.Record(context.WithoutCancel(ctx), a, nil); err != nil {
-		p.log.Error("what was refused about a session was not recorded", "caller", a.Caller, "error", fault.From(err).Message)
-	}
+// byPerson starts a session for a person with start. Its beginning is recorded before it begins; if it cannot be recorded,
+// nothing begins.
+func (p *parts) byPerson(ctx context.Context, o web.Operator, spec session.Spec, start func(session.Spec) error) error {
+	act := people.Act{Action: people.StartSession, By: o.By, RequestID: o.RequestID, Tier: spec.Tier}
+	return p.people.Do(ctx, act, func(row people.Row) error {
+		spec.Admit = func(ctx context.Context, id string) error {
+			return p.store.Record(context.WithoutCancel(ctx), row("session "+id), nil)
+		}
+		return start(spec)
+	})
 }
 
 // Start implements web.Sessions.
-func (s *sessions) Start(ctx context.Context, o web.Operator, spec session.Spec) (string, error) {
-	supervisor, err := s.supervisor()
-	id := ""
-	if err == nil {
-		id, err = supervisor.Start(ctx, s.p.personStarts(o.By, o.RequestID, spec))
-	}
-	if err != nil {
-		refused := sessionAttempt(o.By, o.RequestID, web.ActionStart, "")
-		refused.Tier = spec.Tier
-		s.p.refusedSession(ctx, refused, err)
-	}
+func (s *sessions) Start(ctx context.Context, o web.Operator, spec session.Spec) (id string, err error) {
+	err = s.p.byPerson(ctx, o, spec, func(spec session.Spec) error {
+		supervisor, err := s.supervisor()
+		if err != nil {
+			return err
+		}
+		id, err = supervisor.Start(ctx, spec)
+		return err
+	})
 	return id, err
 }
 
 // Stop implements web.Sessions.
 func (s *sessions) Stop(ctx context.Context, o web.Operator, id string) error {
-	supervisor, err := s.supervisor()
-	if err == nil {
-		err = supervisor.Stop(ctx, id)
-	}
-	if err != nil {
-		s.p.refusedSession(ctx, sessionAttempt(o.By, o.RequestID, web.ActionStop, ""), err)
-		return err
-	}
-	if err := s.p.store.Record(context.WithoutCancel(ctx), sessionAttempt(o.By, o.RequestID, web.ActionStop, "session "+id), nil); err != nil {
-		e := fault.From(err)
-		return fault.Wrap(err, e.Code, "the session was told to end, but that is not recorded in the audit: %s", e.Message)
-	}
-	return nil
+	act := people.Act{Action: people.StopSession, By: o.By, RequestID: o.RequestID}
+	return s.p.people.Do(ctx, act, func(row people.Row) error {
+		supervisor, err := s.supervisor()
+		if err != nil {
+			return err
+		}
+		if err := supervisor.Stop(ctx, id); err != nil {
+			return err
+		}
+		if err := s.p.store.Record(context.WithoutCancel(ctx), row("session "+id), nil); err != nil {
+			e := fault.From(err)
+			return fault.Wrap(err, e.Code, "the session was told to end, but that is not recorded in the audit: %s", e.Message)
+		}
+		return nil
+	})
 }
 
 // Refused implements web.Sessions.
-func (s *sessions) Refused(ctx context.Context, o web.Operator, action string, why *fault.Error) {
-	s.p.refusedSession(ctx, sessionAttempt(o.By, o.RequestID, action, ""), why)
+func (s *sessions) Refused(ctx context.Context, o web.Operator, action people.Action, why error) error {
+	return s.p.people.Refused(ctx, people.Act{Action: action, By: o.By, RequestID: o.RequestID}, why)
 }
 
 // Plan implements web.Sessions.

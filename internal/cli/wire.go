@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/keyfile"
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
@@ -34,12 +34,15 @@ type parts struct {
 	store     *store.Lazy
 	scanner   *content.Scanner
 	local     *local.Provider // nil when disabled
-	registry  *gitprovider.Registry
-	clients   map[string]*transport.Transport // of forges, by provider
-	latency   *web.ProviderLatency            // of their requests
-	flow      *prflow.Service
-	targets   notify.Targets
-	deliverer *notify.Deliverer
+	people    *people.Service
+
+	localDisabled string // why local is nil
+	registry      *gitprovider.Registry
+	clients       map[string]*transport.Transport // of forges, by provider
+	latency       *web.ProviderLatency            // of their requests
+	flow          *prflow.Service
+	targets       notify.Targets
+	deliverer     *notify.Deliverer
 }
 
 // wire makes the parts once per run. It is the only place that constructs them.
@@ -68,6 +71,7 @@ func (a *app) wire() *parts {
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
 	}), notify.Options{Log: p.log})
 	p.providers()
+	p.people = p.peopleService()
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
 		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, Session: p.cfg.Session.ID, ReadOnly: p.readOnlyReason(),
@@ -90,6 +94,7 @@ func (p *parts) providers() {
 			p.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
 		}
 	}
+	p.localDisabled = localEntry.Disabled
 	var pins []gitprovider.Pin
 	for _, r := range p.policy.AllRepositories() {
 		if pin, ok := r.Pin(); ok {
@@ -123,10 +128,8 @@ func (p *parts) markKey() ([]byte, error) {
 // a wider one, so it shuts the door; reading stays possible.
 func (p *parts) readOnlyReason() string {
 	switch {
-	case p.policyErr != nil:
-		return p.policyErr.Error() + "; nothing can be proposed until the operator corrects it"
-	case p.cfg.ReposProblem != "":
-		return p.cfg.ReposProblem + "; nothing can be proposed until the operator corrects it"
+	case p.policyProblem() != "":
+		return p.policyProblem() + "; nothing can be proposed until the operator corrects it"
 	case p.cfg.ReadOnly:
 		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
 	}
@@ -162,7 +165,11 @@ func (a *app) looksOnly() bool {
 	if a.cmd == nil || a.cmd.Parent() == nil {
 		return false
 	}
-	return a.cmd.Parent().Name() == "audit" || a.cmd.Parent().Name() == "session" || a.cmd.Name() == "backup" || a.cmd.Name() == "prune"
+	switch a.cmd.Name() {
+	case "backup", "prune", "restore":
+		return true
+	}
+	return a.cmd.Parent().Name() == "audit" || a.cmd.Parent().Name() == "session"
 }
 
 func (a *app) close() error {
@@ -182,12 +189,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// needLocal is the local provider, or a usage error that says what to set.
-func (p *parts) needLocal() (*local.Provider, error) {
-	if p.local == nil {
-		return nil, usageError{errors.New("reviews are for local repositories: set CLAUDEOPS_LOCAL_ROOT or --local-root")}
-	}
-	return p.local, nil
 }

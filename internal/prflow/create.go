@@ -2,7 +2,6 @@ package prflow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -113,22 +112,4 @@ func (c *creation) progress(phase string) {
 	if c.caller.Progress != nil {
 		c.caller.Progress(phase)
 	}
-}
-
-// requestError carries the request id to the renderers.
-type requestError struct {
-	err *fault.Error
-	id  string
-}
-
-func (e *requestError) Error() string { return e.err.Error() }
-func (e *requestError) Unwrap() error { return e.err }
-
-// RequestIDOf returns the id of the attempt that failed with err, or "".
-func RequestIDOf(err error) string {
-	var e *requestError
-	if errors.As(err, &e) {
-		return e.id
-	}
-	return ""
 }

@@ -18,7 +18,7 @@ func (c *creation) fail(ctx context.Context, err error) error {
 	e := c.redacted(fault.From(err))
 	c.log(e)
 	if !c.recorded {
-		if recordErr := c.record(ctx, c.attempt(outcomeOf(e), e), nil); recordErr != nil {
+		if recordErr := c.record(ctx, c.attempt(OutcomeOf(e), e), nil); recordErr != nil {
 			c.Log.Error("attempt not recorded", "request_id", c.requestID, "error", logText(c.Service, recordErr))
 			e = c.redacted(fault.From(recordErr))
 		}
@@ -27,7 +27,7 @@ func (c *creation) fail(ctx context.Context, err error) error {
 }
 
 func (c *creation) log(e *fault.Error) {
-	if outcomeOf(e) == OutcomeRefused {
+	if OutcomeOf(e) == OutcomeRefused {
 		c.Log.Info("proposal refused", "request_id", c.requestID, "code", e.Code, "message", e.Message)
 		return
 	}
@@ -45,8 +45,8 @@ func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) erro
 	return c.Ledger.Record(ctx, a, dryRun, notices...)
 }
 
-// outcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
-func outcomeOf(e *fault.Error) Outcome {
+// OutcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
+func OutcomeOf(e *fault.Error) Outcome {
 	switch e.Code {
 	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled:
 		return OutcomeFailed

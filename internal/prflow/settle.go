@@ -218,7 +218,7 @@ func (c *creation) abandon(ctx context.Context, failure error) error {
 		}
 		return e
 	}
-	attempt := c.attempt(outcomeOf(e), e)
+	attempt := c.attempt(OutcomeOf(e), e)
 	if err := c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, attempt); err != nil {
 		c.Log.Error("failed proposal not recorded", "request_id", c.requestID, "error", logText(c.Service, err))
 		return e

@@ -24,8 +24,8 @@ func (l *Lazy) AttemptsOf(ctx context.Context, requestID string) ([]prflow.Recor
 }
 
 // InsertToken is Store.InsertToken.
-func (l *Lazy) InsertToken(ctx context.Context, t access.Token) error {
-	return l.do(ctx, func(s *Store) error { return s.InsertToken(ctx, t) })
+func (l *Lazy) InsertToken(ctx context.Context, t access.Token, rows ...prflow.Attempt) error {
+	return l.do(ctx, func(s *Store) error { return s.InsertToken(ctx, t, rows...) })
 }
 
 // Tokens is Store.Tokens.
@@ -34,8 +34,8 @@ func (l *Lazy) Tokens(ctx context.Context) ([]access.Token, error) {
 }
 
 // RevokeToken is Store.RevokeToken.
-func (l *Lazy) RevokeToken(ctx context.Context, idOrName string) error {
-	return l.do(ctx, func(s *Store) error { return s.RevokeToken(ctx, idOrName) })
+func (l *Lazy) RevokeToken(ctx context.Context, idOrName string, rows ...prflow.Attempt) error {
+	return l.do(ctx, func(s *Store) error { return s.RevokeToken(ctx, idOrName, rows...) })
 }
 
 // FindToken implements access.Tokens.

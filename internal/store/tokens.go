@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 var (
@@ -16,15 +17,19 @@ var (
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us"
 
-// InsertToken keeps a token. Its name must be new among the tokens that are good; else it is conflict.
-func (s *Store) InsertToken(ctx context.Context, t access.Token) error {
+// InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
+// conflict, and nothing is kept.
+func (s *Store) InsertToken(ctx context.Context, t access.Token, rows ...prflow.Attempt) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 7)+")",
 			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.appendAll(ctx, tx, rows)
 	})
 }
 
@@ -57,8 +62,9 @@ func (s *Store) AnyToken(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// RevokeToken makes the good token with the id or name useless from now on; not_found if there is none.
-func (s *Store) RevokeToken(ctx context.Context, idOrName string) error {
+// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit; not_found if
+// there is none.
+func (s *Store) RevokeToken(ctx context.Context, idOrName string, rows ...prflow.Attempt) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx,
 			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
@@ -70,8 +76,21 @@ func (s *Store) RevokeToken(ctx context.Context, idOrName string) error {
 		if err == nil && revoked == 0 {
 			return fault.New(fault.NotFound, "there is no good token with the name or id %q; `claudeops token list` shows them", idOrName)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.appendAll(ctx, tx, rows)
 	})
+}
+
+// appendAll appends rows to the audit.
+func (s *Store) appendAll(ctx context.Context, tx *sql.Tx, rows []prflow.Attempt) error {
+	for _, row := range rows {
+		if _, err := s.appendAudit(ctx, tx, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []access.Token, err error) {

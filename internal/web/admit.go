@@ -29,11 +29,11 @@ func (s *Server) admit(c *call, r route) error {
 	if r.proposes {
 		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message)
 	}
-	if r.reviews && s.Reviewer != nil {
-		s.Reviewer.Refused(c.Context(), reviewOf(c), e)
+	if r.reviews {
+		return s.Reviewer.Refused(c.Context(), reviewOf(c), e)
 	}
 	if r.operates != "" {
-		s.Sessions.Refused(c.Context(), s.operator(c), r.operates, e)
+		return s.Sessions.Refused(c.Context(), s.operator(c), r.operates, e)
 	}
 	return e
 }

@@ -33,8 +33,8 @@ func TestWhoeverHasNoTokenProposesAndDecidesNothing(t *testing.T) {
 	if w.fake.Writes() != writes || len(r.done) != 0 {
 		t.Errorf("%d writes, %d reviews", w.fake.Writes()-writes, len(r.done))
 	}
-	if got := w.attempts(); len(got) != rows+2 || got[0].Code != fault.Forbidden {
-		t.Errorf("%d rows of promotions, %+v", len(got)-rows, got[0])
+	if got := w.attempts(); len(got) != rows+5 || got[0].Code != fault.Forbidden {
+		t.Errorf("%d rows of promotions and reviews, %+v", len(got)-rows, got[0])
 	}
 	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" || r.refused[0].Number != 1 ||
 		r.refused[0].By.Door != prflow.DoorWeb || r.refused[0].By.Name != "anonymous" {

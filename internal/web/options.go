@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
@@ -49,40 +50,15 @@ type Reader interface {
 	Compare(ctx context.Context, p prflow.Proposal) (prflow.Comparison, error)
 }
 
-// Reviewer is what people do with pull requests that no forge has pages for. Errors are faults.
+// Reviewer is what people do with pull requests that no forge has pages for; *review.Service is one. Errors are faults.
 type Reviewer interface {
-	// Provider names the provider whose pull requests it reviews.
-	Provider() string
-	Show(ctx context.Context, owner, name string, number int) (ReviewDetail, error)
-	// Review acts, and records it.
-	Review(ctx context.Context, r Review) (ReviewOutcome, error)
-	// Refused records that a review was refused before Review was asked. Its Action may be empty.
-	Refused(ctx context.Context, r Review, why *fault.Error)
-}
-
-// ReviewDetail is a pull request with its difference.
-type ReviewDetail struct {
-	gitprovider.Status
-	Diff         string // unified
-	DiffTooLarge bool
-}
-
-// Review is what a person decides.
-type Review struct {
-	Provider    string // as the address has it, for the record of a refusal
-	Owner, Name string
-	Number      int
-	Action      string // approve, request-changes, comment, merge or close; of a refused one also ""
-	Comment     string
-	Head        string // commit that the person looked at
-	Force       bool   // merge although changes were requested or the head has moved
-	By          prflow.Caller
-}
-
-// ReviewOutcome is what came of it.
-type ReviewOutcome struct {
-	Commit   string // of a merge
-	Warnings []string
+	// Reviews reports whether the pull requests of the provider are reviewed here.
+	Reviews(provider string) bool
+	Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (review.Detail, error)
+	// Do does what a person decides, and records it.
+	Do(ctx context.Context, r review.Request) (review.Outcome, error)
+	// Refused records a decision that was refused before Do was asked. Its Verb may be empty.
+	Refused(ctx context.Context, r review.Request, why error) error
 }
 
 // Audit is the record as evidence. Errors are faults.
@@ -151,7 +127,7 @@ type Options struct {
 	Replies  Replies
 	Summary  Summaries
 	Reader   Reader
-	Reviewer Reviewer // nil where no local repositories are configured
+	Reviewer Reviewer
 	Pulls    Pulls
 	Hooks    Hooks
 	// HookSecrets has the secrets of webhooks by provider; those of a provider without one are refused.

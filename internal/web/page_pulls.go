@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -61,11 +62,6 @@ func (s *Server) pullPage(c *call) (answer, error) {
 	return s.html("pull", view)
 }
 
-// reviewed reports whether people review the pull requests of the provider here.
-func (s *Server) reviewed(provider string) bool {
-	return s.Reviewer != nil && s.Reviewer.Provider() == provider
-}
-
 func (s *Server) pullView(c *call, t target, split bool) (pages.PullPage, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), statusTimeout)
 	defer cancel()
@@ -74,11 +70,11 @@ func (s *Server) pullView(c *call, t target, split bool) (pages.PullPage, error)
 		return pages.PullPage{}, err
 	}
 	view := s.statusView(c, t, status)
-	if !s.reviewed(t.provider) {
+	if !s.Reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
 		return view, nil
 	}
-	detail, err := s.Reviewer.Show(ctx, t.owner, t.name, t.number)
+	detail, err := s.Reviewer.Show(ctx, t.provider, gitprovider.RepoRef{Owner: t.owner, Name: t.name}, t.number)
 	if err != nil {
 		return view, err
 	}
@@ -148,75 +144,56 @@ func doneWord(action string) string {
 }
 
 // reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
-func reviewOf(c *call) Review {
+func reviewOf(c *call) review.Request {
 	number, _ := strconv.Atoi(c.PathValue("number"))
-	return Review{
+	return review.Request{
 		Provider: line(c.PathValue("provider")), Owner: line(c.PathValue("owner")), Name: line(c.PathValue("repo")), Number: number,
 		By: caller(c),
 	}
 }
 
-// reviewByForm does what a person has decided. What is refused before the reviewer is asked is recorded here, the rest there.
+// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the reviewer.
 func (s *Server) reviewByForm(c *call) (answer, error) {
-	review, err := s.reviewForm(c)
+	r, err := s.reviewForm(c)
 	if err != nil {
-		if s.Reviewer != nil {
-			s.Reviewer.Refused(c.Context(), review, fault.From(err))
-		}
-		return answer{}, err
+		return answer{}, s.Reviewer.Refused(c.Context(), r, err)
 	}
-	outcome, err := s.Reviewer.Review(c.Context(), review)
+	outcome, err := s.Reviewer.Do(c.Context(), r)
 	if err != nil {
 		return answer{}, err
 	}
-	t := target{review.Provider, review.Owner, review.Name, review.Number}
+	t := target{r.Provider, r.Owner, r.Name, r.Number}
 	if len(outcome.Warnings) == 0 {
-		return s.goTo(t.path() + "?done=" + review.Action), nil
+		return s.goTo(t.path() + "?done=" + r.Verb), nil
 	}
 	view, err := s.pullView(c, t, false)
 	if err != nil {
-		return answer{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(review.Action), fault.From(err).Message), err)
+		return answer{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(r.Verb), fault.From(err).Message), err)
 	}
-	view.Done = doneWord(review.Action)
+	view.Done = doneWord(r.Verb)
 	for _, w := range outcome.Warnings {
 		view.Warnings = append(view.Warnings, s.text(w, maxMessage))
 	}
 	return s.html("pull", view)
 }
 
-// reviewForm reads what a person has decided. With an error the review is as far as it was understood: Action is empty unless
-// it is one of ours.
-func (s *Server) reviewForm(c *call) (Review, error) {
-	review := reviewOf(c)
+// reviewForm reads what a person has decided. With an error the request is as far as it was understood.
+func (s *Server) reviewForm(c *call) (review.Request, error) {
+	r := reviewOf(c)
 	t, err := targetOf(c)
 	if err != nil {
-		return review, err
+		return r, err
 	}
-	review.Provider, review.Owner, review.Name, review.Number = t.provider, t.owner, t.name, t.number
+	r.Provider, r.Owner, r.Name, r.Number = t.provider, t.owner, t.name, t.number
 	form, err := readForm(c)
 	if err != nil {
-		return review, err
+		return r, err
 	}
-	action := form.Get("action")
-	known := doneWord(action) != "" && len(form["action"]) == 1
-	if known {
-		review.Action = action
+	if len(form["action"]) != 1 {
+		return r, review.UnknownVerb()
 	}
-	if !s.reviewed(t.provider) {
-		return review, fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
-	}
-	rules, err := s.Policy()
-	if err != nil {
-		return review, fault.Wrap(err, fault.ReadOnly, "the policy cannot be read, so nobody may review: %s", err)
-	}
-	if _, allowed := rules.AllowsRepo(t.provider, t.owner, t.name); !allowed {
-		return review, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
-	}
-	if !known {
-		return review, fault.New(fault.InvalidArgument, "the form must have the field action, once: approve, request-changes, "+
-			"comment, merge or close")
-	}
-	review.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
-	review.Head, review.Force = form.Get("head"), form.Get("force") == "yes"
-	return review, nil
+	r.Verb = form.Get("action")
+	r.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
+	r.Head, r.Force = form.Get("head"), form.Get("force") == "yes"
+	return r, nil
 }

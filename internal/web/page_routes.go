@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -31,8 +32,8 @@ func (s *Server) pageRoutes() []route {
 		},
 		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, reviews: true, handle: s.reviewByForm},
 		live("/sessions", s.sessionsPage), live("/sessions/{id}", s.sessionPage),
-		{method: "POST", pattern: "/sessions", scope: access.Operate, page: true, operates: ActionStart, handle: s.startByForm},
-		{method: "POST", pattern: "/sessions/{id}/stop", scope: access.Operate, page: true, operates: ActionStop, handle: s.stopByForm},
+		{method: "POST", pattern: "/sessions", scope: access.Operate, page: true, operates: people.StartSession, handle: s.startByForm},
+		{method: "POST", pattern: "/sessions/{id}/stop", scope: access.Operate, page: true, operates: people.StopSession, handle: s.stopByForm},
 		{method: "GET", pattern: signInPath, page: true, handle: s.signInPage},
 		{method: "GET", pattern: "/static/{name}", page: true, handle: s.asset},
 	}
@@ -113,7 +114,7 @@ func (s *Server) problemPage(c *call, p Problem, recorded bool) []byte {
 		view.Existing = s.words("#" + itoa(p.ExistingPR.Number) + " " + p.ExistingPR.Title)
 		view.ExistingAt = pages.WebAddress(p.ExistingPR.URL)
 	}
-	if recorded && c.page && c.Method == http.MethodPost {
+	if recorded && strings.HasPrefix(c.Pattern, "POST /proposals/") {
 		view.Attempt = "/proposals/" + p.RequestID
 	}
 	if p.Code == fault.Unauthenticated {

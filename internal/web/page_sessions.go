@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -124,8 +125,7 @@ func (s *Server) startByForm(c *call) (answer, error) {
 		tier, err = tierOf(form)
 	}
 	if err != nil {
-		s.Sessions.Refused(c.Context(), s.operator(c), ActionStart, fault.From(err))
-		return answer{}, err
+		return answer{}, s.Sessions.Refused(c.Context(), s.operator(c), people.StartSession, err)
 	}
 	id, err := s.Sessions.Start(c.Context(), s.operator(c), session.Spec{
 		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: session.TriggerDashboard, Ceiling: c.who.Ceiling,

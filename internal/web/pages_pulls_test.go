@@ -1,17 +1,13 @@
 package web_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/review"
 )
 
 func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
@@ -31,33 +27,6 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	for _, target := range []string{"/pulls/fake/joe/infra/99", "/pulls/fake/joe/infra/0", "/pulls/fake/joe/infra/x", "/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
 		w.page(target, 404)
 	}
-}
-
-// reviewer notes what it is asked for, over the fake's pull requests.
-type reviewer struct {
-	*world
-	done     []web.Review
-	refused  []web.Review
-	warnings []string
-}
-
-func (r *reviewer) Provider() string { return "fake" }
-
-func (r *reviewer) Show(ctx context.Context, owner, name string, number int) (web.ReviewDetail, error) {
-	status, err := r.fake.Status(ctx, gitprovider.RepoRef{Owner: owner, Name: name}, number)
-	return web.ReviewDetail{Status: status, Diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n"}, err
-}
-
-func (r *reviewer) Refused(_ context.Context, review web.Review, _ *fault.Error) {
-	r.refused = append(r.refused, review)
-}
-
-func (r *reviewer) Review(_ context.Context, review web.Review) (web.ReviewOutcome, error) {
-	if review.Action == "close" {
-		return web.ReviewOutcome{}, fault.New(fault.Conflict, "pull request #1 is closed already")
-	}
-	r.done = append(r.done, review)
-	return web.ReviewOutcome{Warnings: r.warnings}, nil
 }
 
 func TestAPersonReviewsByAForm(t *testing.T) {
@@ -84,7 +53,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		if a.StatusCode != 303 || a.Header.Get("Location") != at+"?done="+action {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
-		want := web.Review{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Action: action, Comment: "Good.\nYes.", Head: head, Force: true,
+		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.", Head: head, Force: true,
 			By: prflow.Caller{Door: prflow.DoorWeb, Name: "ann"}}
 		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
 			t.Errorf("%+v", got)
@@ -104,7 +73,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	reader := w.signIn(w.token("reader", 3, "read", "propose"))
 	w.page(at, 200, with(reader)).has("Reviewing needs the scope review")
 	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
-	if len(r.done) != 5 || len(r.refused) != 4 || r.refused[3].By.Name != "reader" {
+	if len(r.done) != 5 || len(r.refused) != 5 || r.refused[4].By.Name != "reader" {
 		t.Errorf("%d reviews, refused %+v", len(r.done), r.refused)
 	}
 }
@@ -115,15 +84,15 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 		at     string
 		form   url.Values
 		status int
-		want   string // provider, owner, name, number and action that are recorded
+		want   string // provider, owner, name, number and action of the row
 	}{
-		"no action":                    {"fake/joe/infra/1", url.Values{}, 400, "fake joe infra 1 "},
-		"an unknown action":            {"fake/joe/infra/1", url.Values{"action": {"push"}}, 400, "fake joe infra 1 "},
-		"two actions":                  {"fake/joe/infra/1", url.Values{"action": {"merge", "close"}}, 400, "fake joe infra 1 "},
-		"a repository not on the list": {"fake/joe/other/1", merge, 403, "fake joe other 1 merge"},
-		"a provider reviewed there":    {"gitea/joe/infra/1", merge, 400, "gitea joe infra 1 merge"},
-		"a number that is none":        {"fake/joe/infra/x", merge, 404, "fake joe infra 0 "},
-		"a name that is none":          {"fake/-joe/infra/1", merge, 404, "fake -joe infra 1 "},
+		"no action":                    {"fake/joe/infra/1", url.Values{}, 400, "fake joe infra 1 review"},
+		"an unknown action":            {"fake/joe/infra/1", url.Values{"action": {"push"}}, 400, "fake joe infra 1 review"},
+		"two actions":                  {"fake/joe/infra/1", url.Values{"action": {"merge", "close"}}, 400, "fake joe infra 1 review"},
+		"a repository not on the list": {"fake/joe/other/1", merge, 403, "fake joe other 1 review.merge"},
+		"a provider reviewed there":    {"gitea/joe/infra/1", merge, 400, "gitea joe infra 1 review.merge"},
+		"a number that is none":        {"fake/joe/infra/x", merge, 404, "fake joe infra 0 review"},
+		"a name that is none":          {"fake/-joe/infra/1", merge, 404, "fake -joe infra 1 review"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reviewer{}
@@ -136,9 +105,10 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 			if len(r.done) != 0 || len(r.refused) != 1 {
 				t.Fatalf("done %+v, refused %+v", r.done, r.refused)
 			}
-			got := r.refused[0]
-			if text := fmt.Sprint(got.Provider, " ", got.Owner, " ", got.Name, " ", got.Number, " ", got.Action); text != tt.want || got.By.Name != "ann" {
-				t.Errorf("recorded %q by %s, want %q", text, got.By.Name, tt.want)
+			got := w.attempts()[0]
+			text := fmt.Sprint(got.Provider, " ", got.Owner, " ", got.Repo, " ", got.PRNumber, " ", got.Action)
+			if text != tt.want || got.Caller != "ann" || got.Outcome != prflow.OutcomeRefused {
+				t.Errorf("recorded %q by %s as %s, want %q", text, got.Caller, got.Outcome, tt.want)
 			}
 		})
 	}
@@ -150,8 +120,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 	if len(r.done) != 0 || len(r.refused) != 1 || r.refused[0].Number != 1 {
 		t.Errorf("done %+v, refused %+v", r.done, r.refused)
 	}
-	w.build()
-	w.handler.(*web.Server).Policy = func() (policy.Policy, error) { return policy.Default(), errors.New("policy.yaml:3: unknown key") }
+	r.problem = "policy.yaml:3: unknown key"
 	w.read(w.submit("/pulls/fake/joe/infra/1/review", merge), "a broken policy", 403)
 	if len(r.done) != 0 || len(r.refused) != 2 {
 		t.Errorf("with a broken policy: done %+v, refused %+v", r.done, r.refused)

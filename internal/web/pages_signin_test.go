@@ -31,7 +31,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if w.fake.Writes() != 0 || len(w.web.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+2 { // the two bodies that were no forms
+	if w.fake.Writes() != 0 || len(w.web.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
 		t.Errorf("%d writes, %d rows", w.fake.Writes(), len(w.attempts())-before)
 	}
 	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form), header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {

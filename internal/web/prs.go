@@ -27,7 +27,10 @@ func (s *Server) createPR(c *call) (answer, error) {
 		s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message+" ("+sizeOf(c)+")")
 		return answer{}, err
 	}
-	refused := func(e *fault.Error) { s.flow(c).Reject(c.Context(), caller(c), e.Code, e.Message) }
+	refused := func(err error) error {
+		s.flow(c).Reject(c.Context(), caller(c), fault.CodeOf(err), fault.From(err).Message)
+		return err
+	}
 	return s.once(c, key, body, refused, func() (answer, error) {
 		result, err := s.flow(c).Create(c.Context(), caller(c), body)
 		return proposed(result), err
@@ -63,9 +66,9 @@ func idempotencyKey(c *call) (string, error) {
 }
 
 // once does something under an Idempotency-Key: what was answered to the same body before is answered again. Only
-// success is: a refusal may be different by now. refused is told of a key that is not good for the body.
+// success is: a refusal may be different by now. refused records a key that is not good for the body.
 func (s *Server) once(
-	c *call, key string, body []byte, refused func(*fault.Error), do func() (answer, error),
+	c *call, key string, body []byte, refused func(error) error, do func() (answer, error),
 ) (answer, error) {
 	if key == "" {
 		return do()
@@ -74,8 +77,7 @@ func (s *Server) once(
 	owner := string(c.who.Via) + ":" + c.who.Name // a person and a token may have the same name
 	reply, err := s.Replies.TakeKey(c.Context(), owner, key, hex.EncodeToString(sum[:]), keyLifetime)
 	if err != nil {
-		refused(fault.From(err))
-		return answer{}, err
+		return answer{}, refused(err)
 	}
 	if reply.Status != 0 {
 		return answer{status: reply.Status, bytes: reply.Body, contentType: "application/json",

@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 // route is one line of the table that mux and OpenAPI document are made of.
 type route struct {
 	method, pattern string
-	scope           access.Scope // "" lets everybody in
-	proposes        bool         // whoever lacks the scope leaves an attempt on the record
-	reviews         bool         // likewise, as a review of the pull request that the pattern names
-	operates        string       // likewise, as this action on sessions
-	page            bool         // for people; no part of the API's description
+	scope           access.Scope  // "" lets everybody in
+	proposes        bool          // whoever lacks the scope leaves an attempt on the record
+	reviews         bool          // likewise, as a review of the pull request that the pattern names
+	operates        people.Action // likewise, as this action on sessions
+	page            bool          // for people; no part of the API's description
 	handle          func(*call) (answer, error)
 
 	id, summary, description string

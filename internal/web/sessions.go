@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/strictjson"
 )
@@ -174,7 +175,7 @@ const maxOrder = 64 << 10
 
 // startSession starts a session for a program.
 func (s *Server) startSession(c *call) (answer, error) {
-	refused := func(e *fault.Error) { s.Sessions.Refused(c.Context(), s.operator(c), ActionStart, e) }
+	refused := func(err error) error { return s.Sessions.Refused(c.Context(), s.operator(c), people.StartSession, err) }
 	key, err := idempotencyKey(c)
 	var body []byte
 	if err == nil {
@@ -185,8 +186,7 @@ func (s *Server) startSession(c *call) (answer, error) {
 		err = invalid(strictjson.Decode(body, &order, strictjson.Options{What: "the body", RefuseNUL: true}))
 	}
 	if err != nil {
-		refused(fault.From(err))
-		return answer{}, err
+		return answer{}, refused(err)
 	}
 	a, err := s.once(c, key, body, refused, func() (answer, error) {
 		id, err := s.Sessions.Start(c.Context(), s.operator(c), session.Spec{

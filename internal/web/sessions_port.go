@@ -4,16 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
-)
-
-// The actions on sessions that are in the audit.
-const (
-	ActionStart = "session.start"
-	ActionStop  = "session.stop"
 )
 
 // Operator is who starts and stops sessions, for the record.
@@ -29,8 +23,9 @@ type Sessions interface {
 	Start(ctx context.Context, o Operator, spec session.Spec) (id string, err error)
 	// Stop has a session end, does not wait for that, and records it. Errors are those of session.Supervisor.
 	Stop(ctx context.Context, o Operator, id string) error
-	// Refused records an action that was refused before it came to Start or Stop.
-	Refused(ctx context.Context, o Operator, action string, why *fault.Error)
+	// Refused records an action that was refused before it came to Start or Stop. It returns the error with the request id of the
+	// row.
+	Refused(ctx context.Context, o Operator, action people.Action, why error) error
 	// Plan is what the operator permits and has scheduled.
 	Plan() SessionPlan
 }

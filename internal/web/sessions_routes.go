@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/people"
 )
 
 func (s *Server) sessionRoutes() []route {
@@ -23,13 +24,13 @@ func (s *Server) sessionRoutes() []route {
 			description: "At most 500 events. Ask again with after=next_after, until state is no longer running and no event comes.",
 		},
 		{
-			method: "POST", pattern: api + "/sessions", scope: access.Operate, operates: ActionStart, handle: s.startSession,
+			method: "POST", pattern: api + "/sessions", scope: access.Operate, operates: people.StartSession, handle: s.startSession,
 			id: "startSession", summary: "Start a session", body: StartRequest{}, answers: accepted, keyed: true,
 			description: "The tier is at most the server's CLAUDEOPS_MAX_TIER and the token's, and so is that of every session that it hands " +
 				"over to. conflict while another session runs.",
 		},
 		{
-			method: "POST", pattern: api + "/sessions/{id}/stop", scope: access.Operate, operates: ActionStop, handle: s.stopSession,
+			method: "POST", pattern: api + "/sessions/{id}/stop", scope: access.Operate, operates: people.StopSession, handle: s.stopSession,
 			id: "stopSession", summary: "Have a session end; read it to see when it has", answers: accepted,
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
@@ -27,12 +28,11 @@ func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (
 		err = fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", a.running)
 	}
 	if err != nil {
-		a.Refused(ctx, o, web.ActionStart, fault.From(err))
-		return "", err
+		return "", a.Refused(ctx, o, people.StartSession, err)
 	}
 	a.started = append(a.started, spec)
 	a.running = fmt.Sprintf("session-%04d", len(a.started))
-	a.record(o, web.ActionStart, prflow.OutcomeDone, "")
+	a.record(o, people.StartSession, prflow.OutcomeDone, "")
 	return a.running, a.w.store.BeginSession(ctx, session.Record{
 		ID: a.running, Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku", State: session.StateRunning, StartedAt: a.w.Now(),
 	})
@@ -44,21 +44,21 @@ func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
 		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
 	}
 	if err != nil {
-		a.Refused(ctx, o, web.ActionStop, fault.From(err))
-		return err
+		return a.Refused(ctx, o, people.StopSession, err)
 	}
 	a.running, r.State, r.EndedAt = "", session.StateCancelled, a.w.Now()
-	a.record(o, web.ActionStop, prflow.OutcomeDone, "")
+	a.record(o, people.StopSession, prflow.OutcomeDone, "")
 	return a.w.store.SaveSession(ctx, r)
 }
 
-func (a *agents) Refused(_ context.Context, o web.Operator, action string, why *fault.Error) {
-	a.record(o, action, prflow.OutcomeRefused, why.Code)
+func (a *agents) Refused(_ context.Context, o web.Operator, action people.Action, why error) error {
+	a.record(o, action, prflow.OutcomeRefused, fault.CodeOf(why))
+	return prflow.WithRequestID(why, o.RequestID)
 }
 
-func (a *agents) record(o web.Operator, action string, outcome prflow.Outcome, code fault.Code) {
+func (a *agents) record(o web.Operator, action people.Action, outcome prflow.Outcome, code fault.Code) {
 	row := prflow.Attempt{
-		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: action, Outcome: outcome, Code: code,
+		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: string(action), Outcome: outcome, Code: code,
 	}
 	a.rows = append(a.rows, row)
 	if err := a.w.store.Record(context.Background(), row, nil); err != nil {

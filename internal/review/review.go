@@ -1,0 +1,168 @@
+// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, remark,
+// merge, close. The command line and the dashboard both call it, so that one rule holds for both; see internal/people.
+//
+// It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
+package review
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// Host is where the pull requests are; *local.Reviewer is one.
+type Host interface {
+	List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error)
+	Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error)
+	Approve(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	RequestChanges(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n local.MergeNote) (local.Merged, error)
+	Close(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+}
+
+// Detail is a pull request as a person reviews it.
+type Detail = local.Detail
+
+// Records appends the end of a pull request, with its row of the audit. internal/store implements it.
+type Records interface {
+	people.Audit
+	RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullRecord, notices ...prflow.Notice) error
+}
+
+// Options are what a Service is made of. All are required but Host.
+type Options struct {
+	Provider string // of the pull requests that are reviewed here
+	Host     Host   // nil where there are none
+	Disabled string // why there are none, naming the variable
+	People   *people.Service
+	Records  Records
+	// Notices makes what people are told of an event; none is made for actions that end nothing.
+	Notices func(event prflow.Event, a prflow.Attempt) []prflow.Notice
+	// After is called after each action, whatever came of it: notices may be waiting.
+	After func(ctx context.Context)
+}
+
+// Service is the use case. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// Request is what a person decides.
+type Request struct {
+	Provider    string
+	Owner, Name string
+	Number      int
+	Verb        string // the name of one of Verbs
+	Comment     string
+	Head        string // commit that the person looked at; "" takes the branch as it is
+	Force       bool   // merge although changes were requested, or the head has moved
+	By          prflow.Caller
+}
+
+// Outcome is what came of it.
+type Outcome struct {
+	Number   int      `json:"number"`
+	Done     string   `json:"done"`
+	Commit   string   `json:"commit,omitempty"` // of a merge
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Reviews reports whether the pull requests of the provider are reviewed here.
+func (s *Service) Reviews(provider string) bool { return s.Host != nil && provider == s.Provider }
+
+// Do does what a person decides, and records it, a refusal too.
+//
+// Errors: invalid_argument for a provider that is reviewed elsewhere and for an unknown verb, provider_disabled where there is
+// no Host, read_only and repo_not_allowed by the rules of internal/people, and those of local.Reviewer.
+func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
+	verb, known := verbNamed(r.Verb)
+	err = s.People.Do(ctx, act(r), func(row people.Row) error {
+		if err := s.reviewable(r.Provider); err != nil {
+			return err
+		}
+		if !known {
+			return UnknownVerb()
+		}
+		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head}, Force: r.Force}
+		if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
+			return err
+		}
+		out.Number, out.Done = r.Number, verb.Name
+		if err := s.record(context.WithoutCancel(ctx), verb, row("")); err != nil {
+			out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
+		}
+		return nil
+	})
+	s.After(ctx)
+	return out, err
+}
+
+// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error
+// with the request id of the row.
+func (s *Service) Refused(ctx context.Context, r Request, why error) error {
+	return s.People.Refused(ctx, act(r), why)
+}
+
+// Show returns one pull request with its reviews and its difference. repo_not_allowed for a repository that is not on the
+// allowlist, and the errors of local.Reviewer.
+func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (Detail, error) {
+	if err := s.readable(provider, ref); err != nil {
+		return Detail{}, err
+	}
+	return s.Host.Show(ctx, ref, number)
+}
+
+// List returns the pull requests of a repository in a state, "" for all, oldest first. Errors are those of Show.
+func (s *Service) List(ctx context.Context, provider string, ref gitprovider.RepoRef, state gitprovider.State) (
+	[]gitprovider.PullRequest, error,
+) {
+	if err := s.readable(provider, ref); err != nil {
+		return nil, err
+	}
+	return s.Host.List(ctx, ref, state)
+}
+
+func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
+	if err := s.reviewable(provider); err != nil {
+		return err
+	}
+	return s.People.Settings.Reads(provider, ref.Owner, ref.Name)
+}
+
+// reviewable is nil for a provider whose pull requests are reviewed here.
+func (s *Service) reviewable(provider string) error {
+	switch {
+	case provider != s.Provider:
+		return fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
+	case s.Host == nil:
+		return fault.New(fault.ProviderDisabled, "there are no local repositories to review: %s", s.Disabled)
+	}
+	return nil
+}
+
+// record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was faster to
+// see the end, it has told people, and nobody is told twice.
+func (s *Service) record(ctx context.Context, verb Verb, row prflow.Attempt) error {
+	if verb.event == "" {
+		return s.Records.Record(ctx, row, nil)
+	}
+	end := prflow.PullRecord{
+		PullKey: prflow.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
+		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
+	}
+	return s.Records.RecordEnd(ctx, row, end, s.Notices(verb.event, row)...)
+}
+
+func act(r Request) people.Act {
+	action := people.Review
+	if verb, known := verbNamed(r.Verb); known {
+		action = verb.action
+	}
+	return people.Act{Action: action, By: r.By, Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number}
+}

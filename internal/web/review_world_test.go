@@ -1,0 +1,80 @@
+package web_test
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// reviewer is the use case of reviews over the fake's pull requests. It notes what it is asked for.
+type reviewer struct {
+	*world
+	done     []review.Request
+	refused  []review.Request
+	warnings []string
+	problem  string // why the policy cannot be read
+}
+
+// service is the use case with the settings of the world as they are now.
+func (r *reviewer) service() *review.Service {
+	return review.New(review.Options{
+		Provider: "fake", Host: reviewHost{r}, Records: r.store, After: func(context.Context) {},
+		Notices: func(prflow.Event, prflow.Attempt) []prflow.Notice { return nil },
+		People: people.New(people.Options{
+			Settings: people.Settings{Policy: r.flow.Policy, PolicyProblem: r.problem, DryRun: r.flow.DryRun},
+			Audit:    r.store, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
+		}),
+	})
+}
+
+func (r *reviewer) Reviews(provider string) bool { return r.service().Reviews(provider) }
+
+func (r *reviewer) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (local.Detail, error) {
+	return r.service().Show(ctx, provider, ref, number)
+}
+
+func (r *reviewer) Do(ctx context.Context, request review.Request) (review.Outcome, error) {
+	out, err := r.service().Do(ctx, request)
+	if err != nil {
+		r.refused = append(r.refused, request)
+	} else {
+		r.done = append(r.done, request)
+	}
+	return out, err
+}
+
+func (r *reviewer) Refused(ctx context.Context, request review.Request, why error) error {
+	r.refused = append(r.refused, request)
+	return r.service().Refused(ctx, request, why)
+}
+
+// reviewHost lets everything be done to the fake's pull requests but closing them.
+type reviewHost struct{ *reviewer }
+
+func (h reviewHost) Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error) {
+	status, err := h.fake.Status(ctx, ref, number)
+	return local.Detail{Status: status, Diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n"}, err
+}
+
+func (h reviewHost) List(ctx context.Context, ref gitprovider.RepoRef, _ gitprovider.State) ([]gitprovider.PullRequest, error) {
+	return h.fake.ListOpen(ctx, ref, gitprovider.LabelOurs)
+}
+
+func (reviewHost) Approve(context.Context, gitprovider.RepoRef, int, local.Note) error { return nil }
+func (reviewHost) RequestChanges(context.Context, gitprovider.RepoRef, int, local.Note) error {
+	return nil
+}
+func (reviewHost) Comment(context.Context, gitprovider.RepoRef, int, local.Note) error { return nil }
+
+func (reviewHost) Close(context.Context, gitprovider.RepoRef, int, local.Note) error {
+	return fault.New(fault.Conflict, "pull request #1 is closed already")
+}
+
+func (h reviewHost) Merge(context.Context, gitprovider.RepoRef, int, local.MergeNote) (local.Merged, error) {
+	return local.Merged{Warnings: h.warnings}, nil
+}
