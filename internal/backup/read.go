@@ -130,7 +130,7 @@ func broken(err error) error {
 	case errors.Is(err, tar.ErrHeader):
 		return notOne(err, "it is no tar archive, or a damaged one")
 	}
-	return fault.Wrap(err, fault.Internal, "the backup cannot be read: %s", store.FileReason(err))
+	return fault.Wrap(err, fileCode(err), "the backup cannot be read: %s", store.FileReason(err))
 }
 
 func unpacked(err error) error {

@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -133,6 +135,17 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
+// fileCode tells a folder or file that the caller named badly from a disk that fails.
+func fileCode(err error) fault.Code {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.NotFound
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.EROFS):
+		return fault.Misconfigured
+	}
+	return fault.Internal
+}
+
 // unwritten is the failure to write a backup. Faults are passed on.
 func unwritten(err error) error {
 	var known *fault.Error
@@ -142,5 +155,5 @@ func unwritten(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fault.From(err)
 	}
-	return fault.Wrap(err, fault.Internal, "the backup cannot be written: %s", store.FileReason(err))
+	return fault.Wrap(err, fileCode(err), "the backup cannot be written: %s", store.FileReason(err))
 }

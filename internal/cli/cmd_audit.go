@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,6 +34,12 @@ func (a *app) auditListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List attempts, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 || q.Limit > store.MaxAuditLimit {
+				return usageError{fmt.Errorf("--limit is 1 to %d", store.MaxAuditLimit)}
+			}
+			if err := errors.Join(checkOutcome(outcome), checkCode(code)); err != nil {
+				return err
+			}
 			q.Outcome, q.Code = prflow.Outcome(outcome), fault.Code(code)
 			rows, err := a.wire().store.Audit(cmd.Context(), q)
 			if err != nil {

@@ -79,7 +79,7 @@ func (p *parts) needFileRecords() error {
 		return usageError{errors.New("the records are in PostgreSQL (CLAUDEOPS_DATABASE_URL): back them up with pg_dump and restore them " +
 			"with pg_restore; keep CLAUDEOPS_MARK_KEY, or mark.key of the state folder, with the dump")}
 	case p.cfg.StateDir == "":
-		return fault.New(fault.Internal, "%s", p.cfg.StateDirProblem)
+		return fault.New(fault.Misconfigured, "%s", p.cfg.StateDirProblem)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 
@@ -32,6 +33,10 @@ func (a *app) demoCommand() *cobra.Command {
 				err = demo.Serve(cmd.Context(), options, a.demoAddr(cmd.Context()))
 			} else {
 				err = demo.Run(cmd.Context(), options)
+			}
+			var folder demo.FolderError
+			if errors.As(err, &folder) {
+				return usageError{folder}
 			}
 			if err != nil {
 				return fault.Wrap(err, fault.Internal, "the demo did not go as it must: %s", err)

@@ -48,13 +48,14 @@ func (a *app) health(ctx context.Context) error {
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "no server answers on %s", host)
+		return plainFailure{fmt.Errorf("no server answers on %s; start it with `claudeops serve`, or correct --addr or CLAUDEOPS_ADDR", host), fault.ExitInternal}
 	}
 	if err := answer.Body.Close(); err != nil {
-		return fault.Wrap(err, fault.Internal, "the answer of the server on %s was cut off", host)
+		return plainFailure{fmt.Errorf("the answer of the server on %s was cut off: %w", host, err), fault.ExitInternal}
 	}
 	if answer.StatusCode != http.StatusOK {
-		return fault.New(fault.Internal, "the server on %s is not ready: it answers with status %d", host, answer.StatusCode)
+		return plainFailure{fmt.Errorf("the server on %s is not ready: it answers with status %d; its log, or %s/readyz, says why",
+			host, answer.StatusCode, r.URL.Host+cfg.Web.BasePath), fault.ExitInternal}
 	}
 	fmt.Fprintf(a.streams.Out, "The server on %s is ready.\n", host)
 	return nil

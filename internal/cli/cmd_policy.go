@@ -24,7 +24,7 @@ func (a *app) policyCommand() *cobra.Command {
 // effectivePolicy is the policy, or why the one that is configured cannot be read.
 func (p *parts) effectivePolicy() (policy.Policy, error) {
 	if problem := p.policyProblem(); problem != "" {
-		return policy.Policy{}, fault.Wrap(p.policyErr, fault.ReadOnly, "%s", problem)
+		return policy.Policy{}, fault.Wrap(p.policyErr, fault.Misconfigured, "%s", problem)
 	}
 	return p.policy, nil
 }

@@ -144,14 +144,14 @@ func (a *app) readInput(name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name) // #nosec G304: the caller names the file
 		if err != nil {
-			return nil, usageError{err}
+			return nil, unreadable(name, err)
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
-		return nil, usageError{fmt.Errorf("reading %s: %w", name, err)}
+		return nil, unreadable(name, err)
 	}
 	if len(text) > maxInput {
 		return nil, usageError{fmt.Errorf("%s is larger than %d bytes", name, maxInput)}

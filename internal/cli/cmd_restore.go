@@ -88,7 +88,7 @@ func (a *app) backupToRead(path string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "the backup %s cannot be opened", path)
+		return nil, fault.Wrap(err, fault.NotFound, "the backup %s cannot be opened: %s", path, store.FileReason(err))
 	}
 	return f, nil
 }

@@ -51,6 +51,9 @@ func (a *app) serve(ctx context.Context) error {
 	if err := p.refuseOpenDoor(ctx); err != nil {
 		return err
 	}
+	if err := p.refuseUnusableState(ctx); err != nil {
+		return err
+	}
 	session.Conceal() // agents that it starts run as the same user
 	agents, err := newSessions(p)
 	if err != nil {
@@ -58,7 +61,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Web.Addr)
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "cannot listen on %s: %s", p.cfg.Web.Addr, err)
+		return cannotListen(p.cfg.Web.Addr, err)
 	}
 	flow := newDelivering(p)
 	defer flow.finish(ctx)
@@ -139,6 +142,15 @@ func (p *parts) refuseGuessedSchedule() error {
 		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem)}
 	case c.Interval > 0 && p.cfg.StateDir == "":
 		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.cfg.StateDirProblem)}
+	}
+	return nil
+}
+
+// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
+// recorded, and so nothing be done. A database that is away for a while is none of these.
+func (p *parts) refuseUnusableState(ctx context.Context) error {
+	if err := p.store.Ping(ctx); fault.CodeOf(err) == fault.Misconfigured {
+		return err
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Main runs the command line of this process and returns its exit code: 0 done, 2 usage, 3 refused by a gate, 4 provider
-// failure, 1 a fault of ours.
+// Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with settings that are no
+// good, 3 refused by a gate, 4 provider failure, 1 a fault of ours, or what was asked about is not so.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -31,7 +31,10 @@ func Run(ctx context.Context, args []string, streams Streams, lookup func(string
 	a := &app{streams: streams, lookup: lookup}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if a.cmd == nil { // its arguments could not be read
+		a.cmd = cmd
+	}
 	if closeErr := a.close(); err == nil {
 		err = closeErr
 	}
@@ -44,21 +47,3 @@ func Run(ctx context.Context, args []string, streams Streams, lookup func(string
 	}
 	return a.renderError(err)
 }
-
-// usageError is a command that was called wrongly.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func exitCode(err error) int {
-	var usage usageError
-	if errors.As(err, &usage) {
-		return fault.ExitUsage
-	}
-	return fault.CodeOf(err).ExitCode()
-}
-
-// silentExit ends a command whose answer has been printed already with an exit code of its own.
-type silentExit int
-
-func (silentExit) Error() string { return "" }

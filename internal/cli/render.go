@@ -32,6 +32,11 @@ func (a *app) printJSON(v any) error {
 func (a *app) renderError(err error) int {
 	code := exitCode(err)
 	var usage usageError
+	var plain plainFailure
+	if errors.As(err, &plain) {
+		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", err)
+		return code
+	}
 	if errors.As(err, &usage) {
 		help := "claudeops --help"
 		if a.cmd != nil {

@@ -110,7 +110,7 @@ func (p *parts) providers() {
 func (p *parts) markKey() ([]byte, error) {
 	if p.cfg.MarkKey == "" {
 		if p.cfg.StateDir == "" {
-			return nil, fault.New(fault.Internal, "%s", p.cfg.StateDirProblem)
+			return nil, fault.New(fault.Misconfigured, "%s", p.cfg.StateDirProblem)
 		}
 		if err := store.FinishRestore(context.Background(), p.cfg.StateDir); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (p *parts) markKey() ([]byte, error) {
 	}
 	key, err := keyfile.Parse(p.cfg.MarkKey)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
+		return nil, fault.Wrap(err, fault.Misconfigured, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
 	}
 	return key, nil
 }

@@ -69,16 +69,22 @@ func (r *run) play(ctx context.Context, steps []step) error {
 	return nil
 }
 
+// FolderError is a folder that no demo can be made in.
+type FolderError struct{ error }
+
+// Unwrap gives the reason.
+func (e FolderError) Unwrap() error { return e.error }
+
 func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
-		return err
+		return FolderError{fmt.Errorf("the folder of the demo cannot be made (%w); name another one with --dir", err)}
 	}
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
-		return err
+		return FolderError{fmt.Errorf("the folder of the demo cannot be read (%w); name another one with --dir", err)}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s is not empty; name an empty or missing folder with --dir", r.Dir)
+		return FolderError{fmt.Errorf("%s is not empty; name an empty or missing folder with --dir", r.Dir)}
 	}
 	r.say("Claude Ops demo, in %s\n", r.Dir)
 	r.say("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)

@@ -33,6 +33,7 @@ const (
 	LimitReached       Code = "limit_reached"       // caps
 	RateLimited        Code = "rate_limited"        // the provider's limit; RetryAfter
 	ProviderDisabled   Code = "provider_disabled"   // configuration missing; names the variable
+	Misconfigured      Code = "misconfigured"       // another setting, a folder or a file of the operator's is no good
 	UpstreamError      Code = "upstream_error"      // the provider failed
 	Timeout            Code = "timeout"             // the provider did not answer in time
 	Internal           Code = "internal"            // ours
@@ -49,7 +50,7 @@ type codeFacts struct {
 const (
 	ExitDone     = 0 // everything asked for was done
 	ExitInternal = 1 // a fault of ours
-	ExitUsage    = 2 // the command was called wrongly
+	ExitUsage    = 2 // the command was called wrongly, or with settings that are no good
 	ExitRefused  = 3 // a gate refused
 	ExitProvider = 4 // the provider failed or cannot be used
 )
@@ -72,6 +73,8 @@ func facts(c Code) codeFacts {
 		return codeFacts{429, true, ExitProvider}
 	case ProviderDisabled:
 		return codeFacts{503, false, ExitProvider}
+	case Misconfigured:
+		return codeFacts{503, false, ExitUsage}
 	case UpstreamError:
 		return codeFacts{502, true, ExitProvider}
 	case Timeout:

@@ -97,7 +97,7 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 // unreachable reports whether an error is about the provider rather than about one pull request.
 func unreachable(err error) bool {
 	switch fault.CodeOf(err) {
-	case fault.UpstreamError, fault.Timeout, fault.Internal:
+	case fault.UpstreamError, fault.Timeout, fault.Internal, fault.Misconfigured:
 		return true
 	}
 	return false

@@ -21,7 +21,7 @@ const Size = 32
 const Name = "mark.key"
 
 // Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes that
-// race get the same key. A file that holds something else is an error, fault.Internal, and is left as it is.
+// race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
 func Load(stateDir string) ([]byte, error) {
 	path := filepath.Join(stateDir, Name)
 	key, err := read(path)
@@ -103,6 +103,6 @@ func explain(path string, err error) error {
 	if errors.As(err, &pathErr) {
 		reason = pathErr.Err
 	}
-	return fault.Wrap(err, fault.Internal,
+	return fault.Wrap(err, fault.Misconfigured,
 		"the key file %s cannot be used (%s); correct its permissions, or move it away to have a new one made", path, reason)
 }

@@ -48,7 +48,7 @@ func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) erro
 // OutcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
 func OutcomeOf(e *fault.Error) Outcome {
 	switch e.Code {
-	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled:
+	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled, fault.Misconfigured:
 		return OutcomeFailed
 	}
 	return OutcomeRefused

@@ -208,7 +208,7 @@ func branchHolds(
 // ambiguous reports whether the provider may have acted although the call failed.
 func ambiguous(err error) bool {
 	switch fault.CodeOf(err) {
-	case fault.UpstreamError, fault.Timeout, fault.Internal:
+	case fault.UpstreamError, fault.Timeout, fault.Internal, fault.Misconfigured:
 		return true
 	}
 	return false

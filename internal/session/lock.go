@@ -30,7 +30,7 @@ func (s Settings) takeLock() (*lock, error) {
 	name := filepath.Join(s.StateDir, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", name)
+		return nil, fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", name)
 	}
 	taken, err := tryLock(f)
 	before := readHeld(f)

@@ -28,7 +28,7 @@ func (s Settings) Check(spec Spec) error {
 		return fault.New(fault.InvalidArgument, "the note must be text of at most %d bytes", MaxNote)
 	}
 	if s.Problem != "" {
-		return fault.New(fault.Internal, "%s; no session can start until the operator corrects it", s.Problem)
+		return fault.New(fault.Misconfigured, "%s; no session can start until the operator corrects it", s.Problem)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (e *postgresEngine) prepare(ctx context.Context, mustExist bool) error {
 }
 
 func (e *postgresEngine) newer(version, newest int64) error {
-	return fault.New(fault.Internal, "the PostgreSQL database %s was written by a newer claudeops "+
+	return fault.New(fault.Misconfigured, "the PostgreSQL database %s was written by a newer claudeops "+
 		"(schema %d, this one knows %d); run that version, or name another database with CLAUDEOPS_DATABASE_URL",
 		e.name(), version, newest)
 }

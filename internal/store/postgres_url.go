@@ -21,16 +21,16 @@ const connectTimeout = 10 * time.Second // unless the URL says otherwise (connec
 func parseURL(text string, busy time.Duration) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, fault.New(fault.Internal, "CLAUDEOPS_DATABASE_URL is not a PostgreSQL URL; "+
+		return nil, fault.New(fault.Misconfigured, "CLAUDEOPS_DATABASE_URL is not a PostgreSQL URL; "+
 			"give postgres://user:password@host:5432/database, special characters written as %%XX")
 	}
 	if strings.Contains(u.EscapedPath()+u.RawQuery, "@") || u.Fragment != "" {
-		return nil, fault.New(fault.Internal, "CLAUDEOPS_DATABASE_URL has special characters in its user or password; "+
+		return nil, fault.New(fault.Misconfigured, "CLAUDEOPS_DATABASE_URL has special characters in its user or password; "+
 			"write each of them as %%XX (/ as %%2F, @ as %%40, # as %%23, ? as %%3F)")
 	}
 	config, err := pgx.ParseConfig(text)
 	if err != nil {
-		return nil, fault.Wrap(withoutSecrets(err, u), fault.Internal,
+		return nil, fault.Wrap(withoutSecrets(err, u), fault.Misconfigured,
 			"CLAUDEOPS_DATABASE_URL cannot be used; check its port, its options and the files that it names")
 	}
 	if config.ConnectTimeout == 0 {

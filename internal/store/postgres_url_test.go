@@ -34,7 +34,7 @@ func TestURLsThatAreNotPostgresAreRefusedWithoutShowingThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseURL(test.url, time.Second)
-			wantCode(t, err, fault.Internal)
+			wantCode(t, err, fault.Misconfigured)
 			if !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(), "CLAUDEOPS_DATABASE_URL") {
 				t.Errorf("the message does not say %q: %v", test.message, err)
 			}
@@ -62,7 +62,7 @@ func TestWhatTheURLSaysIsHeeded(t *testing.T) {
 
 func TestWithAURLTheFolderIsNotUsed(t *testing.T) {
 	_, err := Open(t.Context(), t.TempDir(), Options{DatabaseURL: "mysql://h/d"})
-	wantCode(t, err, fault.Internal)
+	wantCode(t, err, fault.Misconfigured)
 	l := NewLazy("/none", Options{DatabaseURL: "mysql://h/d"})
 	wantCode(t, l.Ping(t.Context()), fault.Internal)
 	wantEqual(t, l.Path(), "PostgreSQL")

@@ -42,7 +42,7 @@ func Restore(ctx context.Context, dir string, opts RestoreOptions, unpack func(f
 	opts.Options = opts.withDefaults()
 	abs, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return Restored{}, fault.Wrap(err, fault.Internal, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
+		return Restored{}, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
 	p := place{dir: abs, path: filepath.Join(abs, databaseName)}
 	release, err := p.takeOver(ctx, opts)

@@ -39,7 +39,7 @@ type sqliteEngine struct {
 func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return nil, fault.Wrap(err, fault.Internal, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
+		return nil, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
 	e := &sqliteEngine{place: place{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout}
 	ready, err := e.connect(ctx)

@@ -55,10 +55,10 @@ func (p place) failFile(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.Wrap(err, fault.Internal, "the disk that holds the state folder %s is full; free some space", p.dir)
 	case errors.Is(err, syscall.ENOTDIR):
-		return fault.Wrap(err, fault.Internal, "the state folder %s, or a folder above it, is a file; "+
+		return fault.Wrap(err, fault.Misconfigured, "the state folder %s, or a folder above it, is a file; "+
 			"move it away, or name another folder with CLAUDEOPS_STATE_DIR", p.dir)
 	case errors.Is(err, fs.ErrNotExist):
-		return fault.Wrap(err, fault.Internal, "the folder that should hold the state folder %s does not exist; "+
+		return fault.Wrap(err, fault.Misconfigured, "the folder that should hold the state folder %s does not exist; "+
 			"create it, or name another folder with CLAUDEOPS_STATE_DIR", p.dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return p.unwritable(err)
@@ -67,6 +67,6 @@ func (p place) failFile(err error) error {
 }
 
 func (p place) unwritable(err error) error {
-	return fault.Wrap(err, fault.Internal, "the state folder %s cannot be written; "+
+	return fault.Wrap(err, fault.Misconfigured, "the state folder %s cannot be written; "+
 		"give the user that runs claudeops write permission on it and on the files in it", p.dir)
 }

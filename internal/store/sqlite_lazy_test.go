@@ -28,7 +28,7 @@ func TestLazyClosedUnusedMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := NewLazy(dir, Options{})
 	wantEqual(t, l.Close(), nil)
-	wantCode(t, l.Ping(context.Background()), fault.Internal)
+	wantCode(t, l.Ping(context.Background()), fault.Misconfigured)
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("the folder was made")
 	}
@@ -38,7 +38,7 @@ func TestLazyTriesAgainAfterAFailure(t *testing.T) {
 	file := write(t, t.TempDir(), "state", "in the way")
 	l := newLazy(t, file)
 	for range 2 {
-		wantCode(t, l.Ping(context.Background()), fault.Internal)
+		wantCode(t, l.Ping(context.Background()), fault.Misconfigured)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

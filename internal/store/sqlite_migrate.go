@@ -95,7 +95,7 @@ func (p place) migrate(ctx context.Context, db *sql.DB) error {
 }
 
 func (p place) newer(version, newest int64) error {
-	return fault.New(fault.Internal, "the database %s was written by a newer claudeops (schema %d, this one knows %d); "+
+	return fault.New(fault.Misconfigured, "the database %s was written by a newer claudeops (schema %d, this one knows %d); "+
 		"run that version, or name another state folder with CLAUDEOPS_STATE_DIR", p.path, version, newest)
 }
 
@@ -119,7 +119,7 @@ func (p place) checkState(ctx context.Context, db *sql.DB) (openState, error) {
 	case err != nil:
 		return openState{}, p.fail(ctx, err)
 	case state.application != applicationID:
-		return openState{}, fault.New(fault.Internal, "the database %s belongs to another program; "+
+		return openState{}, fault.New(fault.Misconfigured, "the database %s belongs to another program; "+
 			"name another state folder with CLAUDEOPS_STATE_DIR", p.path)
 	case state.version > newest:
 		return openState{}, p.newer(state.version, newest)

@@ -70,7 +70,7 @@ func TestConnectionsAreSetUp(t *testing.T) {
 func TestOpenMakesParentsOnlyWhenAsked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b", "state")
 	_, err := Open(context.Background(), dir, Options{})
-	wantCode(t, err, fault.Internal)
+	wantCode(t, err, fault.Misconfigured)
 	open(t, dir, Options{MakeParents: true})
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,12 +70,17 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 			return dir
 		}, "is not a database"},
 	}
+	damaged := []string{"is not a database", "is empty", "journal"} // what no setting mends
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			dir := test.prepare(t, t.TempDir())
 			before := snapshot(dir)
 			_, err := Open(context.Background(), dir, Options{})
-			wantCode(t, err, fault.Internal)
+			want := fault.Misconfigured
+			if slices.Contains(damaged, test.message) {
+				want = fault.Internal
+			}
+			wantCode(t, err, want)
 			if !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(), filepath.Base(dir)) && dir != "" {
 				t.Fatalf("the message does not say %q and name the folder: %v", test.message, err)
 			}
@@ -110,7 +116,7 @@ func TestOpenWithoutPermissionSaysWhoNeedsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(out), "[internal] the state folder "+dir+" cannot be written; give the user") {
+		if !strings.Contains(string(out), "[misconfigured] the state folder "+dir+" cannot be written; give the user") {
 			t.Errorf("%s: %s", filepath.Base(dir), out)
 		}
 	}

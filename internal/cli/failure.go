@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"syscall"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// usageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use. It is
+// told without a code; the exit code is 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with the exit
+// code exit.
+type plainFailure struct {
+	error
+	exit int
+}
+
+func (e plainFailure) Unwrap() error { return e.error }
+
+// silentExit ends a command whose answer has been printed already with an exit code of its own.
+type silentExit int
+
+func (silentExit) Error() string { return "" }
+
+func exitCode(err error) int {
+	var usage usageError
+	var plain plainFailure
+	switch {
+	case errors.As(err, &usage):
+		return fault.ExitUsage
+	case errors.As(err, &plain):
+		return plain.exit
+	}
+	return fault.CodeOf(err).ExitCode()
+}
+
+// unreadable is a file that the caller named and that cannot be read.
+func unreadable(name string, err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return usageError{fmt.Errorf("%s cannot be read: %w", name, err)}
+}
+
+// cannotListen says what to do about an address at which no server can listen.
+func cannotListen(addr string, err error) error {
+	var reason *net.OpError
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	what := "correct the address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		what = "another program listens there: end it, or choose another address"
+	case errors.Is(err, syscall.EACCES):
+		what = "this user may not: choose a port from 1024"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		what = "this machine has no such address: choose one of its own"
+	}
+	return usageError{fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what)}
+}
+
+// checkOutcome and checkCode refuse values that narrow a listing to nothing.
+func checkOutcome(outcome string) error {
+	known := []prflow.Outcome{"", prflow.OutcomeOpened, prflow.OutcomeReused, prflow.OutcomeDryRun, prflow.OutcomeRefused,
+		prflow.OutcomeFailed, prflow.OutcomeDone}
+	if slices.Contains(known, prflow.Outcome(outcome)) {
+		return nil
+	}
+	return usageError{errors.New("--outcome is opened, reused, dry_run, refused, failed or done")}
+}
+
+func checkCode(code string) error {
+	if code == "" || fault.Code(code).Known() {
+		return nil
+	}
+	return usageError{fmt.Errorf("--code %.50q is no code; docs/codes.md lists them", code)}
+}

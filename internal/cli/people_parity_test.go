@@ -1,0 +1,247 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
+)
+
+// attempt is one act of a person, by its name, and how it is done through each interface that offers it.
+type attempt struct {
+	name   string
+	env    map[string]string
+	before func(*peopleWorld)
+	doors  map[string]func(*peopleWorld) fault.Code
+	code   fault.Code
+	action people.Action // of its row
+}
+
+// reviewAttempt decides about a pull request at the command line and in the dashboard.
+func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[string]string, more ...string) attempt {
+	form := url.Values{"action": {verb}}
+	args := []string{"review", verb, number, "--repo", repo}
+	for i := 0; i < len(more); i += 2 {
+		form.Set(more[i], more[i+1])
+		if more[i] == "force" {
+			args = append(args, "--force")
+			continue
+		}
+		args = append(args, "--"+more[i], more[i+1])
+	}
+	return attempt{name: verb + ", " + name, env: env, code: code, action: people.Action("review." + verb),
+		doors: map[string]func(*peopleWorld) fault.Code{
+			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
+			"dashboard": func(w *peopleWorld) fault.Code {
+				return w.throughServer("/pulls/local/"+repo+"/"+number+"/review", form)
+			},
+		}}
+}
+
+// settingsOfPeople are the settings under which every act is tried.
+func settingsOfPeople() map[string]map[string]string {
+	return map[string]map[string]string{
+		"a repository off the list": {"CLAUDEOPS_REPOS": "demo/other"},
+		"one that the policy lacks": {"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"},
+		"a policy that is broken":   {"CLAUDEOPS_POLICY": "$DIR/broken.yaml"},
+		"a policy that is missing":  {"CLAUDEOPS_POLICY": "$DIR/none.yaml"},
+		"a list that is malformed":  {"CLAUDEOPS_REPOS": "demo-home"},
+		"dry run":                   {"CLAUDEOPS_DRY_RUN": "true"},
+		"read-only":                 {"CLAUDEOPS_READ_ONLY": "true"},
+	}
+}
+
+// reviewAttempts tries every verb under every setting, and what else a review can be refused for.
+func reviewAttempts() (out []attempt) {
+	refusals := map[string]fault.Code{
+		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
+		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly, "a list that is malformed": fault.ReadOnly,
+		"dry run": fault.ReadOnly, "read-only": "",
+	}
+	for _, verb := range []string{"approve", "request-changes", "comment", "merge", "close"} {
+		said := []string{"comment", "Say more."}
+		out = append(out, reviewAttempt("done", verb, "demo/home", "1", "", nil, said...))
+		for name, env := range settingsOfPeople() {
+			if verb == "merge" || name == "a repository off the list" || name == "a policy that is broken" || name == "dry run" {
+				out = append(out, reviewAttempt(name, verb, "demo/home", "1", refusals[name], env, said...))
+			}
+		}
+		out = append(out, reviewAttempt("no such number", verb, "demo/home", "99", fault.NotFound, nil, said...))
+		if verb != "comment" {
+			out = append(out, reviewAttempt("another head", verb, "demo/home", "1", fault.Conflict, nil, "comment", "x", "head", strings.Repeat("0", 40)))
+		}
+	}
+	refuse := func(name string, code fault.Code, env map[string]string) {
+		out = append(out, reviewAttempt(name, "merge", "demo/home", "1", code, env))
+	}
+	refuse("on the list of another provider", fault.RepoNotAllowed, map[string]string{"CLAUDEOPS_REPOS": "gitea:demo/home"})
+	refuse("no local repositories", fault.ProviderDisabled, map[string]string{"CLAUDEOPS_LOCAL_ROOT": ""})
+	refuse("a root that is missing", fault.ProviderDisabled, map[string]string{"CLAUDEOPS_LOCAL_ROOT": "$DIR/none"})
+	out = append(out,
+		reviewAttempt("on the list", "merge", "demo/other", "1", "", map[string]string{"CLAUDEOPS_REPOS": "local:demo/o*"}),
+		reviewAttempt("no such repository", "merge", "demo/none", "1", fault.NotFound, nil),
+		reviewAttempt("a text that is too long", "close", "demo/home", "1", fault.InvalidArgument, nil, "comment", strings.Repeat("x", 64<<10+1)),
+	)
+	objected := reviewAttempt("against an objection", "merge", "demo/home", "1", fault.Conflict, nil)
+	forced := reviewAttempt("against an objection, forced", "merge", "demo/home", "1", "", nil, "force", "yes")
+	again := reviewAttempt("twice", "merge", "demo/home", "1", fault.Conflict, nil)
+	late := reviewAttempt("after the merge", "comment", "demo/home", "1", "", nil, "comment", "Thanks.")
+	object := func(w *peopleWorld) {
+		w.command(w.plain(), "review", "request-changes", "1", "--repo", "demo/home", "--comment", "No.")
+	}
+	objected.before, forced.before = object, object
+	merge := func(w *peopleWorld) { w.command(w.plain(), "review", "merge", "1", "--repo", "demo/home") }
+	again.before, late.before = merge, merge
+	for _, verb := range []string{"request-changes", "comment"} {
+		out = append(out, reviewAttempt("without a word", verb, "demo/home", "1", fault.InvalidArgument, nil))
+	}
+	return append(out, objected, forced, again, late)
+}
+
+// promoteAttempts open a dry run over REST and in the dashboard.
+func promoteAttempts() (out []attempt) {
+	refusals := map[string]fault.Code{
+		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
+		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly, "a list that is malformed": fault.ReadOnly,
+		"dry run": fault.ReadOnly, "read-only": fault.ReadOnly,
+	}
+	add := func(name, id string, env map[string]string, code fault.Code) {
+		path := func() string {
+			if seed, err := seedOfPeople(); id == "" && err == nil {
+				return "/proposals/" + seed.dryRun + "/promote"
+			}
+			return "/proposals/" + id + "/promote"
+		}
+		out = append(out, attempt{name: "promote, " + name, env: env, code: code, action: "create_pr.promote",
+			doors: map[string]func(*peopleWorld) fault.Code{
+				"REST":      func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1"+path(), nil) },
+				"dashboard": func(w *peopleWorld) fault.Code { return w.throughServer(path(), url.Values{}) },
+			}})
+	}
+	add("done", "", nil, "")
+	add("unknown", "01ARZ3NDEKTSV4RRFFQ69G5FAV", nil, fault.NotFound)
+	add("tier 1", "", map[string]string{"CLAUDEOPS_TIER": "1"}, fault.TierDenied)
+	for name, env := range settingsOfPeople() {
+		add(name, "", env, refusals[name])
+	}
+	return out
+}
+
+// sessionAttempts start and stop sessions.
+func sessionAttempts() (out []attempt) {
+	start := func(name string, tier int, env map[string]string, code fault.Code) {
+		out = append(out, attempt{name: "start, " + name, env: env, code: code, action: people.StartSession,
+			doors: map[string]func(*peopleWorld) fault.Code{
+				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("run", "--tier", fmt.Sprint(tier)) },
+				"REST": func(w *peopleWorld) fault.Code {
+					return w.throughServer("/api/v1/sessions", map[string]any{"tier": tier})
+				},
+				"dashboard": func(w *peopleWorld) fault.Code {
+					return w.throughServer("/sessions", url.Values{"tier": {fmt.Sprint(tier)}})
+				},
+			}})
+	}
+	start("done", 1, nil, "")
+	start("above the highest tier", 2, map[string]string{"CLAUDEOPS_MAX_TIER": "1"}, fault.TierDenied)
+	start("with settings that are malformed", 1, map[string]string{"CLAUDEOPS_MAX_TURNS": "many"}, fault.Misconfigured)
+	for name, env := range settingsOfPeople() {
+		start(name, 1, env, "")
+	}
+	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: people.StopSession,
+		doors: map[string]func(*peopleWorld) fault.Code{
+			"REST":      func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/sessions/none/stop", nil) },
+			"dashboard": func(w *peopleWorld) fault.Code { return w.throughServer("/sessions/none/stop", url.Values{}) },
+		}})
+	return out
+}
+
+// commandAttempts is what people can do at the command line alone.
+func commandAttempts() (out []attempt) {
+	add := func(name string, action people.Action, code fault.Code, env map[string]string, args ...string) {
+		out = append(out, attempt{name: name, env: env, code: code, action: action, doors: map[string]func(*peopleWorld) fault.Code{
+			"command line": func(w *peopleWorld) fault.Code {
+				for i := range args {
+					args[i] = strings.ReplaceAll(args[i], "$DIR", w.dir)
+				}
+				return w.throughCLI(args...)
+			},
+		}})
+	}
+	add("token create", people.CreateToken, "", nil, "token", "create", "--name", "bob")
+	add("token create, a name that is taken", people.CreateToken, fault.Conflict, nil, "token", "create", "--name", "ann")
+	add("token revoke", people.RevokeToken, "", nil, "token", "revoke", "ann")
+	add("token revoke, unknown", people.RevokeToken, fault.NotFound, nil, "token", "revoke", "bob")
+	add("resume, dry run", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr", "resume")
+	add("resume, read-only", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr", "resume")
+	add("resume, a broken policy", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
+	add("restore, no such file", people.Restore, fault.NotFound, nil, "restore", "$DIR/none.tar")
+	add("restore, dry run", people.Restore, fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "restore", "$DIR/none.tar")
+	add("restore, no backup", people.Restore, fault.Conflict, nil, "restore", "--replace", "$DIR/new.md")
+	return out
+}
+
+// TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers it, each
+// on a world of its own, and compares code, rows of the audit, pull requests and branches.
+func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
+	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), commandAttempts()) {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			var first effect
+			var firstDoor string
+			for door, do := range a.doors {
+				w := newPeopleWorld(t, a.env)
+				if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if a.before != nil {
+					a.before(w)
+				}
+				before := effectOfNothing(t)
+				if a.before != nil {
+					before = w.effect("")
+				}
+				got := w.effect(do(w))
+				if got.Code != a.code {
+					t.Errorf("%s: code %q, want %q", door, got.Code, a.code)
+				}
+				if !slices.ContainsFunc(got.Rows, func(row string) bool {
+					return strings.HasPrefix(row, string(a.action)+" ") && strings.HasSuffix(row, " "+string(a.code))
+				}) {
+					t.Errorf("%s: there is no row of %s, %q: %q", door, a.action, a.code, got.Rows)
+				}
+				if a.code != "" && !cmp.Equal(got.Heads, before.Heads) {
+					t.Errorf("%s: a refusal has moved a branch: %s", door, cmp.Diff(before.Heads, got.Heads))
+				}
+				if a.code != "" && !cmp.Equal(got.Pulls, before.Pulls) {
+					t.Errorf("%s: a refusal has changed a pull request: %s", door, cmp.Diff(before.Pulls, got.Pulls))
+				}
+				if firstDoor == "" {
+					first, firstDoor = got, door
+				} else if diff := cmp.Diff(first, got); diff != "" {
+					t.Errorf("-%s +%s:\n%s", firstDoor, door, diff)
+				}
+			}
+		})
+	}
+}
+
+var seedEffect struct {
+	sync.Once
+	effect effect
+}
+
+// effectOfNothing is what the seed looks like. It is the same in every copy.
+func effectOfNothing(t *testing.T) effect {
+	t.Helper()
+	seedEffect.Do(func() { seedEffect.effect = newPeopleWorld(t, nil).effect("") })
+	return seedEffect.effect
+}

@@ -1,0 +1,303 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry run for
+// demo/home, and a token of ann's with every scope.
+type peopleWorld struct {
+	*testing.T
+	dir string
+	env map[string]string
+}
+
+// peopleSeed is a world that others are copies of, the secret of ann's token, and the id of the dry run.
+type peopleSeed struct{ dir, token, dryRun string }
+
+var seedOfPeople = sync.OnceValues(makePeopleSeed)
+
+func makePeopleSeed() (seed peopleSeed, err error) {
+	if seed.dir, err = os.MkdirTemp("", "claudeops-people-"); err != nil {
+		return seed, err
+	}
+	run := func(into any, args ...string) error {
+		var out, errors bytes.Buffer
+		streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
+		if code := cli.Run(context.Background(), append(args, "--json"), streams, lookupIn(peopleEnv(seed.dir))); code != 0 {
+			return fmt.Errorf("%v: exit code %d: %s%s", args, code, out.Bytes(), errors.Bytes())
+		}
+		return json.Unmarshal(out.Bytes(), into)
+	}
+	work := filepath.Join(seed.dir, "work")
+	for _, file := range []struct{ name, text string }{
+		{"work/checks/disk.md", "# Disk\n"}, {"new.md", "# New\n"}, {"broken.yaml", "version: 1\nnonsense: true\n"},
+		{"claude", fakeClaudeScript},
+	} {
+		path := filepath.Join(seed.dir, file.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return seed, err
+		}
+		if err := os.WriteFile(path, []byte(file.text), 0o755); err != nil {
+			return seed, err
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main", work}, {"-C", work, "add", "--all"},
+		{"-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first"},
+		{"clone", "--quiet", "--bare", work, filepath.Join(seed.dir, "root/demo/home.git")},
+		{"clone", "--quiet", "--bare", work, filepath.Join(seed.dir, "root/demo/other.git")},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return seed, fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+	}
+	for _, repo := range []string{"demo/home", "demo/other"} {
+		var opened struct{ Number int }
+		create := []string{"pr", "create", "--repo", repo, "--title", "New check", "--body", "Why: x"}
+		if err := run(&opened, append(create, "--create", "checks/new.md="+filepath.Join(seed.dir, "new.md"))...); err != nil {
+			return seed, err
+		}
+	}
+	var dry struct{}
+	if err := run(&dry, "pr", "create", "--repo", "demo/home", "--title", "Dry", "--body", "Why: x", "--dry-run", "--create",
+		"checks/dry.md="+filepath.Join(seed.dir, "new.md")); err != nil {
+		return seed, err
+	}
+	var rows []struct {
+		RequestID string `json:"request_id"`
+	}
+	if err := run(&rows, "audit", "list", "--limit", "1"); err != nil {
+		return seed, err
+	}
+	var made struct{ Token string }
+	err = run(&made, "token", "create", "--name", "ann", "--max-tier", "3", "--scopes", "propose,review,read,operate")
+	seed.token, seed.dryRun = made.Token, rows[0].RequestID
+	return seed, err
+}
+
+// fakeClaudeScript is a Claude CLI whose agent is done at once.
+const fakeClaudeScript = `#!/bin/sh
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
+cat > /dev/null
+echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":1,"total_cost_usd":0.5}'
+`
+
+func peopleEnv(dir string) map[string]string {
+	return map[string]string{
+		"CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_TIER": "2",
+		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_ADDR": "127.0.0.1:0", "CLAUDEOPS_POLL_INTERVAL": "0",
+		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "USER": "ann", "PATH": os.Getenv("PATH"), "HOME": dir,
+	}
+}
+
+func lookupIn(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, found := env[name]
+		return value, found
+	}
+}
+
+// newPeopleWorld copies the seed. In values of env, $DIR is the folder of the world.
+func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
+	t.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &peopleWorld{T: t, dir: t.TempDir()}
+	if err := os.CopyFS(w.dir, os.DirFS(seed.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(w.dir, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.env = peopleEnv(w.dir)
+	for name, value := range env {
+		w.env[name] = strings.ReplaceAll(value, "$DIR", w.dir)
+	}
+	return w
+}
+
+// plain is the world without the settings that the test is about, to look at what is there.
+func (w *peopleWorld) plain() func(string) (string, bool) { return lookupIn(peopleEnv(w.dir)) }
+
+// command runs a command, and returns its answer and its exit code.
+func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string) (out string, code int) {
+	w.Helper()
+	var stdout, stderr bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}
+	code = cli.Run(w.Context(), args, streams, lookup)
+	return stdout.String() + stderr.String(), code
+}
+
+// throughCLI does something at the command line, and returns the code of the refusal, "" for none.
+func (w *peopleWorld) throughCLI(args ...string) fault.Code {
+	w.Helper()
+	out, exit := w.command(lookupIn(w.env), append(args, "--json")...)
+	var answer struct{ Error struct{ Code fault.Code } }
+	if exit == 0 {
+		return ""
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Error.Code == "" {
+		w.Fatalf("%v: exit code %d without a code: %s", args, exit, out)
+	}
+	if want := answer.Error.Code.ExitCode(); exit != want {
+		w.Errorf("%v: exit code %d, want %d for %s", args, exit, want, answer.Error.Code)
+	}
+	return answer.Error.Code
+}
+
+// throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an empty form.
+func (w *peopleWorld) throughServer(path string, body any) fault.Code {
+	w.Helper()
+	ctx, stop := context.WithCancel(w.Context())
+	reader, writer := io.Pipe()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr}, lookupIn(w.env))
+		_ = writer.Close()
+	}()
+	defer func() {
+		stop()
+		if code := <-ended; code != 0 {
+			w.Errorf("serve ended with %d: %s", code, stderr.Bytes())
+		}
+	}()
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	_, at, found := strings.Cut(line, "http://")
+	if err != nil || !found {
+		w.Fatalf("serve said %q, %v", line, err)
+	}
+	host, _, _ := strings.Cut(at, "/")
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	return w.post("http://"+host+path, body)
+}
+
+func (w *peopleWorld) post(address string, body any) fault.Code {
+	w.Helper()
+	contentType, text := "application/json", ""
+	if form, isForm := body.(url.Values); isForm {
+		contentType, text = "application/x-www-form-urlencoded", form.Encode()
+	} else if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			w.Fatal(err)
+		}
+		text = string(raw)
+	}
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address, strings.NewReader(text))
+	if err != nil {
+		w.Fatal(err)
+	}
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Authorization", "Bearer "+seed.token)
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if answer.StatusCode < http.StatusBadRequest {
+		return ""
+	}
+	var problem struct{ Code fault.Code }
+	if err := json.Unmarshal(raw, &problem); err != nil || problem.Code.HTTPStatus() != answer.StatusCode {
+		w.Fatalf("status %d: %s", answer.StatusCode, raw)
+	}
+	return problem.Code
+}
+
+// effect is what an act of a person has left behind.
+type effect struct {
+	Code  fault.Code
+	Rows  []string // of the audit, those of the seed aside
+	Pulls []string
+	Heads []string // branches of all repositories, by name alone but for main
+}
+
+func (w *peopleWorld) effect(code fault.Code) effect {
+	w.Helper()
+	e := effect{Code: code}
+	var rows []map[string]any
+	w.read(&rows, "audit", "list", "--limit", "1000")
+	for _, row := range rows[:max(0, len(rows)-rowsOfSeed)] {
+		if row["caller"] != "ann" {
+			w.Errorf("a row of %v's", row["caller"])
+		}
+		e.Rows = append(e.Rows, fmt.Sprint(row["action"], " ", row["provider"], ":", row["repo"], " ", row["pr_number"], " ",
+			row["outcome"], " ", row["code"]))
+	}
+	for _, repo := range []string{"demo/home", "demo/other"} {
+		var pulls []map[string]any
+		w.read(&pulls, "review", "list", "--state", "all", "--repo", repo)
+		for _, pr := range pulls {
+			e.Pulls = append(e.Pulls, fmt.Sprint(repo, " ", pr["number"], " ", pr["state"], " ", pr["title"]))
+		}
+		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"), "for-each-ref",
+			"--format=%(refname) %(tree)").Output()
+		if err != nil {
+			w.Fatal(err)
+		}
+		e.Heads = append(e.Heads, string(refs))
+	}
+	var home struct {
+		Reviews []struct{ Author, State, Body string }
+	}
+	w.read(&home, "review", "show", "1", "--repo", "demo/home")
+	e.Pulls = append(e.Pulls, fmt.Sprint(home.Reviews))
+	return e
+}
+
+// rowsOfSeed is how many rows the audit of the seed has: two pull requests, a dry run, a token.
+const rowsOfSeed = 4
+
+func (w *peopleWorld) read(into any, args ...string) {
+	w.Helper()
+	out, code := w.command(w.plain(), append(args, "--json")...)
+	if code != 0 {
+		w.Fatalf("%v: %d %s", args, code, out)
+	}
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// with is a copy of the settings with more.
+func with(settings map[string]string, name, value string) map[string]string {
+	out := maps.Clone(settings)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[name] = value
+	return out
+}
