@@ -51,7 +51,7 @@ func TestAFileThatHoldsNoKeyIsAnErrorAndIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := keyfile.Load(dir)
-			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "mark.key") {
+			if fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(), "mark.key") {
 				t.Errorf("got %v", err)
 			}
 			if after, _ := os.ReadFile(path); string(after) != text {
@@ -66,7 +66,7 @@ func TestAFolderThatCannotBeMadeIsAnErrorThatNamesIt(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyfile.Load(file); fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), file) {
+	if _, err := keyfile.Load(file); fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(), file) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -205,7 +205,7 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 		"tier 9":             {Spec{Tier: 9}, nil, fault.InvalidArgument},
 		"above the cap":      {Spec{Tier: 3}, func(s *Settings) { s.MaxTier = 2 }, fault.TierDenied},
 		"a note too long":    {Spec{Tier: 1, Note: strings.Repeat("x", MaxNote+1)}, nil, fault.InvalidArgument},
-		"broken environment": {Spec{Tier: 1}, func(s *Settings) { s.Problem = "CLAUDEOPS_AGENT_ENV is wrong" }, fault.Internal},
+		"broken environment": {Spec{Tier: 1}, func(s *Settings) { s.Problem = "CLAUDEOPS_AGENT_ENV is wrong" }, fault.Misconfigured},
 	} {
 		w := newWorld(t, "good")
 		if c.change != nil {

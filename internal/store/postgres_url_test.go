@@ -64,6 +64,6 @@ func TestWithAURLTheFolderIsNotUsed(t *testing.T) {
 	_, err := Open(t.Context(), t.TempDir(), Options{DatabaseURL: "mysql://h/d"})
 	wantCode(t, err, fault.Misconfigured)
 	l := NewLazy("/none", Options{DatabaseURL: "mysql://h/d"})
-	wantCode(t, l.Ping(t.Context()), fault.Internal)
+	wantCode(t, l.Ping(t.Context()), fault.Misconfigured)
 	wantEqual(t, l.Path(), "PostgreSQL")
 }

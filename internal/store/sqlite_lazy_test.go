@@ -28,7 +28,7 @@ func TestLazyClosedUnusedMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := NewLazy(dir, Options{})
 	wantEqual(t, l.Close(), nil)
-	wantCode(t, l.Ping(context.Background()), fault.Misconfigured)
+	wantCode(t, l.Ping(context.Background()), fault.Internal)
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("the folder was made")
 	}

@@ -79,6 +79,10 @@ func TestAssignOnAServerOfPeople(t *testing.T) {
 func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
+	const writeRepository, writeIssue = "POST " + repoPath + "/pulls/0/requested_reviewers", "POST " + repoPath + "/issues/0/labels"
+	lacks := func(scope, have string) reply {
+		return refused(403, "token does not have at least one of required scope(s), required=["+scope+"]"+have)
+	}
 	base := func() routes {
 		return routes{
 			"GET " + repoPath: repository(), "GET /user": object{"login": "joe"},
@@ -86,6 +90,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			"GET " + repoPath + "/branches/main": object{"name": "main", "commit": object{"id": baseCommit}, "protected": true,
 				"user_can_push": false, "user_can_merge": true},
 			"GET " + repoPath + "/commits/" + baseCommit + "/status": counted(object{"statuses": []object{}}),
+			writeRepository: refused(404, "GetPullRequestByIndex"), writeIssue: refused(404, "not found"),
 		}
 	}
 	all := gitprovider.Access{User: "joe", Base: "main", CanPush: &yes, CanPushToBase: &no, CanMerge: &yes, BaseProtected: &yes,
@@ -109,6 +114,21 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			with(func(a *gitprovider.Access) { a.MissingLabels = nil }), ""},
 		"a token that may not read its user": {func(r routes) { r["GET /user"] = refused(403, "required scope(s)") },
 			with(func(a *gitprovider.Access) { a.User = "" }), ""},
+		"a token for reading": {func(r routes) {
+			r[writeRepository] = lacks("write:repository", ", token scope=read:repository,read:issue")
+			r[writeIssue] = lacks("write:issue", ", token scope=read:repository,read:issue")
+		}, with(func(a *gitprovider.Access) {
+			a.CanPush, a.Scopes = &no, []string{"read:issue", "read:repository"}
+			a.Lacks, a.LacksForLabels = []string{"write:repository"}, []string{"write:issue"}
+		}), ""},
+		"a token that may not see labels, of a server that tells no scopes": {func(r routes) {
+			r[writeIssue], r["GET "+repoPath+"/labels"] = lacks("write:issue", ""), lacks("read:issue", "")
+		}, with(func(a *gitprovider.Access) {
+			a.LacksForLabels, a.MissingLabels = []string{"write:issue"}, nil
+		}), ""},
+		"a server that does not say": {func(r routes) {
+			r[writeRepository], r[writeIssue] = refused(500, ""), refused(404, "")
+		}, all, ""},
 		"workflows": {func(r routes) {
 			r["GET "+repoPath], r[workflow] = actions, []object{{"name": "ci.yaml", "type": "file"}}
 			r["GET "+repoPath+"/contents/.gitea/workflows"], r["GET "+repoPath+"/contents/.forgejo/workflows"] = missing, missing

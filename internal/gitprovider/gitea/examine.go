@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Examine implements gitprovider.Examiner. It costs up to ten requests in three rounds. Scopes stay nil: the server does
-// not tell a token what it may do.
+// Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a token that
+// lacks one; see examineScopes.
 //
 // ChecksRun is true if Actions are on and the branch has a workflow, or if the branch's tip has a status already, which
 // another CI may have set.
@@ -41,6 +41,7 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 	if from.Permissions != nil {
 		access.CanPush = &from.Permissions.Push
 	}
+	p.examineScopes(ctx, repo, &access)
 	var branchErr error
 	err = together(
 		func() error {
@@ -53,6 +54,9 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 		},
 		func() (err error) {
 			access.MissingLabels, err = p.missingLabels(ctx, repo, from, labels)
+			if lacksScope(err) { // which LacksForLabels says already
+				access.MissingLabels, err = nil, nil
+			}
 			return err
 		},
 	)
