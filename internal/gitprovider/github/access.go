@@ -44,6 +44,15 @@ func (n *accessNode) ref() *accessRef {
 	return n.DefaultBranchRef
 }
 
+// writable reports whether the token's user may write to the repository.
+func (n *accessNode) writable() bool {
+	switch n.ViewerPermission {
+	case "ADMIN", "MAINTAIN", "WRITE":
+		return !n.IsArchived
+	}
+	return false
+}
+
 // missing gives those of the labels that the repository lacks.
 func (n *accessNode) missing(labels []string) []string {
 	have := map[string]bool{}
@@ -76,8 +85,10 @@ func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []bra
 		return
 	}
 	administers := n.ViewerPermission == "ADMIN"
-	push := administers || n.ViewerPermission == "MAINTAIN" || n.ViewerPermission == "WRITE"
-	push = push && who.mayWrite(n.IsPrivate) && !n.IsArchived
+	if n.writable() && !who.mayWrite(n.IsPrivate) {
+		access.Lacks = []string{"repo"}
+	}
+	push := n.writable() && len(access.Lacks) == 0
 	access.CanPush = &push
 	ref := n.ref()
 	if ref == nil {

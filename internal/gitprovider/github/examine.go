@@ -13,7 +13,8 @@ import (
 )
 
 // Examine implements gitprovider.Examiner with three requests side by side (who the token is, what GitHub lets it do in
-// the repository, whether there are workflows) and a fourth for the rulesets of the base branch. Protections are read as
+// the repository, whether there are workflows) and a fourth for the rulesets of the base branch; for a token that names no
+// scopes two more, see lacking. Protections are read as
 // far as GitHub shows them to somebody who may not administer the repository: a rule that this token alone may bypass is
 // not told apart from one that binds it.
 func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (
@@ -46,8 +47,20 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 	if base == "" && node.DefaultBranchRef != nil {
 		access.Base = node.DefaultBranchRef.Name
 	}
-	rules, ruled, err := p.branchRules(ctx, repo, access.Base)
-	if err != nil {
+	var rules []branchRule
+	ruled := false
+	group, inner = errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		rules, ruled, err = p.branchRules(inner, repo, access.Base)
+		return err
+	})
+	if node.writable() && who.scopes == nil {
+		group.Go(func() (err error) {
+			access.Lacks, err = p.lacking(inner, repo)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
 		return gitprovider.Access{}, publish(err)
 	}
 	access.ChecksRun = node.checksRun(workflows)

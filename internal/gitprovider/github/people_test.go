@@ -133,5 +133,39 @@ func TestExamineOfWhatIsNotThere(t *testing.T) {
 func TestExamineOfATokenWithoutTheScopeSaysThatItMayNotPush(t *testing.T) {
 	s := newScene(t)
 	s.configure(func(set *fakegithub.Settings) { set.MissingScopes = true })
-	s.same("push", told(s.examine("").CanPush), "no")
+	access := s.examine("")
+	s.same("push", told(access.CanPush), "no")
+	s.same("lacks", access.Lacks, []string{"repo"})
+}
+
+func TestExamineFindsWhatAFineGrainedTokenLacksWithoutWriting(t *testing.T) {
+	for name, row := range map[string]struct {
+		set   func(*fakegithub.Settings)
+		lacks []string
+		push  string
+	}{
+		"nothing":       {func(*fakegithub.Settings) {}, nil, "yes"},
+		"contents":      {func(s *fakegithub.Settings) { s.NotGranted = []string{"contents"} }, []string{"Contents: read and write"}, "no"},
+		"pull requests": {func(s *fakegithub.Settings) { s.NotGranted = []string{"pull_requests"} }, []string{"Pull requests: read and write"}, "no"},
+		"both": {func(s *fakegithub.Settings) { s.NotGranted = []string{"contents", "pull_requests"} },
+			[]string{"Contents: read and write", "Pull requests: read and write"}, "no"},
+		"what its user may not do either": {func(s *fakegithub.Settings) { s.Permission = "read"; s.NotGranted = []string{"contents"} }, nil, "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.configure(func(set *fakegithub.Settings) { set.FineGrained = true; row.set(set) })
+			before := s.Branches()
+			var access gitprovider.Access
+			if cost := s.cost(func() { access = s.examine("") }); cost > 6 {
+				t.Errorf("%d requests", cost)
+			}
+			s.same("lacks", access.Lacks, row.lacks)
+			s.same("push", told(access.CanPush), row.push)
+			s.same("scopes", access.Scopes, []string(nil))
+			s.same("branches", s.Branches(), before)
+			prs, err := s.p.ListOpen(t.Context(), s.Ref(), "")
+			must(t, err)
+			s.same("pull requests", len(prs), 0)
+		})
+	}
 }

@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub/gql"
 )
@@ -28,7 +29,7 @@ func (r *refusal) rest(a *exchange) {
 // "contents", and permission the role.
 func (p *place) writes(who, what, permission string) *refusal {
 	switch {
-	case who == viewer && p.set.MissingScopes, !p.allows(who, permission):
+	case who == viewer && (p.set.MissingScopes || slices.Contains(p.set.NotGranted, what)), !p.allows(who, permission):
 		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}
 	case p.repo.Archived:
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}

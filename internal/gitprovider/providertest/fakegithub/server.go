@@ -174,16 +174,22 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 		a.header.Set("X-RateLimit-Used", fmt.Sprint(s.served%5000))
 		a.header.Set("X-RateLimit-Reset", fmt.Sprint(epoch().Add(resetAfter).Unix()))
 		a.header.Set("X-RateLimit-Resource", resource)
-		a.header.Set("X-OAuth-Scopes", s.scopes())
+		if scopes := s.scopes(); scopes != "" {
+			a.header.Set("X-OAuth-Scopes", scopes)
+		}
 	})
 	a.header.Set("X-GitHub-Media-Type", "github.v3; format=json")
 	a.header.Set("Content-Type", "application/json; charset=utf-8")
 	return a
 }
 
-// scopes are those of the token. Tests have one token: if it lacks scopes for some repository, it lacks them.
+// scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some repository, it
+// lacks them.
 func (s *Server) scopes() string {
 	for _, st := range s.states {
+		if st.set.FineGrained {
+			return ""
+		}
 		if st.set.MissingScopes {
 			return "read:user"
 		}

@@ -24,6 +24,10 @@ type Settings struct {
 	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
 	// found, and writes are refused.
 	MissingScopes bool
+	// FineGrained makes the token a fine-grained one, which names no scopes. NotGranted are permissions, such as contents, that it
+	// may not write with, whatever its owner may do.
+	FineGrained bool
+	NotGranted  []string
 	// Collaborators may write, and be reviewers and assignees, besides the owner of the token. Teams are slugs.
 	Collaborators []string
 	Teams         []string
