@@ -49,7 +49,7 @@ func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
 	}
 	switch i % 10 {
 	case 0:
-		if taken, err := s.Reserve(ctx, p, 1<<40); err != nil || taken != nil {
+		if taken, err := s.Reserve(ctx, p, prflow.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 			return fmt.Errorf("reserved by %v: %w", taken, err)
 		}
 		a.Outcome, a.PRNumber, a.PRURL = prflow.OutcomeOpened, i, fmt.Sprintf("https://git.example.org/%d", i)

@@ -176,7 +176,7 @@ func (w *world) open(number int) {
 		ID: fmt.Sprintf("proposal-%d", number), CreatedAt: w.Now(), Provider: "github", Owner: "joe", Repo: "infra", Base: "main",
 		Title: "Check inodes", Files: []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", number), Action: gitprovider.ActionCreate}},
 	}
-	if taken, err := w.store.Reserve(w.Context(), p, 1<<40); err != nil || taken != nil {
+	if taken, err := w.store.Reserve(w.Context(), p, prflow.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 		w.Fatal(taken, err)
 	}
 	to := prflow.Progress{State: prflow.StateOpened, Branch: "b", Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}

@@ -81,6 +81,6 @@ func (nameless) Name() string { return "bench" }
 type emptyHistory struct{ History }
 
 func (emptyHistory) ByDigest(context.Context, string) ([]Proposal, error) { return nil, nil }
-func (emptyHistory) CreatedSince(context.Context, string, string, string, time.Time) (int, error) {
-	return 0, nil
+func (emptyHistory) Usage(context.Context, string, string, string, Claim) (Usage, error) {
+	return Usage{}, nil
 }

@@ -29,8 +29,8 @@ func (noHistory) Unfinished(context.Context) ([]prflow.Proposal, error)       { 
 func (noHistory) PathsOf(context.Context, string, string, string, int) ([]string, error) {
 	return nil, nil
 }
-func (noHistory) CreatedSince(context.Context, string, string, string, time.Time) (int, error) {
-	return 0, nil
+func (noHistory) Usage(context.Context, string, string, string, prflow.Claim) (prflow.Usage, error) {
+	return prflow.Usage{}, nil
 }
 
 // prose is ordinary text of about n bytes.

@@ -206,7 +206,7 @@ func (b *bench) die(p prflow.Proposal) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if taken, err := s.Reserve(context.Background(), p, 99); err != nil || taken != nil {
+	if taken, err := s.Reserve(context.Background(), p, prflow.Claim{Seen: 99}); err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
 	if err := s.Close(); err != nil {

@@ -13,10 +13,11 @@ import (
 type Ledger interface {
 	// Reserve records the proposal, state StateReserved, before its first remote write, and takes the paths of its
 	// repository, all of them or none; letter case does not tell paths apart. If a live reservation of another proposal
-	// holds one of the paths, or a proposal on one of them was recorded as opened after the position seen (so that the
+	// holds one of the paths, or a proposal on one of them was recorded as opened after the claim's position (so that the
 	// caller's view of the provider may have missed it), nothing is recorded and that proposal is returned: the caller
-	// lost a race, or found what a killed process left.
-	Reserve(ctx context.Context, p Proposal, seen Position) (taken *Proposal, err error)
+	// lost a race, or found what a killed process left. Otherwise the claim's caps are asked, in the same transaction; if
+	// they deny, nothing is recorded and theirs is the error.
+	Reserve(ctx context.Context, p Proposal, claim Claim) (taken *Proposal, err error)
 
 	// Advance records a step of a reserved proposal. conflict if it is not reserved any more: another process settled it.
 	Advance(ctx context.Context, id string, to Progress) error
@@ -47,8 +48,8 @@ type History interface {
 	// the provider knows.
 	ByDigest(ctx context.Context, digest string) ([]Proposal, error)
 
-	// CreatedSince counts the pull requests that were opened in the repository at or after since.
-	CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error)
+	// Usage counts as Reserve does, for whoever reserves nothing.
+	Usage(ctx context.Context, provider, owner, repo string, claim Claim) (Usage, error)
 
 	// Unfinished returns the proposals that still hold a reservation, oldest first, at most 1000.
 	Unfinished(ctx context.Context) ([]Proposal, error)

@@ -11,8 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// remoteRules runs gates 7 to 9 in their order; the first one that denies ends the request, since what it says is about
-// other pull requests, not about this one. It returns the open pull request that already holds this very change.
+// remoteRules runs gates 7 and 8 in their order, and in a dry run gate 9; the first one that denies ends the request, since
+// what it says is about other pull requests, not about this one. Outside of a dry run gate 9 is asked by the transaction that
+// reserves; see reserveWithinCaps. It returns the open pull request that already holds this very change.
 func (c *creation) remoteRules(ctx context.Context) (reused *gitprovider.PullRequest, err error) {
 	reused, err = c.duplicateGate(ctx)
 	if err != nil || reused != nil {
@@ -21,7 +22,10 @@ func (c *creation) remoteRules(ctx context.Context) (reused *gitprovider.PullReq
 	if err := c.cooldownGate(ctx); err != nil {
 		return nil, err
 	}
-	return nil, c.capsGate(ctx)
+	if c.DryRun {
+		return nil, c.previewCaps(ctx)
+	}
+	return nil, nil
 }
 
 // deny notes that a gate refuses with the error.
@@ -165,30 +169,6 @@ func (c *creation) lastReview(ctx context.Context, number int) *fault.Quote {
 
 func (c *creation) cooldownLeft(pr gitprovider.PullRequest) time.Duration {
 	return pr.ClosedAt.Add(c.Policy.Cooldown).Sub(c.started)
-}
-
-// capsGate is gate 9: how much an agent may ask of its reviewers.
-func (c *creation) capsGate(ctx context.Context) error {
-	caps := c.Policy.CapsFor(c.Tier)
-	if open := len(c.snapshot.Open); open >= caps.OpenPRs {
-		return c.deny(GateCaps, fault.New(fault.LimitReached,
-			"%s has %d open pull requests of ours; the policy allows %d. Wait until some are reviewed",
-			c.snapshot.Repo, open, caps.OpenPRs))
-	}
-	created, err := c.History.CreatedSince(ctx, c.resolution.Provider.Name(), c.snapshot.Repo.Owner, c.snapshot.Repo.Name,
-		c.started.Add(-time.Hour))
-	if err != nil {
-		return err
-	}
-	if created >= caps.CreationsPerHour {
-		e := fault.New(fault.LimitReached, "%d pull requests were opened in %s within the last hour; the policy allows %d",
-			created, c.snapshot.Repo, caps.CreationsPerHour)
-		e.RetryAfter = time.Hour
-		return c.deny(GateCaps, e)
-	}
-	c.rule(GateCaps, nil, fmt.Sprintf("%d of %d open, %d of %d in the last hour",
-		len(c.snapshot.Open), caps.OpenPRs, created, caps.CreationsPerHour))
-	return nil
 }
 
 // listed joins paths for a message, three at most.

@@ -110,42 +110,6 @@ func TestAPolicyWithoutCooldownLetsARejectedChangeComeBack(t *testing.T) {
 	b.mustOpen(request(nil))
 }
 
-func TestCapsGate(t *testing.T) {
-	nth := func(n string) []byte {
-		return request(func(r map[string]any) {
-			r["title"] = "Check " + n
-			r["files"] = []any{file("checks/"+n+".md", "create", n)}
-		})
-	}
-	t.Run("open pull requests", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {open_prs: 2}")
-		first := b.mustOpen(nth("one"))
-		b.mustOpen(nth("two"))
-		b.mustRefuse(nth("three"), fault.LimitReached)
-		b.world().Merge(first.Number)
-		b.mustOpen(nth("three"))
-	})
-	t.Run("creations per hour", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {creations_per_hour: 2}")
-		for _, n := range []string{"one", "two"} {
-			b.world().Merge(b.mustOpen(nth(n)).Number)
-		}
-		e, _ := b.mustRefuse(nth("three"), fault.LimitReached)
-		if e.RetryAfter <= 0 {
-			t.Errorf("retry after %s", e.RetryAfter)
-		}
-		b.clock.advance(time.Hour + time.Second)
-		b.mustOpen(nth("three"))
-	})
-	t.Run("a cap of zero lets nothing through", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {open_prs: 0}")
-		b.mustRefuse(nth("one"), fault.LimitReached)
-	})
-}
-
 func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
 	b := newBench(t)
 	b.world().Push("claude-ops/fix/check-inodes-too", providertest.File{Path: "notes.txt", Content: "a person's"})

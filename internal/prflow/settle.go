@@ -26,7 +26,7 @@ const (
 func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error) {
 	deadline := c.Now().Add(waitForWinner)
 	for {
-		taken, err := c.Ledger.Reserve(ctx, c.proposal(StateReserved), c.seen)
+		taken, err := c.reserveWithinCaps(ctx)
 		switch {
 		case err != nil || taken == nil:
 			return nil, err

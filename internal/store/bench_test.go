@@ -66,7 +66,7 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 
 func reserveAndFinish(b *testing.B, s *Store, id string) {
 	ctx := context.Background()
-	taken, err := s.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), 1<<40)
+	taken, err := s.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), prflow.Claim{Seen: 1 << 40})
 	if err != nil || taken != nil {
 		b.Errorf("taken by %v, %v", taken, err)
 		return
@@ -88,11 +88,11 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 			}
 		}
 	})
-	b.Run("CreatedSince", func(b *testing.B) {
-		since := time.UnixMicro(99_900 * 1e6) // one is opened each second
+	b.Run("Usage", func(b *testing.B) {
+		claim := prflow.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
 		for b.Loop() {
-			if n, err := s.CreatedSince(ctx, "local", "demo", "home-cluster", since); err != nil || n != 101 {
-				b.Fatalf("%d, %v", n, err)
+			if u, err := s.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 || u.Open != 0 {
+				b.Fatalf("%+v, %v", u, err)
 			}
 		}
 	})

@@ -36,6 +36,8 @@ func runChild(part string, args []string) error {
 	switch part {
 	case "race":
 		return childRace(ctx, args[0], args[1], args[2])
+	case "race-for-places":
+		return childRaceForPlaces(ctx, args[0], args[1], args[2])
 	case "hold":
 		return childHold(ctx, args[0], args[1])
 	case "see-merged":
@@ -59,7 +61,7 @@ func childRace(ctx context.Context, place, name, rounds string) error {
 	for round := range n {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, fmt.Sprintf("checks/%d.md", round), fmt.Sprintf("checks/%s.md", id))
-		taken, err := s.Reserve(ctx, p, 0)
+		taken, err := s.Reserve(ctx, p, prflow.Claim{})
 		if err != nil {
 			return err
 		}
@@ -86,7 +88,7 @@ func childFinishForever(ctx context.Context, place string) error {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s-%d", hash[:8], i)
 		p := proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md")
-		if _, err := s.Reserve(ctx, p, 0); err != nil {
+		if _, err := s.Reserve(ctx, p, prflow.Claim{}); err != nil {
 			return err
 		}
 		to := prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}
@@ -103,7 +105,7 @@ func childHold(ctx context.Context, place, id string) error {
 	if err != nil {
 		return err
 	}
-	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), 0); err != nil || taken != nil {
+	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), prflow.Claim{}); err != nil || taken != nil {
 		return fmt.Errorf("taken by %v, %w", taken, err)
 	}
 	name, err := s.enter(ctx)

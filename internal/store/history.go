@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -32,17 +31,6 @@ func (s *Store) Unfinished(ctx context.Context) ([]prflow.Proposal, error) {
 func (s *Store) Position(ctx context.Context) (prflow.Position, error) {
 	seq, _, err := s.Head(ctx)
 	return prflow.Position(seq), err
-}
-
-// CreatedSince implements prflow.History.
-func (s *Store) CreatedSince(
-	ctx context.Context, provider, owner, repo string, since time.Time,
-) (count int, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		const query = `SELECT COUNT(*) FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4`
-		return tx.QueryRowContext(ctx, query, text(provider), text(owner), text(repo), micros(since)).Scan(&count)
-	})
-	return count, err
 }
 
 // PathsOf implements prflow.History.
@@ -76,11 +64,6 @@ func (l *Lazy) ByDigest(ctx context.Context, digest string) ([]prflow.Proposal, 
 // Position implements prflow.History.
 func (l *Lazy) Position(ctx context.Context) (prflow.Position, error) {
 	return get(ctx, l, func(s *Store) (prflow.Position, error) { return s.Position(ctx) })
-}
-
-// CreatedSince implements prflow.History.
-func (l *Lazy) CreatedSince(ctx context.Context, provider, owner, repo string, since time.Time) (int, error) {
-	return get(ctx, l, func(s *Store) (int, error) { return s.CreatedSince(ctx, provider, owner, repo, since) })
 }
 
 // Unfinished implements prflow.History.

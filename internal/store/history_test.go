@@ -50,33 +50,6 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 	wantEqual(t, len(got), 0)
 }
 
-func TestCreatedSinceCountsTheOpenedOnesOfTheRepository(t *testing.T) {
-	c := &clock{noon()}
-	s := openWith(t, Options{Now: c.Now})
-	for i := range 5 {
-		id := fmt.Sprint(i)
-		p := proposal(id, "checks/"+id+".md")
-		if i == 4 {
-			p.Repo = "other"
-		}
-		reserve(t, s, p, 99)
-		to := opened(i + 1)
-		if i == 3 {
-			to = prflow.Progress{State: prflow.StateFailed}
-		}
-		finish(t, s, id, to)
-		c.now = c.now.Add(time.Minute)
-	}
-	reserve(t, s, proposal("reserved", "checks/x.md"), 99)
-	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.CreatedSince(context.Background(), "local", "demo", "home-cluster", noon().Add(since))
-		wantEqual(t, err, nil)
-		if got != want {
-			t.Errorf("since noon and %s: got %d, want %d", since, got, want)
-		}
-	}
-}
-
 func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	for i, id := range []string{"young", "old", "failed", "committed", "unsettled"} {

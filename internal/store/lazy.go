@@ -89,8 +89,8 @@ func get[T any](ctx context.Context, l *Lazy, fn func(*Store) (T, error)) (out T
 }
 
 // Reserve implements prflow.Ledger.
-func (l *Lazy) Reserve(ctx context.Context, p prflow.Proposal, seen prflow.Position) (*prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) (*prflow.Proposal, error) { return s.Reserve(ctx, p, seen) })
+func (l *Lazy) Reserve(ctx context.Context, p prflow.Proposal, claim prflow.Claim) (*prflow.Proposal, error) {
+	return get(ctx, l, func(s *Store) (*prflow.Proposal, error) { return s.Reserve(ctx, p, claim) })
 }
 
 // Advance implements prflow.Ledger; see Store.Advance.

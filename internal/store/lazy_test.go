@@ -80,7 +80,7 @@ func TestLazyForwardsToTheSameStore(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, len(prs), 1)
 
-	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), 0)
+	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), prflow.Claim{})
 	wantEqual(t, err, nil)
 	wantEqual(t, taken == nil, true)
 	wantEqual(t, l.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), nil)

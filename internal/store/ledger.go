@@ -15,7 +15,7 @@ var _ prflow.Ledger = (*Store)(nil)
 
 // Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
 func (s *Store) Reserve(
-	ctx context.Context, p prflow.Proposal, seen prflow.Position,
+	ctx context.Context, p prflow.Proposal, claim prflow.Claim,
 ) (taken *prflow.Proposal, err error) {
 	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
@@ -25,12 +25,15 @@ func (s *Store) Reserve(
 	p.State = prflow.StateReserved
 	var holders []keptProposal
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		holder, err := findHolder(ctx, tx, p, seen)
+		holder, err := findHolder(ctx, tx, p, claim.Seen)
 		if err != nil {
 			return err
 		}
 		if holder != "" {
 			holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
+			return err
+		}
+		if err := admit(ctx, tx, p, claim); err != nil {
 			return err
 		}
 		if err := insertProposal(ctx, tx, keptProposal{p, process}, s.opts.Now()); err != nil {

@@ -161,7 +161,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), 0)
+	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), prflow.Claim{})
 	wantCode(t, err, fault.Internal)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }

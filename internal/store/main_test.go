@@ -128,7 +128,7 @@ func record(t testing.TB, s *Store, attempts ...prflow.Attempt) {
 
 func reserve(t testing.TB, s *Store, p prflow.Proposal, seen prflow.Position) *prflow.Proposal {
 	t.Helper()
-	taken, err := s.Reserve(context.Background(), p, seen)
+	taken, err := s.Reserve(context.Background(), p, prflow.Claim{Seen: seen})
 	if err != nil {
 		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
 	}

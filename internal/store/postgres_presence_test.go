@@ -38,7 +38,7 @@ func TestACancelledReservationDoesNotEndThePresence(t *testing.T) {
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.Reserve(ctx, proposal("2", "checks/b.md"), 0)
+	_, err := s.Reserve(ctx, proposal("2", "checks/b.md"), prflow.Claim{})
 	wantCode(t, err, fault.Timeout)
 	wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
 	reserve(t, s, proposal("3", "checks/c.md"), 0)
@@ -59,6 +59,6 @@ func TestANameThatIsTakenIsAFault(t *testing.T) {
 	same := Options{NewID: func() string { return t.Name() }}
 	s, other := open(t, place, same), open(t, place, same)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	_, err := other.Reserve(t.Context(), proposal("2", "checks/b.md"), 0)
+	_, err := other.Reserve(t.Context(), proposal("2", "checks/b.md"), prflow.Claim{})
 	wantCode(t, err, fault.Internal)
 }

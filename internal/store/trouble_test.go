@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 func TestCheckNoticesMissingGuards(t *testing.T) {
@@ -25,7 +26,7 @@ func TestEveryMethodHonoursACancelledContext(t *testing.T) {
 	cancel()
 	_, openErr := openPlace(ctx, newPlace(t), Options{})
 	_, openedErr := s.ByDigest(ctx, "d")
-	_, reserveErr := s.Reserve(ctx, proposal("1", "checks/a.md"), 0)
+	_, reserveErr := s.Reserve(ctx, proposal("1", "checks/a.md"), prflow.Claim{})
 	_, auditErr := s.Audit(ctx, AuditQuery{})
 	_, verifyErr := s.VerifyAudit(ctx, "")
 	_, prErr := s.PRs(ctx, "demo/home-cluster", "")
