@@ -47,10 +47,11 @@ type answer struct {
 	Files  []string `json:"files"`
 	Reused bool     `json:"reused"`
 	Error  struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		Retryable bool   `json:"retryable"`
-		Existing  struct {
+		Code       string `json:"code"`
+		Message    string `json:"message"`
+		Retryable  bool   `json:"retryable"`
+		RetryAfter int    `json:"retry_after_seconds"`
+		Existing   struct {
 			Number int      `json:"number"`
 			URL    string   `json:"url"`
 			Paths  []string `json:"paths"`
