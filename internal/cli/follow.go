@@ -10,12 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
-const (
-	// pollTick is how often a server looks whether a round of the poll is due; it is the shortest interval that there is.
-	pollTick = 30 * time.Second
-	// followDrain is how long a server that ends waits for looks that webhooks have asked for.
-	followDrain = 10 * time.Second
-)
+// followDrain is how long a server that ends waits for looks that webhooks have asked for.
+const followDrain = 10 * time.Second
 
 // follower follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
 // read-only or in dry run has one, too.
@@ -28,7 +24,7 @@ func (p *parts) follower(flow *delivering) *follow.Follower {
 	}
 	return follow.New(follow.Options{
 		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notices: p.notices, Changed: flow.begin,
-		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, Ticks: time.Tick(pollTick), Drain: followDrain,
+		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.log, Now: time.Now, NewID: newID,
 	})
 }

@@ -87,7 +87,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
 		t.Helper()
-		if err := follower.Round(t.Context()); err != nil {
+		if _, err := follower.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i, state := range want {

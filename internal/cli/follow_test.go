@@ -25,6 +25,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 const forgeSecret = "a secret that forge and server share"
@@ -133,8 +135,13 @@ func (f *forged) serve() {
 // hear sends what the forge sends when something has happened to a pull request, and returns the status.
 func (f *forged) hear(id, event, action string, number int) int {
 	f.Helper()
-	body := fmt.Sprintf(`{"action":%q,"number":%[2]d,"pull_request":{"number":%[2]d,"state":"open"},"repository":{"full_name":%[3]q}}`,
-		action, number, f.repo.String())
+	return f.send(id, event, fmt.Sprintf(`{"action":%q,"number":%[2]d,"pull_request":{"number":%[2]d,"state":"open"},"repository":{"full_name":%[3]q}}`,
+		action, number, f.repo.String()))
+}
+
+// send sends a delivery.
+func (f *forged) send(id, event, body string) int {
+	f.Helper()
 	mac := hmac.New(sha256.New, []byte(forgeSecret))
 	_, _ = mac.Write([]byte(body))
 	prefix, name, signature := "X-Gitea-", "X-Gitea-Signature", hex.EncodeToString(mac.Sum(nil))
@@ -212,5 +219,45 @@ func TestAMergeAtAForgeReachesPeopleOnce(t *testing.T) {
 			}
 			f.run("audit", "verify")
 		})
+	}
+}
+
+// A person's commit on the branch of a pull request is recorded as its head by each of the webhooks that a push leads to.
+func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
+	for _, source := range []string{"github", "gitea"} {
+		t.Run(source, func(t *testing.T) {
+			f := newForged(t, source)
+			f.propose("inodes")
+			branch := regexp.MustCompile(`"branch": "(claude-ops/[^"]+)"`).FindStringSubmatch(f.run("pr", "list", "--repo", f.repo.String(), "--json"))[1]
+			head := f.people.Push(branch, memhost.File{Path: "checks/inodes.md", Content: "# Shorter\n"})
+			f.serve()
+			if status := f.send("a", "push", fmt.Sprintf(`{"ref":"refs/heads/%s","repository":{"full_name":%q}}`, branch, f.repo.String())); status != 202 {
+				t.Errorf("status %d", status)
+			}
+			f.stop() // it looks at what waits before it ends
+			f.wantHead(head)
+			head = f.people.Push(branch, memhost.File{Path: "checks/inodes.md", Content: "# Shorter still\n"})
+			f.serve()
+			action := map[string]string{"github": "synchronize", "gitea": "synchronized"}[source]
+			if status := f.hear("b", "pull_request", action, 1); status != 202 {
+				t.Errorf("status %d", status)
+			}
+			f.stop()
+			f.wantHead(head)
+		})
+	}
+}
+
+// wantHead holds what is recorded as the head of the first pull request.
+func (f *forged) wantHead(commit string) {
+	f.Helper()
+	s, err := store.Open(f.Context(), f.env["CLAUDEOPS_STATE_DIR"], store.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer s.Close()
+	r, found, err := s.FindPull(f.Context(), prflow.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
+	if err != nil || !found || r.Head != commit || r.SeenBy != prflow.DoorWebhook {
+		f.Errorf("recorded is %+v, %t, %v; want the head %s", r, found, err, commit)
 	}
 }

@@ -17,15 +17,9 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 		return false, fault.New(fault.ProviderDisabled, "the provider %s is not configured, so that nobody could look at its pull "+
 			"requests; `claudeops doctor` says what is missing", provider)
 	}
-	var ours []prflow.PullKey
-	for _, number := range d.Numbers {
-		record, found, err := f.Records.FindPull(ctx, prflow.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
-		if err != nil {
-			return false, err
-		}
-		if found {
-			ours = append(ours, record.PullKey)
-		}
+	ours, err := f.ours(ctx, provider, d)
+	if err != nil {
+		return false, err
 	}
 	if len(ours) == 0 {
 		return false, nil
@@ -44,4 +38,22 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 		}
 	}
 	return true, nil
+}
+
+// ours are the pull requests that a delivery is about and that we opened.
+func (f *Follower) ours(ctx context.Context, provider string, d webhook.Delivery) ([]prflow.PullKey, error) {
+	if d.Branch != "" {
+		return f.Records.OpenPullsOf(ctx, provider, d.Owner, d.Repo, d.Branch)
+	}
+	var out []prflow.PullKey
+	for _, number := range d.Numbers {
+		record, found, err := f.Records.FindPull(ctx, prflow.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			out = append(out, record.PullKey)
+		}
+	}
+	return out, nil
 }

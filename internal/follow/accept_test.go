@@ -50,6 +50,26 @@ func TestADeliveryLeadsToOneLookAtWhatIsOurs(t *testing.T) {
 	w.same("looks after all", w.host.looks(), []int(nil))
 }
 
+func TestAPushToTheBranchOfAPullRequestRecordsItsNewHead(t *testing.T) {
+	w := newWorld(t, 7, 8)
+	w.host.set(7, func(st *gitprovider.Status) { st.HeadCommit = "beef" })
+	push := func(id, branch string) bool {
+		t.Helper()
+		taken, err := w.follow.Accept(t.Context(), "github", webhook.Delivery{ID: id, Event: "push", Owner: "Joe", Repo: "INFRA", Branch: branch})
+		if err != nil {
+			t.Error(err)
+		}
+		return taken
+	}
+	w.same("taken", []bool{push("a", "branch-7"), push("b", "branch-9"), push("c", "BRANCH-7")}, []bool{true, false, false})
+	w.served()
+	w.same("looks", w.host.looks(), []int{7})
+	w.same("head", w.record(7).Head, "beef")
+	w.host.merge(7, "ann")
+	w.round()
+	w.same("a push to what was merged is taken", push("d", "branch-7"), false)
+}
+
 func TestDeliveriesThatComeInAnyOrderLeadToTheSameRecord(t *testing.T) {
 	for _, order := range [][]string{{"opened", "merged", "pushed"}, {"merged", "pushed", "opened"}, {"pushed", "opened", "merged"}} {
 		w := newWorld(t, 7)

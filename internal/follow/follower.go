@@ -14,6 +14,9 @@ import (
 type Records interface {
 	// FindPull returns the record of a pull request; found is false if it is none of ours.
 	FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error)
+	// OpenPullsOf returns the open pull requests of ours whose head is the branch; letter case of ASCII in owner and repository
+	// aside.
+	OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]prflow.PullKey, error)
 	// DuePulls returns at most limit pull requests of a provider: open ones that were not tried since open, and ended ones
 	// that may come back and were not since rest; those first that nobody has tried for longest.
 	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]prflow.PullRecord, error)
@@ -26,13 +29,14 @@ type Records interface {
 
 // Shared is what the processes on one store agree on. internal/store implements it; errors are faults.
 type Shared interface {
-	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
-	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, err error)
+	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval. next
+	// is when it is due again.
+	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
 	// TakeDelivery notes a delivery; fresh is false if it was noted before.
 	TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error)
 }
 
-// Options are what a Follower is made of. All are required but Ticks.
+// Options are what a Follower is made of. All are required but After.
 type Options struct {
 	Records   Records
 	Shared    Shared
@@ -47,8 +51,8 @@ type Options struct {
 
 	// Every is how often open pull requests are looked at; 0: only when a webhook comes.
 	Every time.Duration
-	// Ticks is when the Follower looks whether a round is due. nil: never.
-	Ticks <-chan time.Time
+	// After is by what the Follower waits for the next round: time.After. nil: it makes none by itself.
+	After func(time.Duration) <-chan time.Time
 	// Drain is how long Finish waits for looks that webhooks have asked for.
 	Drain time.Duration
 
@@ -82,7 +86,7 @@ func (f *Follower) Begin(ctx context.Context) {
 	for _, l := range f.lanes {
 		f.done.Go(func() { f.serve(asked, l) })
 	}
-	if f.Every > 0 && f.Ticks != nil {
+	if f.Every > 0 && f.After != nil {
 		f.done.Go(func() { f.poll(ctx) })
 	}
 }

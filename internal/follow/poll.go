@@ -19,7 +19,16 @@ const (
 // round is the name of the poll among what processes share.
 const round = "poll"
 
-// poll makes a round whenever one is due.
+const (
+	// firstNap is how long a server that begins waits before it looks whether a round is due.
+	firstNap = 30 * time.Second
+	// longestNap is how long it waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	longestNap = time.Minute
+	// retryNap is how long it waits after the records could not be asked.
+	retryNap = 30 * time.Second
+)
+
+// poll makes a round whenever one is due: an interval after the last one was begun, by whatever process.
 func (f *Follower) poll(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -30,13 +39,18 @@ func (f *Follower) poll(ctx context.Context) {
 		}
 		cancel()
 	})
-	for {
+	for nap := firstNap; ; {
 		select {
-		case <-f.Ticks:
+		case <-f.After(nap):
 		case <-ctx.Done():
 			return
 		}
-		if err := f.Round(ctx); err != nil && ctx.Err() == nil {
+		next, err := f.Round(ctx)
+		nap = min(max(next.Sub(f.Now()), 0), longestNap)
+		if err != nil {
+			nap = retryNap
+		}
+		if err != nil && ctx.Err() == nil {
 			f.Log.Warn("pull requests were not looked at", "error", f.Redact(fault.From(err).Message))
 		}
 	}
@@ -44,18 +58,18 @@ func (f *Follower) poll(ctx context.Context) {
 
 // Round looks at the pull requests that are due, unless another process has begun to within the interval: at most 50 of each
 // provider, one at a time, and no more once it fails or asks us to wait. What was looked at lately, because of a webhook
-// perhaps, is left out.
-func (f *Follower) Round(ctx context.Context) error {
-	mine, err := f.Shared.ClaimRound(ctx, round, f.Every)
+// perhaps, is left out. next is when a round is due again.
+func (f *Follower) Round(ctx context.Context) (next time.Time, err error) {
+	mine, next, err := f.Shared.ClaimRound(ctx, round, f.Every)
 	if err != nil || !mine {
-		return err
+		return next, err
 	}
 	var looks sync.WaitGroup
 	for _, l := range f.lanes {
 		looks.Go(func() { f.roundAt(ctx, l) })
 	}
 	looks.Wait()
-	return nil
+	return next, nil
 }
 
 func (f *Follower) roundAt(ctx context.Context, l *lane) {

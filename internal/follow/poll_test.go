@@ -30,7 +30,7 @@ func TestARoundIsMadeByOneProcessAndLeavesOutWhatWasJustSeen(t *testing.T) {
 	w.served()
 	w.same("looks of the webhook", w.host.looks(), []int{7})
 	for range 3 {
-		if err := follow.New(w.options).Round(t.Context()); err != nil {
+		if _, err := follow.New(w.options).Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,10 +104,92 @@ func TestOneThatMayNotBeReadDoesNotKeepTheOthersFromBeingSeen(t *testing.T) {
 	w.same("states", []any{w.record(1).State, w.record(5).State}, []any{gitprovider.StateOpen, gitprovider.StateMerged})
 }
 
-func TestThePollTicksUntilTheServerEnds(t *testing.T) {
+// napping is a poll that waits by the test's clock.
+type napping struct {
+	*world
+	naps chan time.Duration
+	wake chan time.Time
+}
+
+func newNapping(t *testing.T, every time.Duration, numbers ...int) *napping {
+	t.Helper()
+	n := &napping{newWorld(t, numbers...), make(chan time.Duration), make(chan time.Time)}
+	n.options.Every = every
+	n.options.After = func(d time.Duration) <-chan time.Time {
+		select {
+		case n.naps <- d:
+		case <-t.Context().Done():
+		}
+		return n.wake
+	}
+	n.follow = follow.New(n.options)
+	return n
+}
+
+// looksWithin lets the time pass, with the naps of the poll, and says after how many seconds it looked. A look takes a moment.
+func (n *napping) looksWithin(d time.Duration) (seconds []int) {
+	n.Helper()
+	begun := n.Now()
+	for nap := range n.naps {
+		if n.Now().Sub(begun) > d {
+			return seconds
+		}
+		if len(n.host.looks()) > 0 {
+			seconds = append(seconds, int(n.Now().Sub(begun).Seconds()))
+		}
+		n.advance(nap + time.Millisecond) // nobody is woken on time
+		n.wake <- n.Now()
+	}
+	return nil
+}
+
+func TestThePollLooksAtItsInterval(t *testing.T) {
+	for every, want := range map[time.Duration][]int{
+		30 * time.Second: {30, 60, 90, 120, 150, 180, 210, 240},
+		45 * time.Second: {30, 75, 120, 165, 210},
+		2 * time.Minute:  {30, 150},
+	} {
+		t.Run(every.String(), func(t *testing.T) {
+			n := newNapping(t, every, 7)
+			ctx, stop := context.WithCancel(t.Context())
+			n.follow.Begin(ctx)
+			n.same("seconds", n.looksWithin(4*time.Minute+time.Second), want)
+			stop()
+			n.follow.Finish()
+		})
+	}
+}
+
+func TestThePollGoesOnWhenTheRecordsCouldNotBeAsked(t *testing.T) {
+	n := newNapping(t, time.Minute, 7)
+	failing := &failingOnce{Shared: n.store}
+	n.options.Shared = failing
+	n.follow = follow.New(n.options)
+	ctx, stop := context.WithCancel(t.Context())
+	n.follow.Begin(ctx)
+	n.same("seconds", n.looksWithin(2*time.Minute+time.Second), []int{60, 120})
+	stop()
+	n.follow.Finish()
+}
+
+// failingOnce are records that cannot be asked at first.
+type failingOnce struct {
+	follow.Shared
+	failed bool
+}
+
+func (f *failingOnce) ClaimRound(ctx context.Context, name string, every time.Duration) (bool, time.Time, error) {
+	if !f.failed {
+		f.failed = true
+		return false, time.Time{}, fault.New(fault.Internal, "the disk is full")
+	}
+	return f.Shared.ClaimRound(ctx, name, every)
+}
+
+func TestThePollEndsWithTheServer(t *testing.T) {
 	w := newWorld(t, 7)
-	ticks, asked := make(chan time.Time), make(chan struct{})
-	w.options.Ticks = ticks
+	wake, asked := make(chan time.Time), make(chan struct{})
+	w.options.After = func(time.Duration) <-chan time.Time { return wake }
 	w.follow = follow.New(w.options)
 	w.host.before = func(ctx context.Context, _ int) {
 		asked <- struct{}{}
@@ -117,7 +199,7 @@ func TestThePollTicksUntilTheServerEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	w.follow.Begin(ctx)
 	w.advance(time.Hour)
-	ticks <- w.Now()
+	wake <- w.Now()
 	<-asked
 	stop()
 	w.follow.Finish()
@@ -127,11 +209,13 @@ func TestThePollTicksUntilTheServerEnds(t *testing.T) {
 
 func TestWithoutAnIntervalNobodyPolls(t *testing.T) {
 	w := newWorld(t, 7)
-	ticks := make(chan time.Time, 1)
-	ticks <- noon()
-	w.options.Ticks, w.options.Every = ticks, 0
+	w.options.Every = 0
+	w.options.After = func(time.Duration) <-chan time.Time {
+		t.Error("the poll waits for its time")
+		return nil
+	}
 	w.follow = follow.New(w.options)
 	_, _ = w.deliver("a", 7)
 	w.served()
-	w.same("the tick is still there, and the webhook was heeded", []any{len(ticks), w.host.looks()}, []any{1, []int{7}})
+	w.same("the webhook was heeded", w.host.looks(), []int{7})
 }

@@ -179,7 +179,7 @@ func (w *world) open(number int) {
 	if taken, err := w.store.Reserve(w.Context(), p, prflow.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 		w.Fatal(taken, err)
 	}
-	to := prflow.Progress{State: prflow.StateOpened, Branch: "b", Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
+	to := prflow.Progress{State: prflow.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
 	if err := w.store.Finish(w.Context(), p.ID, to, prflow.Attempt{RequestID: p.ID, Action: prflow.ActionCreate}); err != nil {
 		w.Fatal(err)
 	}
@@ -202,8 +202,12 @@ func (w *world) record(number int) prflow.PullRecord {
 func (w *world) round() {
 	w.Helper()
 	w.advance(w.options.Every)
-	if err := w.follow.Round(w.Context()); err != nil {
+	next, err := w.follow.Round(w.Context())
+	if err != nil {
 		w.Fatal(err)
+	}
+	if want := w.Now().Add(w.options.Every); !next.Equal(want) {
+		w.Errorf("the next round is due at %s, want %s", next, want)
 	}
 }
 

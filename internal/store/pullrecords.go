@@ -41,6 +41,21 @@ func (s *Store) FindPull(ctx context.Context, key prflow.PullKey) (record prflow
 	return record, found, err
 }
 
+// OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in owner and
+// repository aside.
+func (s *Store) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []prflow.PullKey, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
+			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
+			text(provider), text(lowerASCII(owner)), text(lowerASCII(repo)), text(branch))
+		for _, r := range records {
+			keys = append(keys, r.PullKey)
+		}
+		return err
+	})
+	return keys, err
+}
+
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
 func (s *Store) PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error) {
 	out := map[prflow.PullKey]prflow.PullRecord{}

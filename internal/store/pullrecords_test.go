@@ -246,9 +246,9 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 		won := make(chan bool)
 		for range 8 {
 			go func() {
-				mine, err := s.ClaimRound(context.Background(), "poll", time.Minute)
-				if err != nil {
-					t.Error(err)
+				mine, next, err := s.ClaimRound(context.Background(), "poll", time.Minute)
+				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
+					t.Error(next, err)
 				}
 				won <- mine
 			}()
@@ -262,8 +262,11 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 	}
 	wantEqual(t, claims(), 1)
 	wantEqual(t, claims(), 0)
-	mine, err := s.ClaimRound(t.Context(), "other", time.Minute)
+	mine, _, err := s.ClaimRound(t.Context(), "other", time.Minute)
 	wantEqual(t, []any{mine, err}, []any{true, nil})
+	c.now = noon().Add(time.Minute - time.Second)
+	mine, next, err := s.ClaimRound(t.Context(), "poll", time.Minute)
+	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
 	c.now = noon().Add(time.Minute)
 	wantEqual(t, claims(), 1)
 	c.now = noon().Add(-time.Hour) // the clock was wrong

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -11,21 +12,17 @@ import (
 // This file keeps what internal/follow shares between processes: whose turn it is, and which webhooks were taken.
 
 // ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval every.
-// Of several callers at once one is told so. A beginning in the future, by a clock that was wrong, does not count.
-func (s *Store) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, err error) {
+// Of several callers at once one is told so. next is when the work is due again, by what is recorded then. A beginning in the
+// future, by a clock that was wrong, does not count.
+func (s *Store) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error) {
 	now := s.opts.Now()
-	const due = "(rounds.begun_us <= $2 OR rounds.begun_us > $3)"
-	var recent bool
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM rounds WHERE name = $1 AND NOT "+due+")",
-			text(name), micros(now.Add(-every)), micros(now)).Scan(&recent)
-	})
-	if err != nil || recent {
-		return false, err
+	begun, err := s.roundBegun(ctx, name)
+	if err != nil || isRecent(begun, now, every) {
+		return false, begun.Add(every), err
 	}
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
-			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE `+due,
+			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE rounds.begun_us <= $2 OR rounds.begun_us > $3`,
 			text(name), micros(now.Add(-every)), micros(now))
 		if err != nil {
 			return err
@@ -34,7 +31,24 @@ func (s *Store) ClaimRound(ctx context.Context, name string, every time.Duration
 		mine = changed == 1
 		return err
 	})
-	return mine && err == nil, err
+	return mine && err == nil, now.Add(every), err
+}
+
+// roundBegun is when the work of that name was begun last; zero if it never was.
+func (s *Store) roundBegun(ctx context.Context, name string) (begun time.Time, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, "SELECT begun_us FROM rounds WHERE name = $1", text(name)).Scan(at(&begun))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return begun, err
+}
+
+// isRecent reports whether work that was begun at a time is not due again.
+func isRecent(begun, now time.Time, every time.Duration) bool {
+	return !begun.IsZero() && begun.Add(every).After(now) && !begun.After(now)
 }
 
 // Bounds of the memory of deliveries.
@@ -74,6 +88,11 @@ func (l *Lazy) FindPull(ctx context.Context, key prflow.PullKey) (record prflow.
 	return record, found, err
 }
 
+// OpenPullsOf is Store.OpenPullsOf.
+func (l *Lazy) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]prflow.PullKey, error) {
+	return get(ctx, l, func(s *Store) ([]prflow.PullKey, error) { return s.OpenPullsOf(ctx, provider, owner, repo, branch) })
+}
+
 // PullRecords is Store.PullRecords.
 func (l *Lazy) PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error) {
 	return get(ctx, l, func(s *Store) (map[prflow.PullKey]prflow.PullRecord, error) { return s.PullRecords(ctx, keys) })
@@ -100,8 +119,12 @@ func (l *Lazy) RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullR
 }
 
 // ClaimRound is Store.ClaimRound.
-func (l *Lazy) ClaimRound(ctx context.Context, name string, every time.Duration) (bool, error) {
-	return get(ctx, l, func(s *Store) (bool, error) { return s.ClaimRound(ctx, name, every) })
+func (l *Lazy) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error) {
+	err = l.do(ctx, func(s *Store) error {
+		mine, next, err = s.ClaimRound(ctx, name, every)
+		return err
+	})
+	return mine, next, err
 }
 
 // TakeDelivery is Store.TakeDelivery.

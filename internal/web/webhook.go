@@ -78,7 +78,7 @@ func (s *Server) deliver(c *call, source string) (status int, said string, err e
 		return 0, "", err
 	case d.Ping:
 		return http.StatusOK, "pong", nil
-	case len(d.Numbers) == 0:
+	case !d.Concerns():
 		return http.StatusAccepted, "ignored", nil
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), hookTimeout)

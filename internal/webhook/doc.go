@@ -13,4 +13,5 @@
 //     models/webhook/hooktask.go and modules/webhook/type.go of go-gitea/gitea). X-Gitea-Event groups: it is pull_request for
 //     a synchronisation, too, and pull_request_approved or pull_request_rejected for a review.
 //   - Forgejo sends the same headers, and each with X-Forgejo in place of X-Gitea beside it.
+//   - All three send push when a branch is changed, with its name as refs/heads/NAME in ref; a push that removes the branch, too.
 package webhook

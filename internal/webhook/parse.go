@@ -15,22 +15,28 @@ type Delivery struct {
 	ID    string // of the delivery, as the source numbers them
 	Event string
 	Ping  bool // nothing has happened: the source tries the connection
-	// Owner, Repo and Numbers name the pull requests that something has happened to; Numbers is empty for what does not
-	// concern the records.
+	// Owner and Repo, with Numbers or Branch, name the pull requests that something has happened to. Both are empty for what
+	// does not concern the records.
 	Owner, Repo string
 	Numbers     []int
+	Branch      string // of a push: it may be the head of a pull request of ours
 }
+
+// Concerns reports whether the delivery is about something that is recorded.
+func (d Delivery) Concerns() bool { return len(d.Numbers) > 0 || d.Branch != "" }
 
 // Bounds of what is read.
 const (
 	maxWord    = 100 // bytes of an id and of an event's name
 	maxNumbers = 10  // pull requests of one check suite
 	maxNumber  = 1<<31 - 1
+	maxBranch  = 200 // bytes of a branch's name; ours are shorter
 )
 
 // payload is the part of a body that is read. All sources agree on it, as far as they have it.
 type payload struct {
 	Action      string
+	Ref         string // of a push: refs/heads/...
 	Number      int64
 	PullRequest *struct{ Number int64 } `json:"pull_request"`
 	CheckSuite  *struct {
@@ -63,6 +69,9 @@ func Parse(source string, header http.Header, body []byte) (Delivery, error) {
 	if !changes(d.Event, p.Action) {
 		return d, nil
 	}
+	if d.Event == "push" {
+		return d, d.pushed(p)
+	}
 	var numbers []int64
 	switch {
 	case p.PullRequest != nil:
@@ -77,8 +86,8 @@ func Parse(source string, header http.Header, body []byte) (Delivery, error) {
 	return d, d.about(p, numbers)
 }
 
-// about fills in which pull requests the delivery is about.
-func (d *Delivery) about(p payload, numbers []int64) error {
+// in fills in the repository that the delivery is about.
+func (d *Delivery) in(p payload) error {
 	if p.Repository == nil {
 		return malformed("it names no repository")
 	}
@@ -87,6 +96,27 @@ func (d *Delivery) about(p payload, numbers []int64) error {
 		return malformed("it names no repository")
 	}
 	d.Owner, d.Repo = owner, repo
+	return nil
+}
+
+// pushed fills in the branch of a push, if it can be one of ours: those of other pull requests do not concern the records.
+func (d *Delivery) pushed(p payload) error {
+	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
+	if !isBranch || !strings.HasPrefix(branch, gitprovider.BranchPrefix) || len(branch) > maxBranch {
+		return nil
+	}
+	if err := d.in(p); err != nil {
+		return err
+	}
+	d.Branch = branch
+	return nil
+}
+
+// about fills in which pull requests the delivery is about.
+func (d *Delivery) about(p payload, numbers []int64) error {
+	if err := d.in(p); err != nil {
+		return err
+	}
 	for _, n := range numbers[:min(len(numbers), maxNumbers)] {
 		if n < 1 || n > maxNumber {
 			d.Numbers = nil
@@ -102,15 +132,15 @@ func (d *Delivery) about(p payload, numbers []int64) error {
 // matters reports whether the records may have to change on an event.
 func matters(source, event string) bool {
 	if source == GitHub {
-		return slices.Contains([]string{"pull_request", "pull_request_review", "check_suite"}, event)
+		return slices.Contains([]string{"push", "pull_request", "pull_request_review", "check_suite"}, event)
 	}
-	return slices.Contains([]string{"pull_request", "pull_request_approved", "pull_request_rejected"}, event)
+	return slices.Contains([]string{"push", "pull_request", "pull_request_sync", "pull_request_approved", "pull_request_rejected"}, event)
 }
 
 // changes reports whether an action of such an event may change what is recorded: labels, titles and assignments do not.
 func changes(event, action string) bool {
 	switch event {
-	case "pull_request":
+	case "pull_request", "pull_request_sync":
 		return slices.Contains([]string{"closed", "reopened", "synchronize", "synchronized"}, action)
 	case "check_suite":
 		return action == "completed"

@@ -42,8 +42,24 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 			t.Errorf("%s: %v %s", file, err, diff)
 		}
 	}
-	_, _, body := sent(t, "gitea-pull_request-closed.json")
-	got, err := webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
+	for file, branch := range map[string]string{
+		"github-push-ours.json": "claude-ops/check/check-inodes-too", "github-push-main.json": "",
+		"gitea-push-ours.json": "claude-ops/check/check-inodes-too", "gitea-push-main.json": "",
+	} {
+		source, event, body := sent(t, file)
+		prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
+		got, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), body)
+		if err != nil || got.Branch != branch || got.Concerns() != (branch != "") || branch != "" && !strings.EqualFold(got.Repo, "home-cluster") {
+			t.Errorf("%s: %+v, %v", file, got, err)
+		}
+	}
+	_, _, body := sent(t, "gitea-pull_request-synchronized.json")
+	got, err := webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request_sync"), body)
+	if err != nil || !slices.Equal(got.Numbers, []int{7}) {
+		t.Errorf("Forgejo, synchronized: %+v, %v", got, err)
+	}
+	_, _, body = sent(t, "gitea-pull_request-closed.json")
+	got, err = webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
 	if err != nil || !slices.Equal(got.Numbers, []int{7}) || got.ID != "a" {
 		t.Errorf("Forgejo: %+v, %v", got, err)
 	}
@@ -51,8 +67,8 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 
 func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
 	for source, events := range map[string][]string{
-		webhook.GitHub: {"push", "issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
-		webhook.Gitea:  {"push", "issues", "issue_comment", "pull_request_comment", "release", "repository"},
+		webhook.GitHub: {"issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
+		webhook.Gitea:  {"issues", "issue_comment", "pull_request_comment", "release", "repository"},
 	} {
 		for _, event := range events {
 			prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
@@ -60,6 +76,28 @@ func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
 			if err != nil || d.Ping || len(d.Numbers) != 0 {
 				t.Errorf("%s %s: %+v, %v", source, event, d, err)
 			}
+		}
+	}
+}
+
+func TestAPushIsIgnoredUnlessItMayBeAboutOurs(t *testing.T) {
+	for _, body := range []string{
+		`{}`, `{"ref":"refs/tags/claude-ops/fix/x","repository":{"full_name":"joe/infra"}}`,
+		`{"ref":"claude-ops/fix/x","repository":{"full_name":"joe/infra"}}`,
+		`{"ref":"refs/heads/claude-ops/` + strings.Repeat("x", 200) + `","repository":{"full_name":"joe/infra"}}`,
+	} {
+		d, err := webhook.Parse(webhook.GitHub, headers("X-GitHub-Delivery", "a", "X-GitHub-Event", "push"), []byte(body))
+		if err != nil || d.Concerns() {
+			t.Errorf("%s: %+v, %v", body, d, err)
+		}
+	}
+	for _, body := range []string{
+		`not JSON`, `{"ref":7}`, `{"ref":"refs/heads/claude-ops/fix/x"}`,
+		`{"ref":"refs/heads/claude-ops/fix/x","repository":{"full_name":"../x"}}`,
+	} {
+		d, err := webhook.Parse(webhook.Gitea, headers("X-Gitea-Delivery", "a", "X-Gitea-Event", "push"), []byte(body))
+		if fault.CodeOf(err) != fault.InvalidArgument || d.Concerns() {
+			t.Errorf("%s: %+v, %v", body, d, err)
 		}
 	}
 }
@@ -114,12 +152,15 @@ func FuzzParse(f *testing.F) {
 		}
 		d, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), body)
 		if err != nil {
-			if fault.CodeOf(err) != fault.InvalidArgument || len(d.Numbers) != 0 {
+			if fault.CodeOf(err) != fault.InvalidArgument || d.Concerns() {
 				t.Fatalf("%+v, %v", d, err)
 			}
 			return
 		}
 		if len(d.Numbers) > 10 || d.Ping && len(d.Numbers) > 0 {
+			t.Fatalf("%+v", d)
+		}
+		if d.Branch != "" && (len(d.Numbers) > 0 || gitprovider.CheckRepoPart(d.Owner) != nil || gitprovider.CheckRepoPart(d.Repo) != nil) {
 			t.Fatalf("%+v", d)
 		}
 		for _, n := range d.Numbers {
