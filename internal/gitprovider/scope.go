@@ -13,27 +13,35 @@ import (
 // Scope decides which paths may be proposed. The zero Scope allows nothing.
 //
 // An allow pattern matches the whole path, letter case included. A deny pattern is compared without letter case; one
-// without a slash denies that name in any folder, as file or folder. Deny wins. `*` stays within a segment, `**` spans
-// segments.
+// without a slash denies that name in any folder, as file or folder, with one exception: SKILL.md does not deny the file of
+// that name in a skill's own folder, .claude-ops/skills/NAME. Deny wins. `*` stays within a segment, `**` spans segments.
 type Scope struct {
 	allow, deny []string
 	policyNames []string // base names of policy files: denied whatever allow and deny say
 }
 
+const (
+	// skillName as a deny pattern does not hold for a skill's own folder: skillFile.
+	skillName = "SKILL.md"
+	skillFile = ".claude-ops/skills/*/SKILL.md"
+)
+
 // DefaultAllow is the allow list of the embedded policy (design §3, gate 3).
 func DefaultAllow() []string {
 	return []string{
 		"checks/*.md", "playbooks/*.md",
-		".claude-ops/checks/*.md", ".claude-ops/playbooks/*.md", ".claude-ops/skills/*.md",
+		".claude-ops/checks/*.md", ".claude-ops/playbooks/*.md", ".claude-ops/skills/*.md", skillFile,
 		"CLAUDE-OPS.md",
 	}
 }
 
 // DefaultDeny is the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow list
-// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP servers.
+// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP servers. The
+// names from CLAUDE.md to SKILL.md work as instructions to agents in whatever folder they are.
 func DefaultDeny() []string {
 	return []string{
-		"prompts/**", "CLAUDE.md", "entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
+		"prompts/**", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "copilot-instructions.md", ".cursorrules", skillName,
+		"entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
 		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json", ".claude-ops/mcp.json",
 		"CODEOWNERS", ".gitmodules", ".gitattributes", ".githooks/**", ".husky/**",
 	}
@@ -168,12 +176,21 @@ func matchFolded(pattern, folded string, segments []string) bool {
 		ok, _ := doublestar.Match(pattern, folded)
 		return ok
 	}
+	if pattern == strings.ToLower(skillName) && isSkill(folded) {
+		segments = segments[:len(segments)-1]
+	}
 	for _, segment := range segments {
 		if ok, _ := doublestar.Match(pattern, segment); ok {
 			return true
 		}
 	}
 	return false
+}
+
+// isSkill reports whether a path in lower case is the file of a skill in its own folder.
+func isSkill(folded string) bool {
+	ok, _ := doublestar.Match(strings.ToLower(skillFile), folded)
+	return ok
 }
 
 // ValidateScope checks every path of a request: its form, the scope, and that no two of them are, or could become on a

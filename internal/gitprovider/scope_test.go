@@ -19,6 +19,7 @@ func TestDefaultScope(t *testing.T) {
 		{".claude-ops/checks/a.md", true, ".claude-ops/checks/*.md"},
 		{".claude-ops/playbooks/a.md", true, ".claude-ops/playbooks/*.md"},
 		{".claude-ops/skills/a.md", true, ".claude-ops/skills/*.md"},
+		{".claude-ops/skills/tidy/SKILL.md", true, ".claude-ops/skills/*/SKILL.md"},
 		{"CLAUDE-OPS.md", true, "CLAUDE-OPS.md"},
 		{"checks/Dockerfile-health.md", true, "checks/*.md"},
 		{"checks/my.env.md", true, "checks/*.md"},
@@ -35,6 +36,30 @@ func TestDefaultScope(t *testing.T) {
 		{"PROMPTS/x.md", false, "prompts/**"},
 		{"CLAUDE.md", false, "CLAUDE.md"},
 		{"checks/claude.md", false, "CLAUDE.md"},
+		{".claude-ops/skills/CLAUDE.md", false, "CLAUDE.md"},
+		{"CLAUDE.local.md", false, "CLAUDE.local.md"},
+		{"checks/claude.LOCAL.md", false, "CLAUDE.local.md"},
+		{"AGENTS.md", false, "AGENTS.md"},
+		{"checks/AGENTS.md", false, "AGENTS.md"},
+		{".claude-ops/skills/Agents.md", false, "AGENTS.md"},
+		{".claude-ops/skills/agents.MD/SKILL.md", false, "AGENTS.md"},
+		{"playbooks/gemini.md", false, "GEMINI.md"},
+		{"checks/Copilot-Instructions.md", false, "copilot-instructions.md"},
+		{".cursorrules", false, ".cursorrules"},
+		{"checks/.CursorRules", false, ".cursorrules"},
+		{"SKILL.md", false, "SKILL.md"},
+		{"checks/SKILL.md", false, "SKILL.md"},
+		{"playbooks/Skill.md", false, "SKILL.md"},
+		{".claude-ops/skills/SKILL.md", false, "SKILL.md"},
+		{".claude-ops/skills/a/b/SKILL.md", false, "SKILL.md"},
+		{".claude-ops/skills/skill.md/SKILL.md", false, "SKILL.md"},
+		{".claude-ops/checks/a/SKILL.md", false, "SKILL.md"},
+		{"sub/.claude-ops/skills/a/SKILL.md", false, "SKILL.md"},
+		{".claude/skills/a/SKILL.md", false, "SKILL.md"},
+		{".claude-ops/skills/a/skill.md", false, gitprovider.RuleNotInAllowList},
+		{".claude-ops/skills/a/README.md", false, gitprovider.RuleNotInAllowList},
+		{"checks/AGENTS-health.md", true, "checks/*.md"},
+		{"checks/agents.example.md", true, "checks/*.md"},
 		{"entrypoint.sh", false, "entrypoint.sh"},
 		{"checks/x.yaml", false, "*.yaml"},
 		{"x.YML", false, "*.yml"},
@@ -92,6 +117,35 @@ func TestNoScopeCanAllowWhatIsNeverAllowed(t *testing.T) {
 	}
 	if !scope.Check("services/web.yaml").Allowed {
 		t.Error("a policy that allows everything should allow services/web.yaml")
+	}
+}
+
+// Whoever allows more is still kept from instructions to agents, and may drop or widen that.
+func TestInstructionsToAgentsUnderAWideScope(t *testing.T) {
+	for name, c := range map[string]struct {
+		deny    []string
+		allowed string
+	}{
+		"the default":         {gitprovider.DefaultDeny(), ".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md"},
+		"nothing denied":      {nil, ".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md docs/SKILL.md docs/Agents.md"},
+		"all skills denied":   {[]string{"**/SKILL.md"}, "docs/Agents.md"},
+		"skills' folder, too": {append(gitprovider.DefaultDeny(), ".claude-ops/skills/**"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope, err := gitprovider.NewScope([]string{"**"}, c.deny, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var allowed []string
+			for _, path := range []string{".claude-ops/skills/a/SKILL.md", ".claude-ops/skills/b/skill.md", "docs/SKILL.md", "docs/Agents.md"} {
+				if scope.Check(path).Allowed {
+					allowed = append(allowed, path)
+				}
+			}
+			if got := strings.Join(allowed, " "); got != c.allowed {
+				t.Errorf("allowed are %q, want %q", got, c.allowed)
+			}
+		})
 	}
 }
 
