@@ -4,21 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/keyfile"
 )
-
-// finding is one line of doctor. Blocks says that no pull request can be opened as long as it stands.
-type finding struct {
-	Name   string `json:"name"`
-	Status string `json:"status"` // "ok", "warning", "off" or "problem"
-	Detail string `json:"detail"`
-	Blocks bool   `json:"blocks"`
-}
 
 type doctorOptions struct {
 	online bool
@@ -30,15 +24,16 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration and say what would stop a pull request",
-		Long: "doctor looks at providers, records, policy, tier and git without contacting any server. With --online it also asks\n" +
-			"the providers what our tokens may do: enough to propose, and not so much that they could merge. It ends with exit\n" +
-			"code 3 if something would stop every pull request, or every one to a repository that it was asked about.",
+		Long: "doctor opens what is configured: records, policy, key, local repositories, the agents' CLI. It contacts no server. With\n" +
+			"--online it also asks the providers, looks up every repository that is named, and says what our tokens may do there:\n" +
+			"enough to propose, and not so much that they could merge. It ends with exit code 3 if something would stop a pull\n" +
+			"request: every one, or every one at a provider that is configured or to a repository that is named.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), o) },
 	}
 	cmd.Flags().BoolVar(&o.online, "online", false, "ask the providers about our access")
 	cmd.Flags().StringArrayVar(&o.repos, "repo", nil,
-		"repository to ask about, as owner/name; may be repeated (default: those that CLAUDEOPS_REPOS and the policy name)")
+		"repository to ask about, as owner/name, beside those that CLAUDEOPS_REPOS and the policy name; may be repeated")
 	return cmd
 }
 
@@ -46,24 +41,21 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) error {
 	if len(o.repos) > 0 && !o.online {
 		return usageError{errors.New("--repo goes with --online")}
 	}
-	p := a.wire()
-	findings := p.diagnose(ctx)
-	if o.online {
-		asked, err := p.online(ctx, o.repos)
+	var repos []gitprovider.RepoRef
+	for _, name := range o.repos {
+		repo, err := parseRepo(name)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, asked...)
+		repos = append(repos, repo)
 	}
-	var blocking []string
-	for _, f := range findings {
-		if f.Blocks && !slices.Contains(blocking, f.Name) {
-			blocking = append(blocking, f.Name)
-		}
+	d := a.wire().doctor()
+	findings := d.Look(ctx)
+	if o.online {
+		findings = append(findings, d.Online(ctx, repos)...)
 	}
-	answer := map[string]any{
-		"findings": findings, "can_open": len(blocking) == 0, "blocking": append([]string{}, blocking...),
-	}
+	blocking := doctor.Blocking(findings)
+	answer := map[string]any{"findings": findings, "can_open": len(blocking) == 0, "blocking": blocking}
 	err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
 	if err == nil && len(blocking) > 0 {
 		return silentExit(fault.ExitRefused)
@@ -71,7 +63,7 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) error {
 	return err
 }
 
-func describeFindings(w *strings.Builder, findings []finding, blocking []string) {
+func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []string) {
 	var rows [][]string
 	for _, f := range findings {
 		rows = append(rows, []string{f.Status, f.Name, f.Detail})
@@ -81,102 +73,28 @@ func describeFindings(w *strings.Builder, findings []finding, blocking []string)
 		w.WriteString("\nNothing here would stop a pull request.\n")
 		return
 	}
-	fmt.Fprintf(w, "\nNo pull request can be opened because of: %s.\n", strings.Join(blocking, ", "))
+	fmt.Fprintf(w, "\nPull requests would be stopped by: %s.\n", strings.Join(blocking, ", "))
 }
 
-func (p *parts) diagnose(ctx context.Context) []finding {
-	out := []finding{p.tierFinding(), p.switchFinding(), p.policyFinding(), p.stateFinding(ctx)}
-	out = append(out, p.providerFindings()...)
-	out = append(out, p.gitFinding(ctx), p.mountedFinding(), p.noticeFinding(ctx), p.sessionFinding(), p.hookFinding())
-	for _, w := range p.cfg.Warnings {
-		out = append(out, finding{Name: "configuration", Status: "warning", Detail: w})
+// doctor looks at everything that this process is configured with.
+func (p *parts) doctor() *doctor.Doctor {
+	o := doctor.Options{
+		Config: p.cfg, Policy: p.policy, ReadOnly: p.readOnlyReason(), Records: p.store, Registry: p.registry, Key: p.keyOfMarks,
+		Notifying: p.targets.Names(), Mounted: p.mountedFinding, Redact: p.scanner.Redact,
 	}
-	return out
-}
-
-func (p *parts) tierFinding() finding {
-	limit := p.policy.Tiers.MaxFiles(p.cfg.Tier)
-	f := finding{Name: "tier", Status: "ok"}
-	f.Detail = fmt.Sprintf("tier %s may change up to %d files in one pull request", p.cfg.Tier, limit)
-	if limit == 0 {
-		f.Status, f.Blocks = "problem", true
-		f.Detail = fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", p.cfg.Tier)
-	}
-	return f
-}
-
-func (p *parts) switchFinding() finding {
-	switch {
-	case p.readOnlyReason() != "":
-		return finding{Name: "switches", Status: "problem", Blocks: true, Detail: p.readOnlyReason()}
-	case p.cfg.DryRun:
-		return finding{Name: "switches", Status: "problem", Blocks: true,
-			Detail: "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written"}
-	}
-	return finding{Name: "switches", Status: "ok", Detail: "neither dry run nor read-only"}
-}
-
-func (p *parts) policyFinding() finding {
 	if p.policyErr != nil {
-		return finding{Name: "policy", Status: "problem", Blocks: true, Detail: p.policyErr.Error()}
+		o.PolicyProblem = p.policyErr.Error()
 	}
-	return finding{Name: "policy", Status: "ok", Detail: p.policy.Source + ", hash " + p.policy.Hash()}
+	if p.local != nil {
+		o.Git = p.local
+	}
+	return doctor.New(o)
 }
 
-func (p *parts) stateFinding(ctx context.Context) finding {
-	if err := p.store.Check(ctx); err != nil {
-		return finding{Name: "records", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
+// keyOfMarks is markKey without making a key: nil if there is none yet.
+func (p *parts) keyOfMarks() ([]byte, error) {
+	if p.cfg.MarkKey != "" || p.cfg.StateDir == "" {
+		return p.markKey()
 	}
-	report, err := p.store.VerifyAudit(ctx, "")
-	if err != nil {
-		return finding{Name: "records", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
-	}
-	if !report.OK() {
-		return finding{Name: "records", Status: "warning", Detail: "the audit is not whole: " + report.Problem}
-	}
-	return finding{Name: "records", Status: "ok", Detail: fmt.Sprintf("%s, %d attempts", p.store.Path(), report.Rows)}
-}
-
-func (p *parts) providerFindings() []finding {
-	var out []finding
-	enabled := 0
-	for _, e := range p.registry.Entries() {
-		f := finding{Name: "provider " + e.Name, Status: "ok", Detail: "hosts " + strings.Join(e.Hosts, ", ")}
-		if e.Provider == nil {
-			f.Status, f.Detail = "off", e.Disabled
-		} else {
-			enabled++
-		}
-		out = append(out, f)
-	}
-	if enabled == 0 {
-		out = append(out, finding{Name: "providers", Status: "problem", Blocks: true,
-			Detail: "none is enabled; set GITHUB_TOKEN, or GITEA_URL and GITEA_TOKEN, or CLAUDEOPS_LOCAL_ROOT"})
-	}
-	return out
-}
-
-func (p *parts) noticeFinding(ctx context.Context) finding {
-	names := p.targets.Names()
-	if len(names) == 0 {
-		return finding{Name: "notifications", Status: "off", Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
-	}
-	counts, err := p.store.NoticeCounts(ctx)
-	if err != nil {
-		return finding{Name: "notifications", Status: "warning", Detail: fault.From(err).Message}
-	}
-	detail := fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(names, ", "), counts.Pending, counts.GivenUp)
-	return finding{Name: "notifications", Status: "ok", Detail: detail}
-}
-
-// gitFinding matters to the local provider alone.
-func (p *parts) gitFinding(ctx context.Context) finding {
-	if p.local == nil {
-		return finding{Name: "git", Status: "off", Detail: "used by the local provider only"}
-	}
-	version, err := p.local.GitVersion(ctx)
-	if err != nil {
-		return finding{Name: "git", Status: "problem", Blocks: true, Detail: fault.From(err).Message}
-	}
-	return finding{Name: "git", Status: "ok", Detail: version}
+	return keyfile.Find(p.cfg.StateDir)
 }

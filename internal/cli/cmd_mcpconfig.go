@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 	"github.com/claudeops/claudeops/internal/mounted"
 )
@@ -136,11 +137,14 @@ func explainOffers(w *strings.Builder, offers mounted.Offers) {
 }
 
 // mountedFinding says what is mounted, and how much of it is left out.
-func (p *parts) mountedFinding() finding {
-	f := finding{Name: "mounted repositories", Status: "ok"}
+func (p *parts) mountedFinding() doctor.Finding {
+	f := doctor.Finding{Name: "mounted repositories", Status: "ok"}
 	info, err := os.Stat(p.cfg.ReposDir)
 	if err != nil || !info.IsDir() {
 		f.Status, f.Detail = "off", p.cfg.ReposDir+" is no folder"
+		if p.cfg.ReposDir != config.DefaultReposDir {
+			f.Status, f.Detail = "warning", f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
+		}
 		return f
 	}
 	offers := mounted.Repos{Dir: p.cfg.ReposDir}.Offers()

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/follow"
@@ -32,22 +29,4 @@ func (p *parts) follower(flow *delivering) *follow.Follower {
 // hookSecrets are the secrets of webhooks by provider.
 func (p *parts) hookSecrets() map[string]string {
 	return map[string]string{webhook.GitHub: p.cfg.Hooks.GitHubSecret, webhook.Gitea: p.cfg.Hooks.GiteaSecret}
-}
-
-// hookFinding says by what a server hears of what becomes of pull requests.
-func (p *parts) hookFinding() finding {
-	var ways []string
-	for name, secret := range p.hookSecrets() {
-		if secret != "" {
-			ways = append(ways, "webhooks of "+name)
-		}
-	}
-	slices.Sort(ways)
-	if every := p.cfg.Hooks.PollInterval; every > 0 {
-		ways = append(ways, fmt.Sprintf("a look every %s", every))
-	}
-	if len(ways) == 0 {
-		return finding{Name: "ends of pull requests", Status: "off", Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}
-	}
-	return finding{Name: "ends of pull requests", Status: "ok", Detail: "claudeops serve hears of them by " + strings.Join(ways, " and ")}
 }

@@ -71,7 +71,8 @@ func errorText(w fault.Wire, e *fault.Error) string {
 	if w.RetryAfterSeconds > 0 {
 		fmt.Fprintf(&b, "  retry after %d s\n", w.RetryAfterSeconds)
 	}
-	if w.RequestID != "" && w.Code != fault.Internal { // after a fault of ours there may be no record
+	unrecorded := w.Code == fault.Internal || w.Code == fault.Misconfigured // then there may be no record
+	if w.RequestID != "" && !unrecorded {
 		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", w.RequestID, w.RequestID)
 	} else if w.Code == fault.Internal && e.Cause != nil {
 		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)

@@ -149,14 +149,17 @@ func repository(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Remove(filepath.Join(dir, "index")))
 }
 
-// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github. The repository's
-// name is in REPO.
+// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github [LIMIT...]. The repository's
+// name is in REPO. Limits are the only scopes that the token has (gitea), or permissions that a fine-grained one lacks (github).
 func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		files := []memhost.File{{Path: "README.md", Content: "# Infra\n"}, {Path: "checks/disk.md", Content: "# Disk\n"}}
 		switch args[0] {
 		case "gitea":
 			server := fakegitea.New(t)
+			if len(args) > 1 {
+				server.SetScopes(args[1:]...)
+			}
 			ts.Setenv("GITEA_URL", server.URL())
 			ts.Setenv("GITEA_TOKEN", server.Token())
 			ts.Setenv("REPO", server.AddRepo(files...).String())
@@ -164,9 +167,13 @@ func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 			server := fakegithub.New(t)
 			ts.Setenv("GITHUB_API_URL", server.URL())
 			ts.Setenv("GITHUB_TOKEN", server.Token())
-			ts.Setenv("REPO", server.AddRepo(files...).String())
+			repo := server.AddRepo(files...)
+			ts.Setenv("REPO", repo.String())
+			if len(args) > 1 {
+				server.Configure(repo, func(s *fakegithub.Settings) { s.FineGrained, s.NotGranted = true, args[1:] })
+			}
 		default:
-			ts.Fatalf("usage: forge gitea|github")
+			ts.Fatalf("usage: forge gitea|github [LIMIT...]")
 		}
 	}
 }

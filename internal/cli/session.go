@@ -2,10 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -23,26 +21,6 @@ func (p *parts) supervisor() (*session.Supervisor, error) {
 	return session.NewSupervisor(&session.Runner{
 		Settings: settings, Records: p.store, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
 	}), nil
-}
-
-// sessionFinding says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
-func (p *parts) sessionFinding() finding {
-	c := p.cfg.Session
-	f := finding{Name: "sessions", Status: "ok"}
-	path, err := exec.LookPath(c.Binary)
-	switch {
-	case c.Problem != "":
-		f.Status, f.Detail = "warning", c.Problem+"; no session can start"
-		return f
-	case err != nil:
-		f.Status, f.Detail = "off", "there is no "+c.Binary+" to run; CLAUDEOPS_CLAUDE_BIN names the Claude CLI"
-		return f
-	}
-	f.Detail = fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
-	if c.Interval > 0 {
-		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Interval)
-	}
-	return f
 }
 
 // sessionSettings turns configuration into the settings of sessions.

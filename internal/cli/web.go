@@ -21,7 +21,7 @@ func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions
 		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(flow.begin),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
-		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.webFindings,
+		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.doctor().Look,
 		Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),
 		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 	})
@@ -46,15 +46,6 @@ func (p *parts) network(at net.Addr) web.Network {
 		n.Loopback, n.AnyIP = addr.Addr().Unmap().IsLoopback(), addr.Addr().IsUnspecified()
 	}
 	return n
-}
-
-func (p *parts) webFindings(ctx context.Context) []web.Finding {
-	var out []web.Finding
-	for _, f := range p.diagnose(ctx) {
-		f.Detail = p.scanner.Redact(f.Detail)
-		out = append(out, web.Finding(f))
-	}
-	return out
 }
 
 // auditView is the audit as the server reads it.

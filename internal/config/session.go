@@ -43,6 +43,7 @@ type AgentTool struct {
 
 // Defaults and bounds of a session.
 const (
+	DefaultClaude         = "claude" // the Claude CLI, looked for in PATH
 	DefaultSessionTimeout = 30 * time.Minute
 	maxSessionTimeout     = 24 * time.Hour
 	DefaultMaxTurns       = 60
@@ -64,7 +65,7 @@ func (e *env) session(c Config) Session {
 		e.warn("CLAUDEOPS_SESSION is no id of a session: it is left out")
 	}
 	if s.Binary == "" {
-		s.Binary = "claude"
+		s.Binary = DefaultClaude
 	}
 	if dir, err := filepath.Abs(s.PromptsDir); s.PromptsDir != "" && err == nil {
 		s.PromptsDir = dir

@@ -51,7 +51,7 @@ func Variables() []Setting {
 		{Name: "ANTHROPIC_API_KEY", Meaning: "the agent's own credential: a key of the API", Secret: true},
 		{Name: "ANTHROPIC_AUTH_TOKEN", Meaning: "the agent's own credential: a token for a gateway", Secret: true},
 		{Name: "CLAUDE_CODE_OAUTH_TOKEN", Meaning: "the agent's own credential: what claude setup-token prints", Secret: true},
-		{Name: "CLAUDEOPS_CLAUDE_BIN", Meaning: "the Claude CLI", Default: "claude"},
+		{Name: "CLAUDEOPS_CLAUDE_BIN", Meaning: "the Claude CLI", Default: DefaultClaude},
 		{Name: "CLAUDEOPS_PROMPTS_DIR", Meaning: "folder of the tiers' prompts; unset means those of the binary"},
 		{Name: "CLAUDEOPS_TIER1_MODEL", Meaning: "model of tier 1", Default: "haiku"},
 		{Name: "CLAUDEOPS_TIER2_MODEL", Meaning: "model of tier 2", Default: "sonnet"},

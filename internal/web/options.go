@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
@@ -97,13 +98,8 @@ type Reply struct {
 	Body   []byte
 }
 
-// Finding is one line of what `claudeops doctor` says.
-type Finding struct {
-	Name   string `json:"name"`
-	Status string `json:"status" enum:"ok,warning,off,problem"`
-	Detail string `json:"detail"`
-	Blocks bool   `json:"blocks" doc:"No pull request can be opened as long as this stands"`
-}
+// Finding is one line of what doctor says.
+type Finding = doctor.Finding
 
 // Pulls is what was last seen of the pull requests that we opened. Errors are faults.
 type Pulls interface {

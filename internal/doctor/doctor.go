@@ -1,0 +1,111 @@
+// Package doctor says what would stop a pull request. It opens what is configured, and looks up the repositories that are named:
+// without a network those of the local provider, online all of them.
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// Finding is one line of what doctor says.
+type Finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,off,problem"`
+	Detail string `json:"detail"`
+	Blocks bool   `json:"blocks" doc:"Stops every pull request, or every one at the provider or to the repository that it names"`
+}
+
+// The values of Finding.Status.
+const (
+	ok      = "ok"
+	warning = "warning"
+	off     = "off"     // not configured, which is no mistake
+	problem = "problem" // configured, and no good
+)
+
+// blocks is a problem that stops pull requests.
+func blocks(name, detail string) Finding {
+	return Finding{Name: name, Status: problem, Detail: detail, Blocks: true}
+}
+
+// Records is what is asked of the records; *store.Lazy is one.
+type Records interface {
+	// Check reports whether they can be read and written.
+	Check(ctx context.Context) error
+	VerifyAudit(ctx context.Context, expectHead string) (store.AuditReport, error)
+	NoticeCounts(ctx context.Context) (store.NoticeCounts, error)
+	Path() string
+}
+
+// Git is the git command of the local provider; *local.Provider is one.
+type Git interface {
+	gitprovider.Pinger
+	GitVersion(ctx context.Context) (string, error)
+}
+
+// Options are what a Doctor is made of. All are required but Git.
+type Options struct {
+	Config   config.Config
+	Policy   policy.Policy
+	ReadOnly string // why proposals are refused altogether, or ""
+	// PolicyProblem is why the policy file cannot be read, or "".
+	PolicyProblem string
+	Records       Records
+	// Key reads the key of the marks without making one; nil if there is none yet.
+	Key       func() ([]byte, error)
+	Registry  *gitprovider.Registry
+	Git       Git      // nil without local repositories
+	Notifying []string // names of those who are told
+	// Mounted looks at mounted working copies and what they offer.
+	Mounted func() Finding
+	Redact  func(text string) string
+}
+
+// Doctor looks. It is safe for concurrent use.
+type Doctor struct{ Options }
+
+// New makes a Doctor.
+func New(o Options) *Doctor { return &Doctor{o} }
+
+// Look opens what is configured, and contacts nobody.
+func (d *Doctor) Look(ctx context.Context) []Finding {
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.key()}
+	out = append(out, d.providers()...)
+	out = append(out, d.git(ctx), d.defaultProvider())
+	out = append(out, d.list()...)
+	for _, repo := range d.named() {
+		if d.providerOf(repo) == "local" {
+			out = append(out, d.ask(ctx, repo)...)
+		}
+	}
+	out = append(out, d.Mounted(), d.notifications(ctx), d.sessions(), d.ends(), d.server())
+	for _, w := range d.Config.Warnings {
+		out = append(out, Finding{Name: "configuration", Status: warning, Detail: w})
+	}
+	return d.fit(out)
+}
+
+// fit leaves out what says nothing, and keeps our tokens out of the rest.
+func (d *Doctor) fit(findings []Finding) []Finding {
+	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Name == "" })
+	for i := range findings {
+		findings[i].Detail = d.Redact(findings[i].Detail)
+	}
+	return findings
+}
+
+// Blocking names, once each, what stops pull requests.
+func Blocking(findings []Finding) []string {
+	out := []string{}
+	for _, f := range findings {
+		if f.Blocks && !slices.Contains(out, f.Name) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+func (d *Doctor) tier() Finding {
+	tier := d.Config.Tier
+	limit := d.Policy.Tiers.MaxFiles(tier)
+	if limit == 0 {
+		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", tier))
+	}
+	return Finding{Name: "tier", Status: ok, Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", tier, limit)}
+}
+
+func (d *Doctor) switches() Finding {
+	switch {
+	case d.ReadOnly != "":
+		return blocks("switches", d.ReadOnly)
+	case d.Config.DryRun:
+		return blocks("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written")
+	}
+	return Finding{Name: "switches", Status: ok, Detail: "neither dry run nor read-only"}
+}
+
+func (d *Doctor) policy() Finding {
+	if d.PolicyProblem != "" {
+		return blocks("policy", d.PolicyProblem)
+	}
+	return Finding{Name: "policy", Status: ok, Detail: d.Policy.Source + ", hash " + d.Policy.Hash()}
+}
+
+func (d *Doctor) records(ctx context.Context) Finding {
+	if err := d.Records.Check(ctx); err != nil {
+		return blocks("records", fault.From(err).Message)
+	}
+	report, err := d.Records.VerifyAudit(ctx, "")
+	if err != nil {
+		return blocks("records", fault.From(err).Message)
+	}
+	if !report.OK() {
+		return Finding{Name: "records", Status: warning, Detail: "the audit is not whole: " + report.Problem}
+	}
+	return Finding{Name: "records", Status: ok, Detail: fmt.Sprintf("%s, %d attempts", d.Records.Path(), report.Rows)}
+}
+
+// key is the key of the marks. Without one the first proposal makes it, in the state folder.
+func (d *Doctor) key() Finding {
+	key, err := d.Key()
+	switch {
+	case err != nil:
+		return blocks("key of the marks", fault.From(err).Message)
+	case d.Config.MarkKey != "":
+		return Finding{Name: "key of the marks", Status: ok, Detail: "that of CLAUDEOPS_MARK_KEY"}
+	case key != nil:
+		return Finding{Name: "key of the marks", Status: ok, Detail: "that of the state folder"}
+	case d.Config.DatabaseURL != "":
+		return Finding{Name: "key of the marks", Status: warning, Detail: "the first proposal makes one in this machine's state folder; machines " +
+			"that share a database need the same CLAUDEOPS_MARK_KEY"}
+	}
+	return Finding{Name: "key of the marks", Status: ok, Detail: "the first proposal makes one in the state folder"}
+}
+
+// providers tells those that nobody configured from those that are configured and no good.
+func (d *Doctor) providers() (out []Finding) {
+	configured := map[string]bool{
+		"github": d.Config.GitHub.Token != "", "gitea": d.Config.Gitea.Token != "" || d.Config.Gitea.URL != nil,
+		"local": d.Config.LocalRoot != "",
+	}
+	enabled := 0
+	for _, e := range d.Registry.Entries() {
+		name := "provider " + e.Name
+		switch {
+		case e.Provider != nil:
+			enabled++
+			out = append(out, Finding{Name: name, Status: ok, Detail: "hosts " + strings.Join(e.Hosts, ", ")})
+		case configured[e.Name]:
+			out = append(out, blocks(name, e.Disabled))
+		default:
+			out = append(out, Finding{Name: name, Status: off, Detail: e.Disabled})
+		}
+	}
+	if enabled == 0 {
+		out = append(out, blocks("providers",
+			"none is enabled; set GITHUB_TOKEN, or GITEA_URL and GITEA_TOKEN, or CLAUDEOPS_LOCAL_ROOT"))
+	}
+	return out
+}
+
+// git matters to the local provider alone.
+func (d *Doctor) git(ctx context.Context) Finding {
+	if d.Git == nil {
+		return Finding{Name: "git", Status: off, Detail: "used by the local provider only"}
+	}
+	version, err := d.Git.GitVersion(ctx)
+	if err != nil {
+		return blocks("git", fault.From(err).Message)
+	}
+	if err := d.Git.Ping(ctx); err != nil {
+		return blocks("local root", fault.From(err).Message+" ("+d.Config.LocalRoot+")")
+	}
+	return Finding{Name: "git", Status: ok, Detail: version}
+}
+
+func (d *Doctor) notifications(ctx context.Context) Finding {
+	const name = "notifications"
+	if len(d.Notifying) == 0 {
+		return Finding{Name: name, Status: off, Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
+	}
+	counts, err := d.Records.NoticeCounts(ctx)
+	if err != nil {
+		return Finding{Name: name, Status: warning, Detail: fault.From(err).Message}
+	}
+	return Finding{Name: name, Status: ok,
+		Detail: fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(d.Notifying, ", "), counts.Pending, counts.GivenUp)}
+}
+
+// sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
+func (d *Doctor) sessions() Finding {
+	c := d.Config.Session
+	f := Finding{Name: "sessions", Status: warning}
+	path, err := exec.LookPath(c.Binary)
+	switch {
+	case c.Problem != "":
+		f.Detail = c.Problem + "; no session can start"
+		return f
+	case c.IntervalProblem != "":
+		f.Detail = c.IntervalProblem + "; claudeops serve does not start"
+		return f
+	case err != nil && c.Binary != config.DefaultClaude:
+		f.Detail = "CLAUDEOPS_CLAUDE_BIN names " + c.Binary + ", which cannot be run; no session can start"
+		return f
+	case err != nil:
+		f.Status, f.Detail = off, "there is no "+c.Binary+" to run; CLAUDEOPS_CLAUDE_BIN names the Claude CLI"
+		return f
+	}
+	if info, err := os.Stat(c.PromptsDir); c.PromptsDir != "" && (err != nil || !info.IsDir()) {
+		f.Detail = "CLAUDEOPS_PROMPTS_DIR names " + c.PromptsDir + ", which is no folder; no session can start"
+		return f
+	}
+	f.Status, f.Detail = ok, fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
+	if c.Interval > 0 {
+		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Interval)
+	}
+	return f
+}
+
+// ends says by what a server hears of what becomes of pull requests.
+func (d *Doctor) ends() Finding {
+	const name = "ends of pull requests"
+	var ways []string
+	hooks := d.Config.Hooks
+	if hooks.GiteaSecret != "" {
+		ways = append(ways, "webhooks of gitea")
+	}
+	if hooks.GitHubSecret != "" {
+		ways = append(ways, "webhooks of github")
+	}
+	if hooks.PollInterval > 0 {
+		ways = append(ways, fmt.Sprintf("a look every %s", hooks.PollInterval))
+	}
+	if len(ways) == 0 {
+		return Finding{Name: name, Status: off, Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}
+	}
+	return Finding{Name: name, Status: ok, Detail: "claudeops serve hears of them by " + strings.Join(ways, " and ")}
+}
+
+// server says what keeps claudeops serve from starting; nothing if there is nothing.
+func (d *Doctor) server() Finding {
+	if problem := d.Config.Web.Problem; problem != "" {
+		return Finding{Name: "server", Status: warning, Detail: problem + "; claudeops serve does not start"}
+	}
+	return Finding{}
+}
