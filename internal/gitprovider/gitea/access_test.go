@@ -118,7 +118,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			r[writeRepository] = lacks("write:repository", ", token scope=read:repository,read:issue")
 			r[writeIssue] = lacks("write:issue", ", token scope=read:repository,read:issue")
 		}, with(func(a *gitprovider.Access) {
-			a.CanPush, a.Scopes = &no, []string{"read:issue", "read:repository"}
+			a.CanPush, a.CanMerge, a.Scopes = &no, &no, []string{"read:issue", "read:repository"}
 			a.Lacks, a.LacksForLabels = []string{"write:repository"}, []string{"write:issue"}
 		}), ""},
 		"a token that may not see labels, of a server that tells no scopes": {func(r routes) {
@@ -182,5 +182,35 @@ func TestExamineOnAServerOfPeople(t *testing.T) {
 	}
 	if slices.Contains(sc.asked(), "GET /api/v1/version") {
 		t.Error("the version was asked for")
+	}
+}
+
+func TestExamineOfATokenForReadingChangesNothing(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	pr := sc.propose(sc.p, ourBranch)
+	before := sc.Branches()
+	for _, row := range []struct{ scopes, lacks, lacksForLabels []string }{
+		{nil, nil, nil},
+		{[]string{"write:repository", "write:issue"}, nil, nil},
+		{[]string{"write:repository", "read:issue"}, nil, []string{"write:issue"}},
+		{[]string{"read:repository", "read:issue"}, []string{"write:repository"}, []string{"write:issue"}},
+		{[]string{"read:repository"}, []string{"write:repository"}, []string{"write:issue"}},
+	} {
+		if row.scopes != nil {
+			sc.s.SetScopes(row.scopes...)
+		}
+		access, err := sc.p.Examine(t.Context(), sc.Ref(), "", []string{gitprovider.LabelOurs})
+		sc.must(err)
+		if !slices.Equal(access.Lacks, row.lacks) || !slices.Equal(access.LacksForLabels, row.lacksForLabels) ||
+			*access.CanPush != (row.lacks == nil) || row.lacks != nil && (*access.CanMerge || *access.CanPushToBase) {
+			t.Errorf("%v: %+v", row.scopes, access)
+		}
+	}
+	sc.s.SetScopes("all")
+	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
+	sc.must(err)
+	if diff := cmp.Diff(before, sc.Branches()); diff != "" || status.State != gitprovider.StateOpen || len(status.Reviews) > 0 {
+		t.Errorf("something has changed: %s %+v", diff, status)
 	}
 }

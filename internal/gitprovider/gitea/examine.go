@@ -82,8 +82,9 @@ func (p *Provider) examineBranch(ctx context.Context, repo gitprovider.RepoRef, 
 		return err
 	}
 	access.BaseProtected = &branch.Protected
-	access.CanPushToBase = &branch.UserCanPush
-	access.CanMerge = &branch.UserCanMerge
+	scoped := len(access.Lacks) == 0 // what the server says is about the token's user
+	push, merge := branch.UserCanPush && scoped, branch.UserCanMerge && scoped
+	access.CanPushToBase, access.CanMerge = &push, &merge
 	return nil
 }
 
