@@ -1,0 +1,81 @@
+package outgoing
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// drawnForm are the languages of code blocks that GitHub or Gitea draw instead of showing.
+func drawnForm() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:mermaid|math|geojson|topojson|stl|plantuml)$`)
+}
+
+// fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in the
+// line that opens it, where no reader sees it.
+func (w *rewriter) fence(p *page, n *ast.FencedCodeBlock) []edit {
+	var out []edit
+	if n == p.openFence {
+		w.warn("a code block in the body that did not end is closed")
+		out = append(out, insertion(len(p.text), "\n"+fenceRun(p.text[n.Pos():])))
+	}
+	if n.Info == nil {
+		return out
+	}
+	from, to := n.Info.Segment.Start, n.Info.Segment.Stop
+	info := p.text[from:min(to, len(p.text))]
+	switch {
+	case !w.forms.language.MatchString(info):
+		w.warn("%s, which opens a code block, is shown as code", quote(info))
+		first := strings.IndexAny(info, " \t")
+		if first < 0 || !w.forms.language.MatchString(info[:first]) {
+			first = 0
+		}
+		rest := len(info) - len(strings.TrimLeft(info[first:], " \t")) - first
+		out = append(out, edit{from + first, rest, "\n" + continued(p.text, n.Pos())})
+	case w.forms.drawn.MatchString(info):
+		w.warn("the code block %s is shown as code, not drawn", quote(info))
+		out = append(out, insertion(from, "text-"))
+	default:
+		p.show(from, to)
+	}
+	return out
+}
+
+// fenceRun is the run of backticks or tildes at the start of text.
+func fenceRun(text string) string {
+	return text[:len(text)-len(strings.TrimLeft(text, text[:1]))]
+}
+
+// continued is what stands before a further line of the block that begins at an offset: the signs of quotes, and spaces
+// for everything else.
+func continued(text string, at int) string {
+	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	return strings.Map(func(r rune) rune {
+		if r == '>' || r == '\t' {
+			return r
+		}
+		return ' '
+	}, line)
+}
+
+// fenced is a text as one code block.
+func fenced(text string) string {
+	run := "```"
+	for strings.Contains(text, run) {
+		run += "`"
+	}
+	return run + "\n" + text + "\n" + run
+}
+
+// isOneFence reports whether a text is what fenced makes.
+func isOneFence(text string) bool {
+	if !strings.HasPrefix(text, "```") {
+		return false
+	}
+	run := fenceRun(text)
+	inner, isOpened := strings.CutPrefix(text, run+"\n")
+	inner, isClosed := strings.CutSuffix(inner, "\n"+run)
+	return isOpened && isClosed && !strings.Contains(inner, run)
+}

@@ -1,0 +1,108 @@
+package outgoing
+
+import (
+	"regexp"
+	"strings"
+)
+
+// lineForm is what may act at the start of a line: a bot's command, a trailer of a commit. What may stand before it are the
+// signs of quotes and lists.
+const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z]+(?:-[a-z]+)*)(?:$|[\s:])|` + commandForm + `|` + trailerForm + `)`
+
+// isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate, Azure,
+// Atlantis, code reviewers and others.
+func isCommand(word string) bool {
+	const words = " allow-tests approve approved area assign atlantis autofix azp backport benchmark bot build cancel cc cherry-pick " +
+		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft duplicate easycla " +
+		"enhance estimate execute fix force-merge forge format gemini hold improve integrate joke kind label land lgtm lifecycle " +
+		"lint lock meow merge milestone ok-to-test opencode override packit pipeline plan priority promote publish queue ready rebase " +
+		"rebuild recheck reject release remove reopen request-review rerun resolve restart retest retitle retry review rollback shipit " +
+		"shrug sig skip spend squash start stop submit summary sync tag take test test-all tide title transfer transfer-issue trigger " +
+		"try unapprove unassign uncc undeploy unhold unlabel unlgtm unlock unqueue update update-branch verify woof "
+	word = strings.ToLower(word)
+	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-")
+}
+
+// commandForm are commands that are no word behind a slash.
+const commandForm = `(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
+	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
+	`|(?:jenkins|ghprb)\b[,:]?\s[^\n]*?(?:test|build|retry|please)` +
+	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck)[.!]?\s*$`
+
+// trailerForm are git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
+// release-please.
+const trailerForm = `(?:[a-z]+-){1,3}by\s*:|(?:change-id|depends-on|release-as|on-behalf-of|cherry-picked-from|skip-checks?|` +
+	`request-checks?|git-dch)\s*:|BREAKING[ -]CHANGE\s*:|(?:BEGIN|END)_(?:COMMIT_OVERRIDE|NESTED_COMMIT|VERSION_OVERRIDE)`
+
+// lines puts a word before commands and trailers: they act only at the start of a line.
+func (w *rewriter) lines(v *view) []edit {
+	var out []edit
+	for _, found := range w.forms.line.FindAllSubmatchIndex(v.text, -1) {
+		if found[4] >= 0 && !isCommand(string(v.text[found[4]:found[5]])) {
+			continue
+		}
+		w.warn("%s in the %s was changed so that no program takes it for a command or a trailer",
+			quote(strings.TrimSpace(string(v.text[found[2]:found[3]]))), w.where)
+		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
+	}
+	return out
+}
+
+// markForm is how the signed mark of a pull request begins, which only our footer may have.
+const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
+
+// marks splits what reads like a mark.
+func (w *rewriter) marks(v *view) []edit {
+	var out []edit
+	for _, found := range w.forms.mark.FindAllSubmatchIndex(v.text, -1) {
+		if found[2] == found[3] {
+			w.warn("text in the body that reads like the mark of Claude Ops was split")
+			out = append(out, insertion(int(v.from[found[2]]), " "))
+		}
+	}
+	return out
+}
+
+// footerForm is how our footer begins.
+const footerForm = `(?im)^\s*(Proposed\s+by\s+an\s+agent\s+through\s+Claude\s+Ops)`
+
+// footers marks text that reads like our footer.
+func (w *rewriter) footers(v *view) []edit {
+	var out []edit
+	for _, found := range w.forms.footer.FindAllSubmatchIndex(v.text, -1) {
+		w.warn("text in the body that reads like the footer of Claude Ops is marked as quoted")
+		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
+	}
+	return out
+}
+
+// titleStartForm are the starts of a title by which git or a forge treats a commit or a pull request in a special way.
+func titleStartForm() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s*((?:fixup|squash|amend)\s*!|\[\s*(?:wip|draft)\s*\]|(?:wip|draft)\s*:|\(draft\))`)
+}
+
+// titleStart puts such a start into brackets.
+func (w *rewriter) titleStart(v *view) []edit {
+	found := titleStartForm().FindSubmatchIndex(v.text)
+	if found == nil {
+		return nil
+	}
+	w.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[2]:found[3]])))
+	return []edit{insertion(int(v.from[found[2]]), "("), insertion(int(v.to[found[3]-1]), ")")}
+}
+
+// titleMarkupForm is mark-up in a title that hides or loads something where the title is shown as Markdown, such as in notes
+// of a release.
+func titleMarkupForm() *regexp.Regexp {
+	return regexp.MustCompile(`<()[!?]|<()/?[A-Za-z][^>]*>|!()\[[^\]]*[\](]`)
+}
+
+// titleMarkup puts a space into such mark-up.
+func (w *rewriter) titleMarkup(v *view) []edit {
+	var out []edit
+	for _, found := range titleMarkupForm().FindAllSubmatchIndex(v.text, -1) {
+		w.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[0]:found[1]])))
+		out = append(out, insertion(int(v.to[found[0]]), " "))
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package outgoing
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mentionForm is a mention. GitHub, Gitea and Forgejo accept letters, digits, '-', '_', '.' and one slash for teams. What
+// may stand before the sign is judged by mentions.
+const mentionForm = `@([A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)?)`
+
+// isBot reports whether a name is that of a program that reads the source of a body, code included, and does what it finds
+// there.
+func isBot(name string) bool {
+	const names = " allcontributors amazon-q bors claude codecov codecov-commenter codex coderabbit coderabbitai copilot cursor " +
+		"cursoragent deepsource deepsourcebot dependabot dependabot-preview devin devin-ai-integration ellipsis-dev gemini gemini-cli " +
+		"gemini-code-assist github-actions gitstream-cm google-labs-jules greptile greptileai greptile-apps homu imgbot jules " +
+		"k8s-ci-robot kodiakhq meeseeksdev mergify mergifyio netlify openhands openhands-agent pre-commit-ci qodo qodo-ai " +
+		"qodo-merge qodo-merge-pro renovate renovate-bot rfcbot rust-timer rustbot sourcery-ai sweep-ai swe-agent trunk-io "
+	return strings.Contains(names, " "+strings.ToLower(name)+" ")
+}
+
+// mentions puts a space behind the @ of every mention that is not allowed; in an address, where nobody is mentioned but a
+// commit's message has no addresses, the sign is written as %40. A mail address mentions nobody.
+func (w *rewriter) mentions(v *view) []edit {
+	var out []edit
+	for _, found := range w.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+		at := found[0]
+		if at > 0 && isAlphanumeric(v.text[at-1]) && !v.edge[at] {
+			continue
+		}
+		name := strings.TrimRight(string(v.text[found[2]:found[3]]), ".-")
+		if w.mayMention(name) && !slices.Contains(v.edge[at+1:found[3]], true) {
+			continue
+		}
+		out = append(out, w.silence(v, at, name))
+	}
+	return out
+}
+
+// bots is mentions for programs, wherever their name stands.
+func (w *rewriter) bots(v *view) []edit {
+	var out []edit
+	for _, found := range w.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+		at := found[0]
+		name, _, _ := strings.Cut(strings.TrimRight(string(v.text[found[2]:found[3]]), ".-_"), "/")
+		if isBot(name) && !w.mayMention(name) && (at == 0 || !isAlphanumeric(v.text[at-1])) {
+			out = append(out, w.silence(v, at, name))
+		}
+	}
+	return out
+}
+
+func (w *rewriter) mayMention(name string) bool {
+	return slices.Contains(w.Mentions, strings.ToLower(name))
+}
+
+// silence is the edit for the @ at an index of the view.
+func (w *rewriter) silence(v *view, at int, name string) edit {
+	w.warn("the mention of %s in the %s was made silent", name, w.where)
+	for _, a := range v.addresses {
+		if at > a.from && at < a.to && regexp.MustCompile(`^(?:https?|www)`).Match(v.text[a.from:a.to]) {
+			return edit{int(v.from[at]), int(v.to[at] - v.from[at]), "%40"}
+		}
+	}
+	return insertion(int(v.to[at]), " ")
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
