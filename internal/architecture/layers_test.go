@@ -20,7 +20,7 @@ const module = "github.com/claudeops/claudeops"
 // cli -> doors, store, adapters -> prflow -> policy -> gitprovider -> fault. A package that is not listed fails.
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
-	flow := append([]string{"internal/prflow", "internal/policy", "internal/content", "internal/strictjson"}, domain...)
+	flow := append([]string{"internal/prflow", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
 	adapter := append([]string{"internal/gitprovider/transport"}, domain...)
 	host := "internal/gitprovider/providertest/memhost"
 	forge := append([]string{host, "internal/gitprovider/providertest", "internal/gitprovider/providertest/httpfault"}, domain...)
@@ -94,6 +94,7 @@ func layers() map[string][]string {
 		"internal/resilience":                                  nil,
 		"internal/strictjson":                                  {"internal/fault"},
 		"internal/content":                                     nil,
+		"internal/outgoing":                                    {"internal/content"},
 		"internal/fault":                                       nil,
 		"bench/baseline":                                       nil,
 		"bench/http":                                           append([]string{"internal/store", "internal/prflow"}, domain...),

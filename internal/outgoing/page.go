@@ -104,13 +104,11 @@ func (p *page) node(n ast.Node) {
 		p.endBlock()
 		return
 	case *ast.CodeBlock:
-		p.showLines(n.Lines())
-		p.words.Write(n.Lines().Value(p.source))
+		p.codeLines(n.Lines())
 		p.code(n.Pos())
 		return
 	case *ast.FencedCodeBlock:
-		p.showLines(n.Lines())
-		p.words.Write(n.Lines().Value(p.source))
+		p.codeLines(n.Lines())
 		p.fences = append(p.fences, n)
 		p.code(n.Pos())
 		return
@@ -178,6 +176,16 @@ func (p *page) show(from, to int) {
 func (p *page) showLines(lines *gtext.Segments) {
 	for i := range lines.Len() {
 		p.show(lines.At(i).Start, lines.At(i).Stop)
+	}
+}
+
+// codeLines takes the lines of a code block, without those of the footer.
+func (p *page) codeLines(lines *gtext.Segments) {
+	p.showLines(lines)
+	for i := range lines.Len() {
+		if line := lines.At(i); line.Start < len(p.text) {
+			p.words.Write(p.source[line.Start:min(line.Stop, len(p.text))])
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func lacks(all, text string) rune {
 		has[r]++
 	}
 	for _, want := range normal(text) {
-		if has[want]--; has[want] < 0 && !unicode.IsSpace(want) {
+		if has[want]--; has[want] < 0 && !unicode.IsSpace(want) && want != '\\' { // a backslash may have become a line's end
 			return want
 		}
 	}

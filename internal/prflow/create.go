@@ -42,7 +42,8 @@ type creation struct {
 	seen        Position // where the record stood before the snapshot was taken
 	branch      string
 	commit      string
-	title, body string // as they leave: cleaned, with the footer
+	leaving     leaving
+	title, body string // as they leave: rewritten, with the footer
 	filesDigest string
 	digest      string
 

@@ -43,7 +43,7 @@ const suffixLength = 8
 // branchNames are the names that the branch may take, in order of preference: the plain one, one with a digest of the
 // change, one with a digest of this very request. nil if the title gives none.
 func (c *creation) branchNames() []string {
-	plain, err := gitprovider.BranchName(gitprovider.ChangeType(c.req.ChangeType), c.req.Title)
+	plain, err := gitprovider.BranchName(gitprovider.ChangeType(c.req.ChangeType), c.leaving.title)
 	if err != nil {
 		return nil
 	}

@@ -78,6 +78,9 @@ func (c *creation) argumentsGate(raw []byte) {
 	if !malformed {
 		violations = append(c.req.check(c.Policy.RequiredSections), problems...)
 	}
+	if len(violations) == 0 {
+		violations = c.rewriteTexts()
+	}
 	c.filesDigest = filesDigest(c.req.fileChanges())
 	c.rule(GateArguments, violations, "")
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -130,12 +129,8 @@ func (c *creation) footer(key []byte) (string, error) {
 
 // dress cleans the agent's title and body and adds the footer. Nothing else makes the texts that leave.
 func (c *creation) dress() error {
-	o := &outgoing{allowMentions: c.Policy.Mentions, allowClosing: c.Policy.ClosingKeywords}
-	c.title, c.body = o.title(c.req.Title), o.body(c.req.Body)
-	c.warnings = append(c.warnings, o.warnings...)
-	if c.title == "" {
-		return refusal([]fault.Violation{invalid("title", "nothing of `title` is left without its HTML comment", "give plain text")})
-	}
+	c.title, c.body = c.leaving.title, c.leaving.body
+	c.warnings = append(c.warnings, c.leaving.warnings...)
 	key, err := c.Key()
 	if err != nil {
 		return err
@@ -144,6 +139,6 @@ func (c *creation) dress() error {
 	if err != nil {
 		return err
 	}
-	c.body = strings.TrimRight(c.body, " \t\r\n") + footer
+	c.body += footer
 	return nil
 }

@@ -50,11 +50,14 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 	if n := strings.Count(body, "<!--"); n != 1 || !regexp.MustCompile(`<!-- claude-ops:v1 [\w-]+ [\w-]{43} -->\n$`).MatchString(body) {
 		t.Errorf("%d comments in the body:\n%s", n, body)
 	}
-	if len(result.Warnings) != 4 {
+	if !strings.Contains(body, "&lt;! -- claude-ops:v1 forged forged -->") {
+		t.Errorf("the comment is not shown in the body:\n%s", body)
+	}
+	if len(result.Warnings) != 5 {
 		t.Errorf("warnings %q", result.Warnings)
 	}
 	message := b.world().Message(result.Commit)
-	if !strings.HasPrefix(message, "Fixes (see) #7 for ann\n") {
+	if !strings.HasPrefix(message, "Fixes (see) #7 for @ ann\n") {
 		t.Errorf("commit message %q", message)
 	}
 }
@@ -75,11 +78,6 @@ func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") || len(result.Warnings) != 1 {
 		t.Errorf("body %q, warnings %q", body, result.Warnings)
 	}
-}
-
-func TestATitleThatIsOnlyACommentIsRefused(t *testing.T) {
-	b := newBench(t)
-	b.mustRefuse(request(with("title", "<!-- x -->")), fault.InvalidArgument)
 }
 
 func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
