@@ -58,7 +58,8 @@ func checkBody(t *testing.T, text string) {
 			t.Errorf("%q became %q, which has a comment", text, once)
 		}
 	}
-	if missing := lacks(github.visible, visibleText(t, text)); missing >= 0 {
+	// Where a text has footnotes, renderers without them read the rest of it in another way, too.
+	if missing := lacks(github.visible, visibleText(t, text)); missing >= 0 && !strings.Contains(text, "[^") {
 		t.Errorf("%q became %q, whose page lacks %q", text, once, missing)
 	}
 	for _, page := range []rendered{renderGitHub(t, once+footer), renderGitea(t, once+footer)} {

@@ -1,8 +1,8 @@
 package outgoing
 
 import (
-	"regexp"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -59,14 +59,19 @@ func (w *rewriter) mayMention(name string) bool {
 // silence is the edit for the @ at an index of the view.
 func (w *rewriter) silence(v *view, at int, name string) edit {
 	w.warn("the mention of %s in the %s was made silent", name, w.where)
-	for _, a := range v.addresses {
-		if at > a.from && at < a.to && regexp.MustCompile(`^(?:https?|www)`).Match(v.text[a.from:a.to]) {
-			return edit{int(v.from[at]), int(v.to[at] - v.from[at]), "%40"}
-		}
+	of := sort.Search(len(v.addresses), func(i int) bool { return v.addresses[i].to > at })
+	if of < len(v.addresses) && v.addresses[of].from < at && isWebAddress(string(v.text[v.addresses[of].from:at])) {
+		return edit{int(v.from[at]), int(v.to[at] - v.from[at]), "%40"}
 	}
 	return insertion(int(v.to[at]), " ")
 }
 
 func isAlphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// isWebAddress reports whether a text begins like an address of the web, not like one of a mail box.
+func isWebAddress(text string) bool {
+	text = strings.ToLower(text)
+	return strings.HasPrefix(text, "http") || strings.HasPrefix(text, "www.")
 }

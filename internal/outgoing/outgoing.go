@@ -57,7 +57,7 @@ func (r Rules) Body(text string) (rewritten string, warnings []string) {
 		w.warn("the body is shown as a code block, since it has %s", reason)
 		return w.sourceOnly(fenced(text)), w.said()
 	}
-	if next, ok := w.harmless(text); ok {
+	if next, ok := w.harmless(text); ok && tooComplex(next) == "" {
 		return next, w.said()
 	}
 	w.warn("the body is shown as a code block, since no other form of it was found that hides nothing and does nothing")

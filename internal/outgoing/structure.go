@@ -3,6 +3,7 @@ package outgoing
 import (
 	"net/url"
 	"regexp"
+	"sort"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -108,8 +109,9 @@ func (w *rewriter) misleads(p *page, l linkNode) string {
 // become text as well.
 func asWritten(p *page, l linkNode) []edit {
 	out := []edit{entity(p.text, l.node.Pos())}
-	for _, b := range p.blocks {
-		for i := b.from; i < min(b.to, l.view.from) && l.view.from <= b.to; i++ {
+	of := sort.Search(len(p.blocks), func(i int) bool { return p.blocks[i].to >= l.view.from })
+	if of < len(p.blocks) {
+		for i := p.blocks[of].from; i < l.view.from; i++ {
 			if p.view.is(i, '[') {
 				out = append(out, entity(p.text, int(p.view.from[i])))
 			}

@@ -1,5 +1,7 @@
 package outgoing
 
+import "regexp"
+
 // Texts in the message of a commit, wherever they stand, that switch CI off: of GitHub Actions, Gitea and Forgejo, GitLab,
 // Woodpecker, Azure Pipelines and others ("[skip netlify]").
 const (
@@ -11,27 +13,31 @@ const (
 	skipChecksForm = `(?i)(?:skip|request)[\s_-]*checks?\s*[:=]\s*(true|yes|1|on)`
 )
 
-// switches puts the word that matters into brackets of its own.
+// switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one, so
+// that signs of emphasis next to it mean what they meant.
 func (w *rewriter) switches(v *view) []edit {
 	var out []edit
-	add := func(found []int) {
+	add := func(found []int, before, after string) {
 		for i := 2; i < len(found); i += 2 {
 			if found[i] < 0 {
 				continue
 			}
-			w.warn("%s in the %s was changed so that it switches no checks off",
-				quote(string(v.text[found[0]:found[1]])), w.where)
-			out = append(out, insertion(int(v.from[found[i]]), "("), insertion(int(v.to[found[i+1]-1]), ")"))
+			w.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])), w.where)
+			if before != "" {
+				out = append(out, insertion(int(v.from[found[i]]), before))
+			}
+			if after != "" {
+				out = append(out, insertion(int(v.to[found[i+1]-1]), after))
+			}
 		}
 	}
-	for _, found := range w.forms.square.FindAllSubmatchIndex(v.text, -1) {
-		add(found)
-	}
-	for _, found := range w.forms.stars.FindAllSubmatchIndex(v.text, -1) {
-		add(found)
+	for _, form := range []*regexp.Regexp{w.forms.square, w.forms.stars} {
+		for _, found := range form.FindAllSubmatchIndex(v.text, -1) {
+			add(found, "", " as text")
+		}
 	}
 	for _, found := range w.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
-		add(found)
+		add(found, "(as text) ", "")
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	if agents(body) != want {
 		t.Errorf("opened with\n%s\nwant\n%s", agents(body), want)
 	}
-	const title = "(fixup!) Raise the limit [skip (ci)] for @ ann"
+	const title = "(fixup!) Raise the limit [skip ci as text] for @ ann"
 	if message := b.world().Message(opened.Commit); shown.Preview.Title != title || !strings.HasPrefix(message, title+"\n\n") {
 		t.Errorf("shown with the title %q, committed as %q", shown.Preview.Title, message)
 	}
