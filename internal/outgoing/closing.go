@@ -22,7 +22,7 @@ func (w *rewriter) closing(v *view) []edit {
 		out = append(out, insertion(int(v.from[found[2]]), "(see) "))
 	}
 	for _, link := range v.links {
-		if !w.forms.issueAddress.MatchString(link.destination) {
+		if !w.forms.issueAddress.MatchString("/" + link.destination) {
 			continue
 		}
 		if found := w.forms.closingEnd.FindIndex(v.text[max(0, link.at-40):link.at]); found != nil {

@@ -180,7 +180,7 @@ func (w *rewriter) read(text string) reading {
 		for _, rule := range []func(*page) []edit{w.structure, w.math} {
 			r.edits = append(r.edits, rule(p)...)
 		}
-		for _, rule := range []func(*view) []edit{w.switches, w.mentions, w.closing, w.shortLinks, w.footers} {
+		for _, rule := range []func(*view) []edit{w.switches, w.lines, w.mentions, w.closing, w.shortLinks, w.footers} {
 			r.edits = append(r.edits, rule(p.view)...)
 		}
 	}

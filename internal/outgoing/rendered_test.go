@@ -154,7 +154,10 @@ func actsInSource(text string) string {
 // lacks is a character of which a text has fewer than another, spaces aside, or -1. What became code shows its entities as
 // they are written.
 func lacks(all, text string) rune {
-	normal := func(s string) string { return strings.ReplaceAll(html.UnescapeString(s), "%40", "@") }
+	entity := regexp.MustCompile(`&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);`)
+	normal := func(s string) string {
+		return strings.ReplaceAll(entity.ReplaceAllStringFunc(s, html.UnescapeString), "%40", "@")
+	}
 	has := map[rune]int{}
 	for _, r := range normal(all) {
 		has[r]++

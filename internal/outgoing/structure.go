@@ -167,12 +167,11 @@ func (w *rewriter) definitions(p *page) []edit {
 			delete(used, label) // a second one of the same label is not used
 			continue
 		}
-		at := strings.IndexByte(p.text[min(d.Pos(), len(p.text)):], '[')
-		if at < 0 {
-			continue
+		from := min(max(d.Pos(), 0), len(p.text))
+		if at := strings.IndexByte(p.text[from:], '['); at >= 0 {
+			w.warn("a definition of a link, which a page does not show, is shown as text")
+			out = append(out, entity(p.text, from+at))
 		}
-		w.warn("a definition of a link, which a page does not show, is shown as text")
-		out = append(out, entity(p.text, d.Pos()+at))
 	}
 	return out
 }
