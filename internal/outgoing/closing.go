@@ -6,7 +6,7 @@ package outgoing
 const closingForm = `(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate\s+of)\s*:?[\s(\[{'"]*`
 
 // referenceForm is a reference to an issue or a pull request: #1, !1, GH-1, owner/name#1, its page.
-const referenceForm = `((?:[\w.-]+/)*[\w.-]*[#!]\d+|GH-\d+|` + issueAddressForm + `)`
+const referenceForm = `((?:[\w.-]*/)*[\w.-]*[#!]\d+|GH-\d+|` + issueAddressForm + `)`
 
 // issueAddressForm is the address of an issue's or a pull request's page.
 const issueAddressForm = `(?:(?:https?://|www\.)[^\s\x00]*?)?/(?:issues|pull|pulls|merge_requests|work_items|discussions)/\d+`
