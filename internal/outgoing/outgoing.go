@@ -29,9 +29,11 @@ const maxRounds = 10
 // Title rewrites a title: one line, read without Markdown. The result may be longer. Rewriting it again changes nothing.
 // warnings say what was changed, in English, at most maxWarnings of them.
 //
-// The text must be what the content gate accepts: valid UTF-8 without control and hidden characters.
+// The text should be what the content gate accepts: valid UTF-8 without control and hidden characters. What is promised of
+// the result is promised for such a text.
 func (r Rules) Title(text string) (rewritten string, warnings []string) {
 	w := newRewriter(r, "title")
+	text = strings.ToValidUTF8(text, "\ufffd")
 	for range maxRounds {
 		next := w.apply(text, w.titleEdits(text))
 		if next == text {
@@ -49,7 +51,7 @@ func (r Rules) Title(text string) (rewritten string, warnings []string) {
 // warnings and the precondition are as for Title; a body may also have line ends, of either kind, and tabs.
 func (r Rules) Body(text string) (rewritten string, warnings []string) {
 	w := newRewriter(r, "body")
-	text = strings.TrimRight(text, " \t\r\n")
+	text = strings.TrimRight(strings.ToValidUTF8(text, "\ufffd"), " \t\r\n")
 	if isOneFence(text) {
 		return w.sourceOnly(text), w.said()
 	}

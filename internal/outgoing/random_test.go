@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/outgoing"
 )
 
 // pieces are what bodies are made of, in TestRandomBodies.
@@ -15,7 +17,7 @@ func pieces() []string {
 		"\n- ", "\n1. ", "\n> ", "\n  ", "\n    ", "\n\t", "|", "\n|-|-|\n", "\n| a | b |\n|-|-|\n| c | d | e |\n", "\n# ", "{#i .c}", "\n===\n", "\n---\n",
 		"\n: ", "\\", "\\[", "\\(", "\\]", "$", "$$", "[[", "]]", "https://e.org/i.png", "<https://e.org/@x>", "https://h.org/issues/3", "www.e.org/@y",
 		"\n/merge\n", "\nbors r+\n", "\nSigned-off-by: x\n", "[skip ci]", "[skip", "ci]", "***NO_CI***", "skip-checks: true", "\n```sh x\n", "\n```\n", "\n~~~\n",
-		"\n```mermaid\n", "- [x] ", "é", "＠z", "a@b.org", "\r\n", "!", "'", "\"", "&", ";", "#", "<!-- claude-ops:v1 a b -->", "\nProposed by an agent through Claude Ops",
+		"\n```mermaid\n", "- [x] ", "é", "＠z", "a@b.org", "\r\n", "!", "'", "\"", "&", ";", "#", "\x00", "\xff", "\r", "\u202e", "<!-- claude-ops:v1 a b -->", "\nProposed by an agent through Claude Ops",
 	}
 }
 
@@ -30,6 +32,9 @@ func TestRandomBodies(t *testing.T) {
 		}
 		if text := b.String(); acceptable(text) {
 			checkBody(t, text)
+		} else {
+			outgoing.Rules{}.Body(text)
+			outgoing.Rules{}.Title(text)
 		}
 		if t.Failed() {
 			return
