@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -38,6 +39,32 @@ func TestRandomBodies(t *testing.T) {
 		}
 		if t.Failed() {
 			return
+		}
+	}
+}
+
+// TestRandomBodiesHideNothing puts words of their own between the pieces, and looks for each on the page.
+func TestRandomBodiesHideNothing(t *testing.T) {
+	const bodies, most = 500, 12
+	random := rand.New(rand.NewPCG(3, 4))
+	all := pieces()
+	for range bodies {
+		var b strings.Builder
+		words := 1 + random.IntN(most)
+		for n := range words {
+			fmt.Fprintf(&b, "%s%sq%dz", all[random.IntN(len(all))], all[random.IntN(len(all))], n)
+		}
+		text := b.String() + all[random.IntN(len(all))]
+		if !acceptable(text) {
+			continue
+		}
+		rewritten, _ := outgoing.Rules{}.Body(text)
+		for _, page := range []rendered{renderGitHub(t, rewritten), renderGitea(t, rewritten)} {
+			for n := range words {
+				if word := fmt.Sprintf("q%dz", n); !strings.Contains(page.visible+page.targets, word) {
+					t.Fatalf("%q became %q, whose page does not show %s", text, rewritten, word)
+				}
+			}
 		}
 	}
 }

@@ -23,6 +23,7 @@ type rendered struct {
 	nodes    []string // texts outside of code, by text node
 	blocks   []string // texts outside of code, by block; code is U+FFFC
 	elements []string // of the body itself, without the footer
+	targets  string   // of links, and the languages of code blocks
 	comments int
 	top      []string // names of the elements at the top, comments as "#comment"
 }
@@ -87,6 +88,11 @@ func (r *rendered) read(n *html.Node, inCode bool) {
 		return
 	case html.ElementNode:
 		r.elements = append(r.elements, n.Data)
+		for _, a := range n.Attr {
+			if a.Key == "href" || a.Key == "class" {
+				r.targets += a.Val + "\n"
+			}
+		}
 		switch n.Data {
 		case "code", "pre":
 			inCode = true

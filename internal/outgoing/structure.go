@@ -138,8 +138,10 @@ func plainTarget(target string) bool {
 
 // otherHost reports whether a link's text is an address of another host than the link's.
 func otherHost(shown, target string) bool {
-	scheme, _, _ := strings.Cut(strings.ToLower(shown), "://")
-	if scheme != "http" && scheme != "https" {
+	if strings.HasPrefix(strings.ToLower(shown), "www.") {
+		shown = "https://" + shown
+	}
+	if scheme, _, _ := strings.Cut(strings.ToLower(shown), "://"); scheme != "http" && scheme != "https" {
 		return false
 	}
 	named, err1 := url.Parse(strings.Fields(shown)[0])
