@@ -36,6 +36,7 @@ func hostile() map[string]string {
 		"references to a footnote": full("[^a] ") + "\n\n[^a]: b", "attributes": full("# a {#b c=d}\n"), "dollars": full("$\\"), "wikis": full("[[a]]"),
 		"open wikis": full("[["), "addresses": full("https://a.org/b.png "), "addresses of mail": full("a@b.org "), "fences": full("```a b\n"),
 		"lines": full("a\n"), "one word": full("a"), "backslashes": full("\\"), "spaces": full(" ") + "a", "definition lists": full("a\n: b\n"), "colons": full(": "),
+		"signs of formulas": full("\\("), "signs of formulas in brackets": full("\\["), "a row of many cells": "|a|\n|-|\n" + full("|b"),
 		"keywords without end": full("fixes "), "spaces after a keyword": "fixes " + full(" "), "brackets after a keyword": full("fixes ((((("),
 	}
 }
