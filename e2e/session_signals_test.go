@@ -161,11 +161,12 @@ func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	writing, write := r.hold(t, r.world)
 	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
 	writing(u)
-	claude, server := r.one(t, "claude -p"), r.one(t, "/app/claudeops mcp-server")
+	claude, server, reaper := r.one(t, "claude -p"), r.one(t, "/app/claudeops mcp-server"), r.one(t, "claudeops session-reaper")
 	r.signal(t, syscall.SIGKILL)
 	awaitEnd(t, claude)
 	write()
 	awaitEnd(t, server)
+	awaitEnd(t, reaper)
 	if got := r.end(t, u); got.code != 137 || got.stdout != "" {
 		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}

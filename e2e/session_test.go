@@ -192,7 +192,11 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	launch(t, cmd)
 	<-reached
 	agents := 0
-	for _, pid := range childrenOf(cmd.Process.Pid) {
+	reapers := childrenOf(cmd.Process.Pid)
+	if len(reapers) != 1 || !strings.Contains(proc(reapers[0], "cmdline"), "session-reaper") {
+		t.Fatalf("the run has the children %v, want one reaper", reapers)
+	}
+	for _, pid := range childrenOf(reapers[0]) {
 		agents++
 		o.assertNoToken(t, pid)
 		for _, server := range childrenOf(pid) {

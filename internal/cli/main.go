@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/processtree"
+	"github.com/claudeops/claudeops/internal/session"
 )
 
 // Streams are the process's standard streams.
@@ -21,6 +23,10 @@ type Streams struct {
 // Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with settings that are no
 // good, 3 refused by a gate, 4 provider failure, 1 a fault of ours, or what was asked about is not so.
 func Main() int {
+	session.Conceal() // tokens may stand in the environment, and agents' commands run as the same user
+	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {
+		return processtree.Reap()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.LookupEnv)

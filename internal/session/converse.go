@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // verdict is how a session ended, and why.
@@ -17,21 +17,41 @@ type verdict struct {
 	reason string
 }
 
-// runMark is the variable by which processes that the agent started are found, wherever they went.
+// complete adds to a verdict what the end of the session's processes was like, if not all went well.
+func (v *verdict) complete(end processtree.End) {
+	var problems []string
+	if end.ReaperLost {
+		problems = append(problems, "the process that keeps the session's processes together was killed, so some may have been missed")
+	}
+	if len(end.Remaining) > 0 {
+		problems = append(problems, fmt.Sprintf("processes %v do not end, and no session can start until they have; the operator has to end them",
+			end.Remaining))
+	}
+	if len(problems) == 0 {
+		return
+	}
+	if v.state == StateSucceeded {
+		v.state = StateFailed
+	}
+	if v.reason != "" {
+		problems = append([]string{v.reason}, problems...)
+	}
+	v.reason = strings.Join(problems, "; ")
+}
+
+// runMark is the variable by which processes of a session are found whose reaper was killed.
 const runMark = "CLAUDEOPS_RUN"
 
 // conversation is one run of the CLI.
 type conversation struct {
 	*Runner
-	cmd      *exec.Cmd
+	tree     *processtree.Tree
 	observer *observer
 	stderr   tail
 	out, err *os.File // our ends of the pipes
 	begun    chan struct{}
 	stops    chan *verdict
-	exited   chan error
 	read     chan struct{}
-	mark     string
 }
 
 // converse runs the CLI to its end, or ends it, with everything that it started.
@@ -42,8 +62,7 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 	}
 	shown := 0
 	c := &conversation{
-		Runner: r, begun: make(chan struct{}), stops: make(chan *verdict, 1), exited: make(chan error, 1),
-		read: make(chan struct{}), mark: runMark + "=" + record.ID,
+		Runner: r, begun: make(chan struct{}), stops: make(chan *verdict, 1), read: make(chan struct{}),
 	}
 	c.observer = &observer{
 		clean: cleaner{r.Secrets}, now: r.Now, record: record, limits: r.Settings.Limits, stop: c.stop,
@@ -63,29 +82,30 @@ func (r *Runner) converse(ctx context.Context, binary string, spec Spec, f *fold
 			close(c.begun)
 		},
 	}
-	// #nosec G204: the operator names the binary, and each argument is one option.
-	c.cmd = exec.Command(binary, r.Settings.arguments(spec.Tier, f)...) //nolint:noctx // ended by its group, see end
-	c.cmd.Dir, c.cmd.Stdin = f.work(), strings.NewReader(text)
-	// Of two variables with one name the last counts. The CLI keeps a folder for each working folder in its cache.
-	c.cmd.Env = append(append([]string{}, r.Settings.Env...), c.mark, "TMPDIR="+f.temp(), "XDG_CACHE_HOME="+f.temp())
-	c.cmd.WaitDelay = r.Settings.Limits.Grace
-	isolate(c.cmd)
-	if err := c.start(); err != nil {
+	mark := runMark + "=" + record.ID
+	command := processtree.Command{
+		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec.Tier, f)...), Dir: f.work(), Stdin: strings.NewReader(text),
+		// Of two variables with one name the last counts. The CLI keeps a folder for each working folder in its cache.
+		Env: append(append([]string{}, r.Settings.Env...), mark, "TMPDIR="+f.temp(), "XDG_CACHE_HOME="+f.temp()),
+	}
+	if err := c.start(command, spec.hold.options(mark, r.Settings.Limits.Grace)); err != nil {
 		return verdict{StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
 	}
 	ended := c.wait(ctx)
-	exit := c.end(ended != nil)
+	end := c.tree.End(ended != nil) // whom we end, the MCP server ends before; see docs/adr/0012
+	c.finishReading()
 	if ended == nil {
 		select {
 		case ended = <-c.stops: // said while the CLI ended by itself
 		default:
 		}
 	}
-	record.ExitCode = c.cmd.ProcessState.ExitCode()
+	record.ExitCode = end.Exit.Code
 	if ended == nil {
-		v := c.judge(exit)
+		v := c.judge(end.Exit)
 		ended = &v
 	}
+	ended.complete(end)
 	if ended.state != StateSucceeded {
 		record.Stderr = c.observer.clean.text(string(c.stderr.data), maxStderr)
 	}
@@ -116,8 +136,8 @@ func (c *conversation) stop(v *verdict) {
 	}
 }
 
-// start starts the CLI with pipes of our own: a child that keeps them open does not keep Wait from returning.
-func (c *conversation) start() error {
+// start starts the CLI with pipes of our own.
+func (c *conversation) start(command processtree.Command, o processtree.Options) error {
 	out, outEnd, err := os.Pipe()
 	if err != nil {
 		return err
@@ -127,13 +147,12 @@ func (c *conversation) start() error {
 		return errors.Join(err, out.Close(), outEnd.Close())
 	}
 	c.out, c.err = out, errOut
-	c.cmd.Stdout, c.cmd.Stderr = outEnd, errEnd
-	err = c.cmd.Start()
+	command.Stdout, command.Stderr = outEnd, errEnd
+	c.tree, err = processtree.Start(command, o)
 	closeErr := errors.Join(outEnd.Close(), errEnd.Close())
 	if err != nil {
 		return errors.Join(err, closeErr, out.Close(), errOut.Close())
 	}
-	go func() { c.exited <- c.cmd.Wait() }()
 	go func() {
 		defer close(c.read)
 		stderr := make(chan struct{})
@@ -156,8 +175,7 @@ func (c *conversation) wait(ctx context.Context) *verdict {
 	begun := c.begun
 	for {
 		select {
-		case err := <-c.exited:
-			c.exited <- err
+		case <-c.tree.Exited():
 			return nil
 		case v := <-c.stops:
 			return v
@@ -177,63 +195,8 @@ func (c *conversation) wait(ctx context.Context) *verdict {
 	}
 }
 
-// end sees to it that the CLI and everything that it started has ended and that all of its output is read, and returns
-// how the CLI exited. What was started and is still there is asked to end first, and the CLI is held still meanwhile: it
-// would kill its MCP server half a second after it was asked itself (2.1.329), in the middle of a write.
-func (c *conversation) end(ask bool) error {
-	group := c.cmd.Process.Pid
-	timer := time.NewTimer(c.Settings.Limits.Grace)
-	defer timer.Stop()
-	var exit error
-	exited, held := false, false
-	if ask {
-		held = hold(group)
-	} else {
-		exit, exited = <-c.exited, true
-	}
-	askGroup(group)
-	c.each(askProcess) // the CLI's commands run in groups of their own
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for kills := 0; ; {
-		rest := left(group, c.mark)
-		if exited && len(rest) == 0 {
-			break
-		}
-		if held && !slices.ContainsFunc(rest, func(pid int) bool { return pid != group }) {
-			letGo(group)
-			held = false
-		}
-		select {
-		case exit = <-c.exited:
-			exited = true
-			c.each(askProcess)
-		case <-tick.C:
-		case <-timer.C:
-			const mostKills = 10
-			if kills++; kills > mostKills && exited {
-				c.Log.Error("processes of a session do not end", "session", c.observer.record.ID, "pids", left(group, c.mark))
-				c.finishReading()
-				return exit
-			}
-			endGroup(group)
-			c.each(endProcess)
-			timer.Reset(time.Second) // what was started in between
-		}
-	}
-	c.finishReading()
-	return exit
-}
-
-// each calls do for what is left of the session.
-func (c *conversation) each(do func(pid int)) {
-	for _, pid := range left(c.cmd.Process.Pid, c.mark) {
-		do(pid)
-	}
-}
-
-// finishReading waits for the readers. All writers that were found are gone, so the pipes have ended; if somebody hid and
-// holds one still, its end is cut off.
+// finishReading waits for the readers. All writers are gone, so the pipes have ended; if one remains that cannot be ended,
+// its end is cut off.
 func (c *conversation) finishReading() {
 	const readTime = 5 * time.Second
 	timer := time.NewTimer(readTime)
@@ -251,12 +214,12 @@ func (c *conversation) finishReading() {
 }
 
 // judge says how a session ended whose CLI exited by itself.
-func (c *conversation) judge(exit error) verdict {
+func (c *conversation) judge(exit processtree.Exit) verdict {
 	m, record := c.observer.result, c.observer.record
-	code := c.cmd.ProcessState.ExitCode()
+	code := exit.Code
 	switch {
 	case m == nil && code == -1:
-		return verdict{StateFailed, fmt.Sprintf("claude ended without a result: %v", exit)}
+		return verdict{StateFailed, fmt.Sprintf("claude ended without a result: %s", exit.Text)}
 	case m == nil:
 		return verdict{StateFailed, fmt.Sprintf("claude exited with code %d without a result", code)}
 	case m.Subtype == "error_max_turns":

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // Variables by which a test tells the fake what to do. The operator's list lets them through to the agent.
@@ -28,6 +30,12 @@ const (
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "claude" {
 		os.Exit(runFake())
+	}
+	if len(os.Args) > 1 && os.Args[1] == processtree.ReaperCommand {
+		syscall.Exit(processtree.Reap()) // without the second that the race detector waits
+	}
+	if len(os.Args) > 2 && os.Args[1] == "supervise" {
+		syscall.Exit(supervise(os.Args[2], os.Args[3]))
 	}
 	os.Exit(m.Run())
 }
@@ -223,7 +231,8 @@ func acts() map[string]func(*fake) int {
 		"denied": good(func(f *fake) { // as the real one says it: with a sentence where others have a message
 			f.line(object{"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "message": "Permission was denied."})
 		}),
-		"hasty": hasty, "writes": writes,
+		"hasty": hasty, "writes": writes, "hides": good(hides),
+		"kills-its-reaper": good(func(*fake) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL); forever() }), "hides-and-hangs": func(f *fake) int { f.init("connected"); hides(f); forever(); return 0 },
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
 	}
 	for name, text := range handoffs() {
@@ -283,6 +292,20 @@ func look(f *fake) int {
 	f.result("success", false, "looked")
 	return 0
 }
+
+// hides leaves processes that have nothing to do with this one any more but that they come of it.
+func hides(f *fake) {
+	cmd := exec.Command("/bin/sh", "-c", `for i in 1 2 3; do
+	(env -i setsid sh -c "(exec sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' $0 </dev/null >/dev/null 2>&1 &)" $0 &)
+done`, hiddenBy(filepath.Dir(os.Getenv(fakeArg))))
+	if err := cmd.Run(); err != nil {
+		panic(err)
+	}
+	f.say("hidden")
+}
+
+// hiddenBy stands in the command lines of what hides leaves, in a world's folder.
+func hiddenBy(dir string) string { return "hidden-by" + strings.ReplaceAll(dir, "/", "-") }
 
 func useTools(f *fake) int {
 	f.init("connected")

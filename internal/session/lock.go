@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // lockName is the file in the state folder whose lock the supervisor holds while it runs sessions. The kernel drops the
@@ -19,13 +20,16 @@ const lockName = "session.lock"
 type held struct {
 	Session string `json:"session"`
 	Folder  string `json:"folder"`
+	Group   string `json:"group,omitempty"` // its control group
 }
 
 // lock is the right to run sessions in one state folder.
-type lock struct{ file *os.File }
+type lock struct {
+	file   *os.File
+	before held // what stood in it
+}
 
 // takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be used.
-// What a killed supervisor left on disk is removed.
 func (s Settings) takeLock() (*lock, error) {
 	name := filepath.Join(s.StateDir, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
@@ -44,18 +48,20 @@ func (s Settings) takeLock() (*lock, error) {
 		}
 		return nil, errors.Join(fault.New(fault.Conflict, "%s is running in this state folder; wait until it ends, or stop it", who), f.Close())
 	}
-	before.tidy()
-	return &lock{f}, nil
+	return &lock{f, before}, nil
 }
 
-// tidy ends and removes what a killed supervisor left: processes that carry its session's mark, and its folder.
-func (h held) tidy() {
+// tidy ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its
+// session's control group or carries its mark, and its folder.
+func (l *lock) tidy() {
+	h := l.before
 	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(h.Session) || filepath.Base(h.Folder) != folderPrefix+h.Session {
 		return
 	}
-	for _, pid := range carrying(runMark + "=" + h.Session) {
-		endProcess(pid)
+	if filepath.Base(h.Group) == folderPrefix+h.Session {
+		_ = processtree.RemoveGroup(h.Group) // what cannot be ended has been reported
 	}
+	_ = processtree.KillMarked(runMark + "=" + h.Session)
 	_ = os.RemoveAll(h.Folder) // where this fails, the system's own cleaning of temporary files is left
 }
 

@@ -33,6 +33,8 @@ type Spec struct {
 	// Admit is asked, with the session's id, when nothing else runs and before anything has begun. Its error is that of the
 	// start, and nothing starts. It must not call the Supervisor. nil admits.
 	Admit func(ctx context.Context, id string) error
+
+	hold *hold // what keeps the session's processes from others; nil for nothing
 }
 
 // MaxNote bounds the operator's words, in bytes.

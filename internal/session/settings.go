@@ -19,6 +19,7 @@ type Limits struct {
 	Start   time.Duration // for the CLI to say that it has begun
 	Grace   time.Duration // from SIGTERM to SIGKILL, and for what the CLI left behind
 	Version time.Duration // for `claude --version`
+	Clear   time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
 }
 
 // DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server the 30 s that it gives a write
@@ -26,6 +27,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 35 * time.Second, Version: 30 * time.Second,
+		Clear: 10 * time.Second,
 	}
 }
 

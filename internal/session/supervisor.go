@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // Supervisor runs sessions, one at a time for each state folder, whatever process asks. It is safe for concurrent use.
@@ -77,21 +78,36 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	if err != nil {
 		return nil, err
 	}
-	closed, err := s.runner.Records.CloseInterrupted(ctx)
+	h, err := s.runner.Settings.takeHold(ctx)
 	if err != nil {
 		return nil, errors.Join(err, l.drop())
+	}
+	l.tidy()
+	c, err := s.enter(ctx, life, spec, l, h)
+	if err != nil {
+		return nil, errors.Join(err, h.drop(), l.drop())
+	}
+	return c, nil
+}
+
+// enter starts the chain under the locks.
+func (s *Supervisor) enter(ctx, life context.Context, spec Spec, l *lock, h *hold) (*chain, error) {
+	closed, err := s.runner.Records.CloseInterrupted(ctx)
+	if err != nil {
+		return nil, err
 	}
 	for _, id := range closed {
 		s.runner.Log.Warn("a session was interrupted: the process that ran it was killed", "session", id)
 	}
 	if spec.Admit != nil {
 		if err := spec.Admit(ctx, spec.ID); err != nil {
-			return nil, errors.Join(err, l.drop())
+			return nil, err
 		}
 	}
+	spec.hold = h
 	record, err := s.open(ctx, l, spec)
 	if err != nil {
-		return nil, errors.Join(err, l.drop())
+		return nil, err
 	}
 	life, cancel := context.WithCancelCause(life)
 	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
@@ -102,10 +118,27 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 
 // open says in the lock which session runs, and records that it has begun.
 func (s *Supervisor) open(ctx context.Context, l *lock, spec Spec) (Record, error) {
-	if err := l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID)}); err != nil {
+	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
+	spec.hold.group = group
+	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
+	if err := l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group}); err != nil {
 		return Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
 	}
 	return s.runner.begin(ctx, spec)
+}
+
+// next begins a session that another escalated to.
+func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (Record, error) {
+	h, err := s.runner.Settings.takeHold(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	spec.hold = h
+	record, err := s.open(ctx, l, *spec)
+	if err != nil {
+		return record, errors.Join(err, h.drop())
+	}
+	return record, nil
 }
 
 // run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last. record is the
@@ -124,6 +157,9 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) 
 	}()
 	for spec := c.spec; ; {
 		record, c.err = s.runner.carryOut(ctx, spec, record)
+		if err := spec.hold.drop(); err != nil {
+			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error", err)
+		}
 		c.ran = append(c.ran, record)
 		if c.err != nil {
 			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
@@ -140,7 +176,7 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) 
 		s.mu.Lock()
 		c.id = spec.ID
 		s.mu.Unlock()
-		if record, c.err = s.open(ctx, l, spec); c.err != nil {
+		if record, c.err = s.next(ctx, l, &spec); c.err != nil {
 			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
 			return
 		}

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // minVersion is the oldest CLI that is known to have the options that we rely on.
@@ -31,6 +34,9 @@ func (r *Runner) probe(ctx context.Context) (path, version string, err error) {
 	if path, err = exec.LookPath(s.Binary); err != nil {
 		return "", "", fmt.Errorf("there is no claude to run (%s); install Claude Code, or name its binary in CLAUDEOPS_CLAUDE_BIN",
 			s.Binary)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", "", err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -53,16 +59,35 @@ func (r *Runner) probe(ctx context.Context) (path, version string, err error) {
 func (s Settings) askVersion(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Version)
 	defer cancel()
+	in, outEnd, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	tree, err := processtree.Start(processtree.Command{
+		Path: path, Args: []string{path, "--version"}, Env: s.Env, Stdout: outEnd,
+	}, processtree.Options{})
+	_ = outEnd.Close()
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("%s --version failed: is it Claude Code, and does it run on this machine?", path), in.Close())
+	}
 	var out tail
-	cmd := exec.CommandContext(ctx, path, "--version") // #nosec G204: the operator names the binary
-	cmd.Env, cmd.Stdout, cmd.WaitDelay = s.Env, &out, time.Second
-	isolate(cmd)
-	cmd.Cancel = func() error { endGroup(cmd.Process.Pid); return nil }
-	err := cmd.Run()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = out.readFrom(in)
+	}()
+	select {
+	case <-tree.Exited():
+	case <-ctx.Done():
+	}
+	end := tree.End(false)
+	_ = in.SetReadDeadline(time.Now().Add(time.Second)) // for what remains, if anything
+	<-read
+	_ = in.Close()
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%s --version did not answer within %s", path, s.Limits.Version)
 	}
-	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	if end.Exit.Code != 0 {
 		return "", fmt.Errorf("%s --version failed: is it Claude Code, and does it run on this machine?", path)
 	}
 	return checkVersion(path, out.data)

@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 const ourToken = "tok-7f3a9c2e51d84b60"
@@ -32,7 +33,8 @@ type memory struct {
 	events   map[string][]Event
 	counts   Counts
 	faults   map[string]error
-	ended    []string // what CloseInterrupted reports
+	ended    []string     // what CloseInterrupted reports
+	saved    func(Record) // called before a record is saved; nil for nothing
 	appended chan Event
 }
 
@@ -71,6 +73,9 @@ func (m *memory) AppendEvents(_ context.Context, id string, events []Event) erro
 func (m *memory) SaveSession(_ context.Context, r Record) error {
 	if err := m.fault("save"); err != nil {
 		return err
+	}
+	if m.saved != nil {
+		m.saved(r)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,18 +151,27 @@ func newWorld(t *testing.T, act string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
+	w, err := makeWorld(dir, act)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// makeWorld makes a world in an empty folder, or enters one that another process has made.
+func makeWorld(dir, act string) (*world, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	w := &world{dir: dir, memory: &memory{events: map[string][]Event{}, faults: map[string]error{}, appended: make(chan Event, 1000)}}
 	for _, name := range []string{"state", "tmp", "repos"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
 		}
 	}
-	if err := os.Symlink(self, filepath.Join(dir, "claude")); err != nil {
-		t.Fatal(err)
+	if err := os.Symlink(self, filepath.Join(dir, "claude")); err != nil && !os.IsExist(err) {
+		return nil, err
 	}
 	w.runner = &Runner{
 		Settings: Settings{
@@ -167,7 +181,7 @@ func newWorld(t *testing.T, act string) *world {
 				"tier3-remediate.md": {Data: []byte("remediate")},
 			},
 			Models:   map[gitprovider.Tier]string{1: "haiku", 2: "sonnet", 3: "opus"},
-			Limits:   Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second},
+			Limits:   Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second, Clear: 2 * time.Minute},
 			Env:      []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"), "GORACE=atexit_sleep_ms=0"},
 			ServerIs: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
 			Deny:     []string{"Bash(git push *)"}, Hidden: []string{filepath.Join(dir, "state")},
@@ -177,7 +191,25 @@ func newWorld(t *testing.T, act string) *world {
 		NewID: rand.Text, // 26 letters and digits, as an id has
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	return w
+	return w, nil
+}
+
+// supervise runs a session in a world until this process is killed.
+func supervise(dir, act string) int {
+	w, err := makeWorld(dir, act)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	impatient(&w.runner.Settings)
+	if _, err := NewSupervisor(w.runner).Start(context.Background(), Spec{Tier: 1}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for e := range w.appended {
+		fmt.Println(e.Text)
+	}
+	return 0
 }
 
 // run runs a session, and holds that nothing of it is left: no process, no folder.
@@ -195,7 +227,7 @@ func (w *world) clean(t *testing.T) {
 		t.Errorf("left in the folder for temporary files: %v, %v", entries, err)
 	}
 	for _, r := range w.records {
-		if pids := carrying(runMark + "=" + r.ID); len(pids) > 0 {
+		if pids := processtree.Marked(runMark + "=" + r.ID); len(pids) > 0 {
 			t.Errorf("processes outlived session %s: %v", r.ID, pids)
 		}
 	}

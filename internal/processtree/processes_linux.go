@@ -1,0 +1,141 @@
+package processtree
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// process is what /proc says of a process (proc_pid_stat(5)).
+type process struct {
+	pid, parent, group int
+	state              string
+	started            string // in clock ticks since boot: with the id it names one process for ever
+}
+
+// ended reports whether only the entry in the process table is left.
+func (p process) ended() bool { return p.state == "Z" || p.state == "X" }
+
+// readProcess reads one process; false if there is none. The name in brackets may hold anything.
+func readProcess(pid int) (process, bool) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return process{}, false
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const startTime = 19
+	if len(fields) <= startTime {
+		return process{}, false
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	group, _ := strconv.Atoi(fields[2])
+	return process{pid: pid, parent: parent, group: group, state: fields[0], started: fields[startTime]}, true
+}
+
+// processes lists the processes of this machine that can be seen. It is no snapshot: some may end or begin meanwhile.
+func processes() []process {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	names, _ := proc.Readdirnames(-1)
+	_ = proc.Close()
+	var out []process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// descendants lists what runs below a process.
+func descendants(of int) []process {
+	children := map[int][]process{}
+	for _, p := range processes() {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	var out []process
+	for todo := []int{of}; len(todo) > 0; {
+		next := children[todo[0]]
+		delete(children, todo[0]) // an id that was used again meanwhile must not lead round in circles
+		todo = todo[1:]
+		for _, p := range next {
+			if !p.ended() {
+				out = append(out, p)
+			}
+			todo = append(todo, p.pid)
+		}
+	}
+	return out
+}
+
+// signal sends a signal to the process, and to no other that has got its id since.
+func (p process) signal(s syscall.Signal) error {
+	handle, err := os.FindProcess(p.pid) // by a pidfd where the kernel has them
+	if err != nil {
+		return err
+	}
+	defer func() { _ = handle.Release() }()
+	if now, ok := readProcess(p.pid); !ok || now.started != p.started {
+		return os.ErrProcessDone
+	}
+	return handle.Signal(s)
+}
+
+func pids(all []process) []int {
+	var out []int
+	for _, p := range all {
+		out = append(out, p.pid)
+	}
+	return out
+}
+
+// Marked lists the processes that run and carry the entry in their environment, as far as this user may look at it.
+func Marked(entry string) []int { return pids(markedOrGrouped(entry, -1)) } // no group has this number
+
+// markedOrGrouped lists the processes that run and carry the entry, or are in the group.
+func markedOrGrouped(entry string, group int) []process {
+	var out []process
+	for _, p := range processes() {
+		if p.pid != os.Getpid() && !p.ended() && (p.group == group || marked(p.pid, entry)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func marked(pid int, entry string) bool {
+	if entry == "" {
+		return false
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return false
+	}
+	for have := range bytes.SplitSeq(env, []byte{0}) {
+		if string(have) == entry {
+			return true
+		}
+	}
+	return false
+}
+
+// KillMarked kills the processes that carry the entry in their environment, and returns what it could not kill.
+func KillMarked(entry string) []int {
+	var failed []process
+	for _, p := range markedOrGrouped(entry, -1) {
+		if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			failed = append(failed, p)
+		}
+	}
+	return pids(failed)
+}

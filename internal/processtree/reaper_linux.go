@@ -1,0 +1,178 @@
+package processtree
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The reaper's files beside its standard ones.
+const (
+	ordersFile = 3 + iota
+	reportsFile
+)
+
+// reaper stands above a tree. Its own process starts the command and nothing else.
+type reaper struct {
+	start   start
+	reports *json.Encoder
+	pid     int             // of the command
+	exited  chan struct{}   // closed when the command has ended
+	status  unix.WaitStatus // then
+	empty   chan struct{}   // closed when nothing is left below this process
+}
+
+// Reap is the life of a reaper; see ReaperCommand. It returns the exit code of its process.
+func Reap() int {
+	orders := os.NewFile(ordersFile, "orders")
+	lines := bufio.NewReader(orders)
+	r := &reaper{exited: make(chan struct{}), empty: make(chan struct{})}
+	if err := r.prepare(lines); err != nil {
+		fmt.Fprintf(os.Stderr, "%s is started by claudeops itself, when a session begins (%s)\n", ReaperCommand, err)
+		return 2
+	}
+	r.reports = json.NewEncoder(os.NewFile(reportsFile, "reports"))
+	if err := r.run(); err != nil {
+		r.tell(report{Problem: err.Error()})
+		return 1
+	}
+	r.tell(report{Started: r.pid})
+	asked := make(chan ending, 1)
+	go r.wait()
+	go follow(lines, asked)
+	select {
+	case <-r.exited:
+		r.tell(report{Status: r.known()})
+		r.end(<-asked)
+	case how := <-asked:
+		r.end(how)
+	}
+	return 0
+}
+
+// prepare makes this process a subreaper that nobody of its user can look into, and that is ended by SIGKILL alone.
+func (r *reaper) prepare(lines *bufio.Reader) error {
+	// Caught and not ignored: what is ignored stays ignored in the command.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(first, &r.start); err != nil {
+		return err
+	}
+	closeOnExec()
+	return errors.Join(
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
+	)
+}
+
+// closeOnExec keeps the command from inheriting what this process has beside the standard files.
+func closeOnExec() {
+	if unix.CloseRange(ordersFile, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) == nil { // since Linux 5.11
+		return
+	}
+	const most = 1024
+	for fd := ordersFile; fd < most; fd++ {
+		unix.CloseOnExec(fd)
+	}
+}
+
+// run starts the command, in a process group of its own, and gives up the files that are the command's. The command
+// ends when the reaper is killed.
+func (r *reaper) run() error {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if r.start.Group != "" {
+		folder, err := os.Open(r.start.Group)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = folder.Close() }()
+		attr.UseCgroupFD, attr.CgroupFD = true, int(folder.Fd())
+	}
+	pid, err := syscall.ForkExec(r.start.Path, r.start.Args, &syscall.ProcAttr{
+		Dir: r.start.Dir, Env: r.start.Env, Files: []uintptr{0, 1, 2}, Sys: attr,
+	})
+	if err != nil {
+		return err
+	}
+	r.pid = pid
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range ordersFile {
+		if err == nil {
+			err = unix.Dup3(null, fd, 0)
+		}
+		if err != nil {
+			_ = unix.Close(fd) // a file that stays open here would never end for its reader
+		}
+	}
+	return nil
+}
+
+// wait takes note of every process that ends below this one, until the kernel says that there is no child any more. A
+// process whose parent has ended is a child of ours by then.
+func (r *reaper) wait() {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WALL, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ECHILD
+			close(r.empty)
+			return
+		case pid == r.pid:
+			r.status = status
+			close(r.exited)
+		}
+	}
+}
+
+// ending says how a tree is to end.
+type ending struct {
+	order
+	orphaned bool // the caller has ended itself
+}
+
+// follow reads how the tree is to end.
+func follow(lines *bufio.Reader, asked chan<- ending) {
+	var how ending
+	line, err := lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &how.order)
+	}
+	how.orphaned = err != nil
+	asked <- how
+}
+
+// tell reports to the caller, if there is one still.
+func (r *reaper) tell(what report) { _ = r.reports.Encode(what) }
+
+// known is the command's wait status; nil as long as it runs.
+func (r *reaper) known() *uint32 {
+	select {
+	case <-r.exited:
+		status := uint32(r.status)
+		return &status
+	default:
+		return nil
+	}
+}
+
+// end ends all that is below this process and reports it. It returns when nothing is left, however long that takes.
+func (r *reaper) end(how ending) {
+	if !r.askAll(how) && !r.killAll(killBound) {
+		r.tell(report{Ended: &ended{Status: r.known(), Remaining: pids(descendants(os.Getpid()))}})
+		for !r.killAll(killBound) {
+		}
+	}
+	_ = RemoveGroup(r.start.Group) // the caller tries again
+	r.tell(report{Ended: &ended{Status: r.known()}})
+}

@@ -1,0 +1,204 @@
+package processtree
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Tree is a command that was started, and all that comes of it.
+type Tree struct {
+	options Options
+	group   int // process group of the command, and its id
+	reaper  *exec.Cmd
+	orders  *os.File
+	gone    chan struct{} // closed when the reaper's process has ended
+	exited  chan struct{} // closed when the command has ended or the reaper is lost
+	ended   chan ended    // then closed
+	status  *uint32       // the command's, when exited is closed; nil if it is not known
+}
+
+// Start starts the command under a reaper, which is this program, called again with ReaperCommand.
+func Start(c Command, o Options) (*Tree, error) {
+	orders, orderEnd, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	reports, reportEnd, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, orders.Close(), orderEnd.Close())
+	}
+	t := &Tree{
+		options: o, orders: orderEnd,
+		gone: make(chan struct{}), exited: make(chan struct{}), ended: make(chan ended, 2),
+	}
+	t.reaper = exec.Command("/proc/self/exe") //nolint:noctx // its life is that of the tree
+	t.reaper.Args = []string{"claudeops", ReaperCommand}
+	t.reaper.Dir, t.reaper.Env = "/", []string{}
+	t.reaper.Stdin = c.Stdin
+	if c.Stdout != nil {
+		t.reaper.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		t.reaper.Stderr = c.Stderr
+	}
+	t.reaper.ExtraFiles = append([]*os.File{orders, reportEnd}, o.Keep...) // as ordersFile and so on
+	t.reaper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = t.reaper.Start()
+	closeErr := errors.Join(orders.Close(), reportEnd.Close())
+	if err = errors.Join(err, closeErr); err != nil {
+		return nil, errors.Join(err, orderEnd.Close(), reports.Close())
+	}
+	go func() {
+		defer close(t.gone)
+		_ = t.reaper.Wait() // its reports say what there is to say
+	}()
+	return t, t.begin(c, reports)
+}
+
+// begin has the reaper start the command.
+func (t *Tree) begin(c Command, reports *os.File) error {
+	said := json.NewDecoder(bufio.NewReader(reports))
+	var first report
+	err := t.tell(start{
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace,
+	})
+	if err == nil {
+		err = said.Decode(&first)
+	}
+	if err == nil && first.Started == 0 {
+		err = errors.New(first.Problem)
+	}
+	if err != nil {
+		_ = t.reaper.Process.Kill() // there is nothing below it
+		<-t.gone
+		return errors.Join(err, t.orders.Close(), reports.Close())
+	}
+	t.group = first.Started
+	go t.listen(said, reports)
+	return nil
+}
+
+// listen takes note of what the reaper reports.
+func (t *Tree) listen(said *json.Decoder, reports *os.File) {
+	exited := false
+	exit := func(status *uint32) {
+		if !exited {
+			t.status, exited = status, true
+			close(t.exited)
+		}
+	}
+	defer func() {
+		exit(nil)
+		close(t.ended)
+		_ = reports.Close()
+	}()
+	for {
+		var r report
+		if said.Decode(&r) != nil {
+			return
+		}
+		if r.Status != nil {
+			exit(r.Status)
+		}
+		if r.Ended != nil {
+			exit(r.Ended.Status)
+			select {
+			case t.ended <- *r.Ended:
+			default: // nobody asks any more
+			}
+		}
+	}
+}
+
+// Exited is closed when the command has ended, however it did. Other processes of the tree may run still.
+func (t *Tree) Exited() <-chan struct{} { return t.exited }
+
+// End ends all processes of the tree and returns when none is left: they are asked (SIGTERM), and killed after
+// Options.Grace. With askFirst, the command is held still until the others have ended. It returns sooner if the kernel
+// does not let one go within 10 seconds; see End.Remaining. It may be called once.
+func (t *Tree) End(askFirst bool) End {
+	_ = t.tell(order{AskFirst: askFirst}) // a reaper that is gone is found out below
+	said, ok := t.answer()
+	if !ok {
+		_ = t.reaper.Process.Kill()
+		<-t.gone
+	}
+	_ = t.orders.Close()
+	end := End{ReaperLost: !ok, Remaining: said.Remaining}
+	if !ok {
+		end.Remaining = t.sweep()
+	} else if len(said.Remaining) == 0 {
+		<-t.gone
+	}
+	if len(end.Remaining) == 0 {
+		_ = RemoveGroup(t.options.Group) // what cannot be removed is empty, and harms nobody
+	}
+	end.Exit = exitOf(t.status)
+	return end
+}
+
+// answer waits for the reaper's report of the end. It is woken again and again, in case that somebody stopped it.
+func (t *Tree) answer() (ended, bool) {
+	const margin = 30 * time.Second
+	bound := time.NewTimer(t.options.Grace + killBound + margin)
+	defer bound.Stop()
+	wake := time.NewTicker(time.Second)
+	defer wake.Stop()
+	for {
+		_ = t.reaper.Process.Signal(syscall.SIGCONT)
+		select {
+		case said, ok := <-t.ended:
+			return said, ok
+		case <-wake.C:
+		case <-bound.C:
+			return ended{}, false
+		}
+	}
+}
+
+// sweep kills what can be found of a tree whose reaper is lost, and returns what it could not kill.
+func (t *Tree) sweep() []int {
+	const rounds, pause = 100, 20 * time.Millisecond
+	for range rounds {
+		_ = killGroup(t.options.Group)
+		found := markedOrGrouped(t.options.Mark, t.group)
+		if len(found) == 0 {
+			return nil
+		}
+		for _, p := range found {
+			_ = p.signal(syscall.SIGKILL)
+		}
+		time.Sleep(pause)
+	}
+	return pids(markedOrGrouped(t.options.Mark, t.group))
+}
+
+// tell writes a line to the reaper.
+func (t *Tree) tell(what any) error {
+	line, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = t.orders.Write(append(line, '\n'))
+	return err
+}
+
+// exitOf reads a wait status.
+func exitOf(status *uint32) Exit {
+	if status == nil {
+		return Exit{Code: -1, Text: "its end was not seen"}
+	}
+	switch s := syscall.WaitStatus(*status); {
+	case s.Signaled():
+		return Exit{Code: -1, Text: "signal: " + s.Signal().String()}
+	case s.ExitStatus() != 0:
+		return Exit{Code: s.ExitStatus(), Text: fmt.Sprintf("exit status %d", s.ExitStatus())}
+	}
+	return Exit{}
+}

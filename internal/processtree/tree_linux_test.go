@@ -1,0 +1,238 @@
+package processtree
+
+import (
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// escapes are scripts that try to leave something behind. $0 is the word by which the test finds their processes; each
+// says "ready" when they run.
+func escapes() map[string]string {
+	const wait = `sh -c 'while :; do sleep 1; done' $0`
+	return map[string]string{
+		"a child in the background":       wait + ` & echo ready; wait`,
+		"a child of a command that ended": wait + ` & echo ready`,
+		"nohup":                           `nohup ` + wait + ` >/dev/null 2>&1 & echo ready`,
+		"a session of its own":            `setsid ` + wait + ` & echo ready`,
+		"an empty environment":            `env -i setsid ` + wait + ` & echo ready`,
+		"forked twice, nothing inherited": `(env -i setsid sh -c "(exec ` + wait + ` </dev/null >/dev/null 2>&1 &)" $0 &); echo ready`,
+		"deaf to signals":                 `setsid sh -c 'trap "" TERM HUP INT QUIT USR1 USR2; while :; do sleep 1; done' $0 & echo ready`,
+		"deaf, in a command that is deaf": `trap "" TERM HUP INT; setsid ` + wait + ` & echo ready; while :; do sleep 1; done`,
+		"stopped":                         wait + ` & kill -STOP $!; echo ready`,
+		"many":                            `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do setsid ` + wait + ` & done; echo ready`,
+		"a chain of parents that end":     `f() { if [ $1 -gt 0 ]; then (f $(($1-1)) &) ; else env -i setsid ` + wait + ` & fi; }; f 20; echo ready`,
+		"forks for ever, deaf":            `setsid sh -c 'trap "" TERM; while :; do sh -c "sleep 0.1" $0 & sh -c "sleep 0.1" $0; done' $0 >/dev/null 2>&1 & echo ready; wait`,
+		"each starts the next and ends":   `cat >next <<'X'` + "\ntrap '' TERM\nsleep 0.02\nsetsid sh ./next $1 &\nX\n" + `setsid sh ./next $0 & echo ready`,
+		"two that start each other again": `cat >twin <<'X'` + "\ntrap '' TERM\nwhile :; do env -i PATH=$PATH setsid sh -c 'trap \"\" TERM; sleep 0.2' $1; done\nX\n" +
+			`setsid sh ./twin $0 & setsid sh ./twin $0 & echo ready`,
+	}
+}
+
+func TestNothingOutlivesTheEnd(t *testing.T) {
+	for name, script := range escapes() {
+		for _, grouped := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", in a control group"}[grouped], func(t *testing.T) {
+				t.Parallel()
+				o := Options{Grace: 200 * time.Millisecond}
+				if grouped {
+					if o.Group = tryGroup(t); o.Group == "" {
+						return
+					}
+				}
+				s := begin(t, script, o)
+				end := s.tree.End(false)
+				if end.ReaperLost || len(end.Remaining) > 0 {
+					t.Errorf("ended as %+v", end)
+				}
+				s.assertGone(t)
+			})
+		}
+	}
+}
+
+// tryGroup makes a control group; "" where that is not possible, as in most containers.
+func tryGroup(t *testing.T) string {
+	t.Helper()
+	group, err := MakeGroup("claudeops-test-" + rand.Text())
+	if err != nil {
+		t.Logf("no control group here: %v", err)
+		return ""
+	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(group); err == nil {
+			t.Errorf("the control group %s is left", group)
+			_ = RemoveGroup(group)
+		}
+	})
+	return group
+}
+
+// shell is a tree with a shell script.
+type shell struct {
+	tree *Tree
+	word string
+	dir  string
+	out  *os.File
+}
+
+// begin starts a script and waits until it says that it is ready.
+func begin(t *testing.T, script string, o Options) *shell {
+	t.Helper()
+	s := &shell{word: "word-" + rand.Text(), dir: t.TempDir()}
+	out, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Mark = "MARK=" + s.word
+	s.tree, err = Start(Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script, s.word}, Env: []string{"PATH=/usr/bin:/bin", o.Mark}, Dir: s.dir,
+		Stdin: strings.NewReader("asked"), Stdout: end, Stderr: end,
+	}, o)
+	_ = end.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() })
+	s.out = out
+	said := make([]byte, 5)
+	if _, err := io.ReadFull(out, said); err != nil || string(said) != "ready" {
+		t.Fatalf("the script said %q, %v", said, err)
+	}
+	return s
+}
+
+func (s *shell) assertGone(t *testing.T) {
+	t.Helper()
+	for _, pid := range named(s.word) {
+		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		t.Errorf("process %d is left: %q", pid, line)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestTheCommandIsStartedAsItWasAsked(t *testing.T) {
+	t.Parallel()
+	lock, err := os.CreateTemp(t.TempDir(), "lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, `echo ready; cat; pwd; ls -l /proc/self/fd | grep -c -- '->'; grep SigIgn /proc/self/status; exit 7`,
+		Options{Grace: time.Minute, Keep: []*os.File{lock}})
+	<-s.tree.Exited()
+	end := s.tree.End(false)
+	if end.Exit != (Exit{7, "exit status 7"}) || end.ReaperLost {
+		t.Errorf("ended as %+v", end)
+	}
+	said, _ := io.ReadAll(s.out)
+	if got := strings.Fields(string(said)); len(got) != 4 || got[0] != "asked"+s.dir || got[1] != "4" || got[3] != "0000000000000000" {
+		t.Errorf("it sees %q; want its input, its folder, four files (one is the folder that is listed) and no ignored signal", said)
+	}
+}
+
+func TestACommandThatCannotBeStartedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	_, err := Start(Command{Path: "/nowhere/claude", Args: []string{"claude"}, Dir: "/"}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Start(Command{Path: "/bin/sh", Args: []string{"sh"}, Dir: "/"}, Options{Group: "/nowhere"}); err == nil {
+		t.Error("a group that is not there was accepted")
+	}
+}
+
+func TestWhatIsAskedMayFinish(t *testing.T) {
+	t.Parallel()
+	s := begin(t, `(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) & wait; wait`,
+		Options{Grace: time.Hour})
+	s.tree.End(false)
+	if _, err := os.Stat(filepath.Join(s.dir, "finished")); err != nil {
+		t.Error(err)
+	}
+	s.assertGone(t)
+}
+
+func TestTheCommandIsHeldUntilTheOthersHaveEnded(t *testing.T) {
+	t.Parallel()
+	// Asked to end, the command kills its child at once.
+	s := begin(t, `(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) &
+child=$!; trap 'kill -9 $child; exit 3' TERM; while :; do sleep 0.05; done`, Options{Grace: time.Hour})
+	end := s.tree.End(true)
+	if _, err := os.Stat(filepath.Join(s.dir, "finished")); err != nil || end.Exit.Code != 3 {
+		t.Errorf("%v; ended as %+v", err, end)
+	}
+	s.assertGone(t)
+}
+
+func TestAReaperThatIsStoppedGoesOn(t *testing.T) {
+	t.Parallel()
+	s := begin(t, escapes()["an empty environment"], Options{Grace: time.Minute})
+	if err := s.tree.reaper.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if end := s.tree.End(false); end.ReaperLost || len(end.Remaining) > 0 {
+		t.Errorf("ended as %+v", end)
+	}
+	s.assertGone(t)
+}
+
+func TestAReaperThatIsKilledIsNoticedAndWhatCanBeFoundIsEnded(t *testing.T) {
+	t.Parallel()
+	s := begin(t, `setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & echo ready; wait`, Options{Grace: time.Minute})
+	_ = s.tree.reaper.Process.Kill()
+	<-s.tree.Exited()
+	if end := s.tree.End(true); !end.ReaperLost || len(end.Remaining) > 0 || end.Exit.Code != -1 {
+		t.Errorf("ended as %+v", end)
+	}
+	s.assertGone(t)
+}
+
+func TestAControlGroupEndsWhatAKilledReaperLeft(t *testing.T) {
+	t.Parallel()
+	group := tryGroup(t)
+	if group == "" {
+		return
+	}
+	s := begin(t, escapes()["forked twice, nothing inherited"], Options{Grace: time.Minute, Group: group})
+	until(t, "the script forks", func() bool { return len(named(s.word)) > 0 })
+	_ = s.tree.reaper.Process.Kill()
+	if end := s.tree.End(true); !end.ReaperLost || len(end.Remaining) > 0 {
+		t.Errorf("ended as %+v", end)
+	}
+	until(t, "the processes end", func() bool { return len(named(s.word)) == 0 })
+}
+
+func TestAGroupInsideOfTheGroupGoesToo(t *testing.T) {
+	t.Parallel()
+	group := tryGroup(t)
+	if group == "" {
+		return
+	}
+	s := begin(t, `mkdir -p `+group+`/a/b && echo $$ >`+group+`/a/b/cgroup.procs && setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & sleep 0.2; echo ready`,
+		Options{Grace: 100 * time.Millisecond, Group: group})
+	s.tree.End(false)
+	s.assertGone(t)
+}
+
+func TestGroupsAreFoundBelowTheirMountPoint(t *testing.T) {
+	const mounts = "30 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n"
+	const part = "41 31 0:38 /system.slice/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	for _, test := range []struct{ mounts, group, want string }{
+		{mounts, "/", "/sys/fs/cgroup/unified"},
+		{mounts, "/user.slice/x", "/sys/fs/cgroup/unified/user.slice/x"},
+		{part, "/system.slice/a/b", "/sys/fs/cgroup/b"},
+		{part, "/system.slice/other", ""},
+		{part, "/../..", ""},
+		{"garbage\n1 2 3\n", "/", ""},
+	} {
+		if got, err := groupFolder(test.mounts, test.group); got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%q in %q: %q, %v", test.group, test.mounts, got, err)
+		}
+	}
+}
