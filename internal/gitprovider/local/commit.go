@@ -81,6 +81,9 @@ func checkCommit(req gitprovider.CommitRequest) error {
 
 // makeCommit writes the commit, without a reference, and checks it against the change set.
 func (p *Provider) makeCommit(ctx context.Context, repo *repository, req gitprovider.CommitRequest) (string, error) {
+	if err := p.checkLayout(ctx, repo); err != nil { // see transact
+		return "", err
+	}
 	w, err := p.workspace(repo, req.Snapshot.BaseCommit, true)
 	if err != nil {
 		return "", err

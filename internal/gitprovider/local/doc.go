@@ -16,6 +16,11 @@
 // and need not, since nothing of the repository's that it guards against is used. New objects get the permissions that
 // the repository's object folder shows, so that a shared repository stays shared.
 //
+// # What is in the way
+//
+// Before each call, and again right before each write, the git directory is looked at: what leads git out of it, or to
+// something that is no file, is refused. See layout and docs/providers.md.
+//
 // # How a commit is made
 //
 // One git fast-import makes blobs, trees and commit on git's in-memory index. It costs one process where a temporary

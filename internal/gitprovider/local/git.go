@@ -131,6 +131,9 @@ func (g *git) prepare(ctx context.Context, c command) (*exec.Cmd, error) {
 	}
 	cmd := exec.CommandContext(ctx, binary, append(args, c.args...)...)
 	cmd.Dir = c.gitDir
+	if cmd.Dir == "" {
+		cmd.Dir = "/" // not the folder of this process, which may be a repository
+	}
 	cmd.Env = append(append(environment(binary), g.committer.environ("COMMITTER")...), c.env...)
 	cmd.WaitDelay = grace
 	isolate(cmd, c.turn)

@@ -156,6 +156,9 @@ func objectors(reviews []gitprovider.Review) []string {
 // mergeCommit writes the merge, without a reference.
 func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprovider.PullRequest, k pair,
 	n Note) (string, error) {
+	if err := p.checkLayout(ctx, repo); err != nil { // see transact
+		return "", err
+	}
 	w, err := p.workspace(repo, k.base, true)
 	if err != nil {
 		return "", err

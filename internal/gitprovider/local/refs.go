@@ -157,6 +157,9 @@ func (p *Provider) transact(ctx context.Context, repo *repository, t *transactio
 		return err
 	}
 	defer mine.end()
+	if err := p.checkLayout(ctx, repo); err != nil { // as late as possible: somebody may have put a link there since
+		return err
+	}
 	script := "start\x00" + t.script.String() + "prepare\x00commit\x00"
 	var lock string
 	patience, cancel := context.WithTimeout(ctx, headPatience)

@@ -31,7 +31,7 @@ func (r *repository) prURL(number int) string { return r.url() + "#pr-" + strcon
 
 // open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
 // so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
-// name: every repository has one identity, and none is outside.
+// name: every repository has one identity, and none is outside. What lies in it must not lead outside either; see layout.
 func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
 	if ctx.Err() != nil {
 		return nil, fault.From(ctx.Err())
@@ -57,6 +57,9 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 		return nil, fault.New(fault.NotFound, "clone_url does not lead to the local repository %s, which is %s; correct "+
 			"it or leave it out",
 			repo.ref, repo.url())
+	}
+	if err := p.checkLayout(ctx, repo); err != nil {
+		return nil, err
 	}
 	return repo, nil
 }
@@ -93,7 +96,7 @@ func locate(root string, ref gitprovider.RepoRef) (string, error) {
 // spelled returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
 // "" if there is none.
 func spelled(dir, name string) (string, error) {
-	f, err := os.Open(dir)
+	f, err := openFolder(dir, true)
 	if err != nil {
 		return "", unreadable(err)
 	}

@@ -15,7 +15,7 @@ type turn struct{ folder *os.File }
 // tryTurn takes the turn; nil without an error if somebody else has it. A file system that has no such locks gives
 // everybody a turn: git's own locks must do there.
 func tryTurn(gitDir string) (*turn, error) {
-	folder, err := os.Open(gitDir) // #nosec G304: the operator's repository
+	folder, err := openFolder(gitDir, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,250 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// layout looks at a git directory before git does. Git follows links wherever it reads and writes, so one below refs or
+// objects leads its writes to another place, and it waits for a writer where it opens a pipe. So a repository is served
+// only if all that git would open in it is made of regular files and folders.
+type layout struct {
+	git  *git
+	ctx  context.Context // of the call that looks
+	root string          // without links
+	repo *repository
+	seen map[string]bool // object folders and files of configuration that were looked at
+}
+
+// Bounds of what a repository may make us read.
+const (
+	maxSettings = 1 << 20 // bytes of a file of configuration, or of alternates
+	maxSeen     = 100     // object folders and files of configuration
+)
+
+// checkLayout refuses a repository that leads git out of its folder, or to something that is no file. repo_not_allowed,
+// saying what stands where and what to do.
+func (p *Provider) checkLayout(ctx context.Context, repo *repository) error {
+	root, err := filepath.EvalSymlinks(p.root)
+	if err != nil {
+		return unreadable(err)
+	}
+	l := layout{git: p.git, ctx: ctx, root: root, repo: repo, seen: map[string]bool{}}
+	if err := l.top(); err != nil {
+		return err
+	}
+	for _, dir := range []string{"refs", "logs", "info", "worktrees", "reftable"} {
+		if err := l.walk(filepath.Join(repo.gitDir, dir)); err != nil {
+			return err
+		}
+	}
+	if err := l.objects(filepath.Join(repo.gitDir, "objects")); err != nil {
+		return err
+	}
+	for _, name := range []string{"config", "config.worktree"} {
+		if err := l.settings(filepath.Join(repo.gitDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// top looks at what lies directly in the git directory.
+func (l layout) top() error {
+	entries, err := l.list(l.repo.gitDir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !unopened(entry.Name()) && !entry.Type().IsRegular() && !entry.IsDir() {
+			return l.refuse(filepath.Join(l.repo.gitDir, entry.Name()), entry.Type())
+		}
+	}
+	return nil
+}
+
+// unopened names what none of our git commands opens, and what people and tools do link.
+func unopened(name string) bool {
+	return slices.Contains([]string{"hooks", "branches", "description", "modules", "lfs", "annex", "fsmonitor--daemon.ipc"}, name)
+}
+
+// walk looks at everything below a folder, which need not be there.
+func (l layout) walk(dir string) error {
+	entries, err := l.list(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case entry.IsDir():
+			if err := l.walk(path); err != nil {
+				return err
+			}
+		case !entry.Type().IsRegular():
+			return l.refuse(path, entry.Type())
+		}
+	}
+	return nil
+}
+
+// list reads a folder, which need not be there. A link to a folder is none.
+func (l layout) list(dir string) ([]fs.DirEntry, error) {
+	if l.ctx.Err() != nil {
+		return nil, fault.From(l.ctx.Err())
+	}
+	f, err := openFolder(dir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
+			return nil, l.refuse(dir, info.Mode().Type())
+		}
+		return nil, unreadable(err)
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return entries, nil
+}
+
+// objects looks at an object folder and at those that it borrows from (objects/info/alternates).
+func (l layout) objects(dir string) error {
+	if l.seen[dir] {
+		return nil
+	}
+	l.seen[dir] = true
+	if err := l.walk(dir); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "info", "alternates")
+	text, err := l.read(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if !filepath.IsAbs(line) {
+			line = filepath.Join(dir, line)
+		}
+		other, err := filepath.EvalSymlinks(line)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // git goes on without it
+		}
+		inside, relErr := filepath.Rel(l.root, other)
+		if err != nil || relErr != nil || !filepath.IsLocal(inside) || len(l.seen) > maxSeen {
+			return l.refusef("%s borrows objects from %.200q, which is not below CLAUDEOPS_LOCAL_ROOT; "+
+				"the operator has to run `git repack -a -d` there and to remove that file", file, line)
+		}
+		if err := l.objects(other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings looks at a file of configuration and at those that it includes.
+func (l layout) settings(file string) error {
+	if l.seen[file] {
+		return nil
+	}
+	l.seen[file] = true
+	text, err := l.read(file)
+	if err != nil || !strings.Contains(strings.ToLower(text), "include") {
+		return err
+	}
+	const none = 1
+	out, _, err := l.git.run(l.ctx, command{
+		gitDir: "", stdin: strings.NewReader(text), accept: []int{none}, limit: maxSettings,
+		args: []string{"config", "--file", "-", "--no-includes", "--null", "--get-regexp", `^include(if\..*)?\.path$`},
+	})
+	if err != nil {
+		return err
+	}
+	for _, pair := range splitZ(out) {
+		_, path, _ := strings.Cut(pair, "\n")
+		switch {
+		case path == "" || strings.HasPrefix(path, "~/"): // git runs without a home folder
+			continue
+		case path[0] == '~' || path[0] == '%' || len(l.seen) > maxSeen:
+			return l.refusef("%s includes %.200q, which claudeops does not follow; the operator has to take it out", file, path)
+		case !filepath.IsAbs(path):
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+		resolved, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+		if err := l.settings(resolved); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a small file, which need not be there, and must be regular.
+func (l layout) read(file string) (string, error) {
+	f, err := openFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		defer func() { _ = f.Close() }() // opened for reading
+	} else if info, statErr := os.Lstat(file); statErr == nil && !info.Mode().IsRegular() {
+		return "", l.refuse(file, info.Mode().Type())
+	} else {
+		return "", unreadable(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return "", unreadable(err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", l.refuse(file, info.Mode().Type())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
+	if err != nil {
+		return "", unreadable(err)
+	}
+	if len(text) > maxSettings {
+		return "", l.refusef("%s is larger than 1 MiB; the operator has to make it smaller", file)
+	}
+	return string(text), nil
+}
+
+// refuse says what is in the way.
+func (l layout) refuse(path string, mode fs.FileMode) error {
+	what, todo := "no regular file", "remove it"
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		what, todo = "a symbolic link", "replace it by what it leads to"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return l.refusef("%s is %s, and git would follow or open it; the operator has to %s", path, what, todo)
+}
+
+func (l layout) refusef(format string, args ...any) error {
+	return fault.New(fault.RepoNotAllowed, "the repository %s is not served: "+format, append([]any{l.repo.ref}, args...)...)
+}
