@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/mcpserver"
-	"github.com/claudeops/claudeops/internal/session"
 )
 
 func (a *app) mcpServerCommand() *cobra.Command {
@@ -21,9 +20,6 @@ func (a *app) mcpServerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
 			p := a.wire()
-			if p.cfg.Session.ID != "" { // the agent's commands run as the same user, and could read our environment
-				session.Conceal()
-			}
 			flow := newDelivering(p)
 			server, err := mcpserver.New(flow, mcpserver.Options{
 				Version: version(), HideCreate: p.cfg.ReadOnly, Log: p.log, NewID: newID,

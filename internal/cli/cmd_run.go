@@ -36,7 +36,6 @@ func (a *app) runCommand() *cobra.Command {
 					return err
 				}
 			}
-			session.Conceal()
 			records, err := a.runSessions(cmd.Context(), session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note})
 			if err != nil && len(records) == 0 {
 				return err

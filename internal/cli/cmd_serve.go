@@ -16,7 +16,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -54,7 +53,6 @@ func (a *app) serve(ctx context.Context) error {
 	if err := p.refuseUnusableState(ctx); err != nil {
 		return err
 	}
-	session.Conceal() // agents that it starts run as the same user
 	agents, err := newSessions(p)
 	if err != nil {
 		return err
@@ -149,7 +147,8 @@ func (p *parts) refuseGuessedSchedule() error {
 // refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
 // recorded, and so nothing be done. A database that is away for a while is none of these.
 func (p *parts) refuseUnusableState(ctx context.Context) error {
-	if err := p.store.Ping(ctx); fault.CodeOf(err) == fault.Misconfigured {
+	err := servedRecords{p.store, stateFolderOf(p.cfg)}.Ping(ctx)
+	if fault.CodeOf(err) == fault.Misconfigured {
 		return err
 	}
 	return nil

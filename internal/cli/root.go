@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/logqueue"
 )
 
 // app is one run of the command line.
@@ -12,6 +14,7 @@ type app struct {
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command
 	parts   *parts
+	logs    *logqueue.Writer // stands before streams.Err in commands that run for long; nil in others
 }
 
 func (a *app) rootCommand() *cobra.Command {

@@ -17,7 +17,7 @@ import (
 // webServer makes the server for a listener at the address.
 func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Flow: flow.atMost, Records: p.store, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
+		Flow: flow.atMost, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
 		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(flow.begin),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},

@@ -143,11 +143,8 @@ func (a *app) logger(cfg config.Config) *slog.Logger {
 	if a.cmd != nil {
 		name = a.cmd.Name()
 	}
-	switch {
-	case name == "mcp-server" || name == "serve" && cfg.Web.LogJSON:
-		return slog.New(slog.NewJSONHandler(a.streams.Err, nil))
-	case name == "serve":
-		return slog.New(slog.NewTextHandler(a.streams.Err, nil))
+	if name == "mcp-server" || name == "serve" {
+		return slog.New(a.queueLog(name == "mcp-server" || cfg.Web.LogJSON))
 	}
 	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

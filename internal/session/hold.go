@@ -38,7 +38,7 @@ func (s Settings) takeHold(ctx context.Context) (*hold, error) {
 		taken, err := tryLock(f)
 		switch {
 		case err != nil:
-			return nil, errors.Join(fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be taken; is the folder on a local disk?", name), f.Close())
+			return nil, errors.Join(fault.Wrap(err, fault.Internal, "the lock %s cannot be taken; is the folder on a local disk?", name), f.Close())
 		case taken:
 			return &hold{lock: f}, nil
 		case bounded.Err() != nil:

@@ -61,7 +61,7 @@ func (s *Server) ready(c *call) (answer, error) {
 	if err := s.Records.Ping(ctx); err != nil {
 		s.Log.Error("not ready", "request_id", c.id, "error", s.Redact(cause(fault.From(err))))
 		return answer{}, notReady(fault.New(fault.Internal,
-			"the records cannot be read; the log has the details under this request id"))
+			"the records cannot be read or written; the log has the details under this request id"))
 	}
 	probe := Probe{Status: "ok"}
 	if q.Providers == "" {

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// stateFolder is the path of the folder of records, locks and keys; "" if this process needs none.
+type stateFolder string
+
+// stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but sessions.
+func stateFolderOf(c config.Config) stateFolder {
+	if c.DatabaseURL != "" && c.MarkKey != "" && c.Session.Interval == 0 {
+		return ""
+	}
+	return stateFolder(c.StateDir)
+}
+
+// writable tries to write a file in the folder. misconfigured, saying what to do, if that fails.
+func (s stateFolder) writable() error {
+	if s == "" {
+		return nil
+	}
+	const block = 4 << 10 // less may fit into a disk that is full
+	f, err := os.CreateTemp(string(s), ".writable-*")
+	if err != nil {
+		return s.unusable(err)
+	}
+	_, err = f.Write(make([]byte, block))
+	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return s.unusable(err)
+	}
+	return nil
+}
+
+func (s stateFolder) unusable(err error) error {
+	return fault.Wrap(err, fault.Misconfigured, "the state folder %s cannot be written: make it writable for this user, make room on its disk, "+
+		"or name another one with CLAUDEOPS_STATE_DIR", string(s))
+}
+
+// servedRecords are the records as a server's readiness sees them: what cannot be written is as good as gone.
+type servedRecords struct {
+	*store.Lazy
+	folder stateFolder
+}
+
+// Ping reports whether the records can be read, and files written beside them.
+func (r servedRecords) Ping(ctx context.Context) error {
+	if err := r.Lazy.Ping(ctx); err != nil {
+		return err
+	}
+	return r.folder.writable()
+}

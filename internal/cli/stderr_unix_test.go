@@ -1,0 +1,52 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A client that does not read the server's log gets its answers all the same, and the server ends when it is told to.
+func TestAServerWhoseLogNobodyReadsServes(t *testing.T) {
+	unread, log, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unread.Close() }()
+	cmd := exec.Command("claudeops", "mcp-server")
+	cmd.Env = append(os.Environ(), "CLAUDEOPS_STATE_DIR="+t.TempDir(), "HOME="+t.TempDir(),
+		"CLAUDEOPS_TOOLSETS="+strings.Repeat("x", 100<<10)) // a warning that no pipe holds
+	cmd.Stderr = log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = log.Close()
+	hung := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer hung.Stop()
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+		`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(answer, `"id":1`) {
+		t.Errorf("answered %.300q, %v", answer, err)
+	}
+	_ = in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
