@@ -52,8 +52,9 @@ type Provider interface {
 	// that is already gone is no error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
-	// ListOpen returns every open pull request that carries the label, oldest first, with its paths. Pagination is
-	// followed to the end: the list is complete or the call fails.
+	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack it
+	// and have a mark: whether that is true only internal/prflow can tell. One whose head is in a fork is never among them;
+	// see Listed. Pagination is followed to the end: the list is complete or the call fails.
 	ListOpen(ctx context.Context, repo RepoRef, label string) ([]PullRequest, error)
 
 	// Status returns one pull request with its reviews and checks. not_found if there is no such number. An open one
@@ -69,7 +70,12 @@ type SnapshotQuery struct {
 	Branches    []string  // head branch names that the change might take, to see which are free
 	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
 	Contents    bool      // whether Contents is wanted, which costs some hosts further calls; the Tree has the object ids
+	Foreign     bool      // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
 }
+
+// MaxForeign is for how many pull requests of others a Snapshot finds out what they change: the newest of those whose
+// files were not read before at their present commit.
+const MaxForeign = 20
 
 // Snapshot is what a repository looked like at one commit of its base branch.
 type Snapshot struct {
@@ -93,6 +99,10 @@ type Snapshot struct {
 	Open []PullRequest
 	// Closed holds those closed without merging since ClosedSince, by the same measure.
 	Closed []PullRequest
+	// Foreign holds the other open pull requests into the base branch, of people and from forks, as far as their files are
+	// known; empty unless the query asks for it. ForeignUnread counts those whose files are not known, or not all of them.
+	Foreign       []PullRequest
+	ForeignUnread int
 }
 
 // MaxContentRead bounds, in bytes, the base file contents that a Snapshot carries.
@@ -130,6 +140,45 @@ type Assigner interface {
 	// It does not look what is there already: both may be repeated without harm. A name that the host does not take is
 	// not_found and named in the message; the others may or may not have been set.
 	Assign(ctx context.Context, repo RepoRef, number int, reviewers, assignees []string) error
+}
+
+// Editor is what a Provider can do besides: see and mend what a pull request has beside its commits. Every adapter here can.
+type Editor interface {
+	// Details reads what a pull request has now. not_found if there is no such number.
+	Details(ctx context.Context, repo RepoRef, number int) (Details, error)
+	// SetBody replaces the body of a pull request of ours. not_found if there is no such number.
+	SetBody(ctx context.Context, repo RepoRef, number int, body string) error
+}
+
+// Details is what a pull request has beside its commits. Names are as the host spells them; a team is owner/team, and
+// lists are in no order.
+type Details struct {
+	Labels    []string
+	Assignees []string
+	Requested []string // whose review is asked for and has not come
+	Reviewed  []string // who has reviewed it
+}
+
+// RemarkReader is what a Provider can do besides: tell what people who may decide said last. Every adapter here can.
+type RemarkReader interface {
+	// LastRemark is the newest comment or submitted review with words in it by somebody who may write to the repository; nil
+	// if there is none, or if the host does not tell who may write. not_found if there is no such number.
+	LastRemark(ctx context.Context, repo RepoRef, number int) (*Remark, error)
+}
+
+// Remark is something that a person said about a pull request. Body is untrusted text.
+type Remark struct {
+	Author string
+	Body   string
+	At     time.Time
+}
+
+// Newer returns the remark that was made later; of two at the same time, other. nil counts as none.
+func (r *Remark) Newer(other *Remark) *Remark {
+	if other == nil || r != nil && r.At.After(other.At) {
+		return r
+	}
+	return other
 }
 
 // Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.

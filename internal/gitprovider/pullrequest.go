@@ -22,7 +22,9 @@ type PullRequest struct {
 	Title      string
 	Body       string
 	URL        string
-	Branch     string // head branch name
+	Author     string // who opened it, as the host names them; "" where the host does not say
+	Branch     string // head branch name; of a fork's branch, its owner and a colon come first
+	Fork       bool   // the head is a branch of another repository, or of one that is gone: never one of ours
 	HeadCommit string // "" when the host no longer knows
 	Base       string
 	State      State

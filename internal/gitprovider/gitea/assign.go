@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 // Assign implements gitprovider.Assigner. The assignees are set as given: the API replaces them. Teams are those of the
@@ -104,7 +105,7 @@ func isRefusedName(err error) bool {
 }
 
 func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, number int, people, teams []string) error {
-	_, _, err := call(ctx, p, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
+	_, _, err := call(transport.Repeatable(ctx), p, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
 		resp, err := c.CreateReviewRequests(repo.Owner, repo.Name, int64(number), gitea.PullReviewRequestOptions{
 			Reviewers: people, TeamReviewers: teams,
 		})
@@ -150,7 +151,7 @@ func (p *Provider) patchAssignees(ctx context.Context, repo gitprovider.RepoRef,
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "a request to Gitea could not be encoded")
 	}
-	_, err = p.exchange(ctx, http.MethodPatch, p.repoURL(repo, "issues", itoa(number)), body, nil)
+	_, err = p.exchange(transport.Repeatable(ctx), http.MethodPatch, p.repoURL(repo, "issues", itoa(number)), body, nil)
 	return err
 }
 

@@ -16,7 +16,10 @@ import (
 func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullRequest {
 	pr := gitprovider.PullRequest{
 		Number: int(from.Index), Title: from.Title, Body: from.Body, URL: from.HTMLURL, Branch: headBranch(from),
-		State: gitprovider.StateOpen, Labels: labelNames(from.Labels), CreatedAt: timeOf(from.Created),
+		State: gitprovider.StateOpen, Labels: labelNames(from.Labels), CreatedAt: timeOf(from.Created), Fork: fromFork(from),
+	}
+	if from.Poster != nil {
+		pr.Author = from.Poster.UserName
 	}
 	if from.Head != nil {
 		pr.HeadCommit = from.Head.Sha

@@ -49,6 +49,13 @@ func clean(s string) string {
 // Error implements error. No refusal leaves the package; see judge.
 func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.message) }
 
+// refusalOf finds the refusal in an error, or nil.
+func refusalOf(err error) *refusal {
+	var r *refusal
+	errors.As(err, &r)
+	return r
+}
+
 // statusIs reports whether err is a refusal by one of the statuses.
 func statusIs(err error, statuses ...int) bool {
 	var r *refusal
@@ -168,10 +175,27 @@ func (p *Provider) missing(r *refusal, repo gitprovider.RepoRef, what string) er
 // what to mend makes matching it harmless: without a match the refusal is still a refusal.
 const scopePhrase = "required scope"
 
+// isAccount reports whether a 403 is about the token's user: one who is blocked, was never activated, or has to choose a
+// password before anything else. As with scopePhrase, the words only choose the advice.
+func (r *refusal) isAccount() bool {
+	for _, phrase := range []string{"prohibited from signing in", "must change your password", "account is not activated"} {
+		if strings.Contains(r.message, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *refusal) isScope() bool { return strings.Contains(r.message, scopePhrase) }
+
 func (p *Provider) forbidden(r *refusal, repo gitprovider.RepoRef) error {
-	if strings.Contains(r.message, scopePhrase) {
+	if r.isScope() {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s lacks a scope that this needs (write:repository and write:issue are "+
 			"enough for everything)%s", tokenVariable, r.said())
+	}
+	if r.isAccount() {
+		return fault.Wrap(r, fault.ProviderDisabled, "the user of %s may not sign in at %s%s; sign in as that user, or have an "+
+			"administrator unblock or activate the account, or use another user's token", tokenVariable, p.base.Host, r.said())
 	}
 	return fault.Wrap(r, fault.RepoNotAllowed, "%s does not let the user of %s do this in %s (403)%s; give that user write "+
 		"access to the repository", p.base.Host, tokenVariable, repo, r.said())

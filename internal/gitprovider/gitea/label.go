@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 const (
@@ -56,6 +57,7 @@ func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number i
 // addLabels returns the names that the pull request does not have afterwards. Versions that take ids alone refuse names
 // or fail over them; then the ids are looked up.
 func (p *Provider) addLabels(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+	ctx = transport.Repeatable(ctx)
 	var have []*gitea.Label
 	body := map[string][]string{"labels": names}
 	err := p.post(ctx, p.repoURL(repo, "issues", itoa(number), "labels"), body, &have)

@@ -83,14 +83,15 @@ func (p *Provider) closedPulls(ctx context.Context, repo gitprovider.RepoRef, si
 	return nil, tooLong()
 }
 
-// ListOpen implements gitprovider.Provider. The label is compared here, by its exact name.
+// ListOpen implements gitprovider.Provider. The label is compared here, by its exact name. Beside the port's codes:
+// repo_not_allowed for a repository whose pull requests are switched off.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
 	all, err := p.openPulls(ctx, repo)
 	if err != nil {
-		return nil, p.judge(err, repo, "")
+		return nil, p.noPulls(ctx, repo, err)
 	}
 	labelled := slices.DeleteFunc(all, func(pr *gitea.PullRequest) bool {
-		return headGone(pr) || !slices.Contains(labelNames(pr.Labels), label)
+		return headGone(pr) || !gitprovider.Listed(pullRequest(pr, p.now()), label)
 	})
 	prs, err := p.withPaths(ctx, repo, labelled)
 	if err != nil {

@@ -35,21 +35,41 @@ func (p *Provider) withPaths(ctx context.Context, repo gitprovider.RepoRef, from
 // pathsOf gives the files that a pull request changes. They depend on its head commit and merge base alone, so they are
 // read once for each pair.
 func (p *Provider) pathsOf(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string, error) {
-	number, at := int(pr.Index), version(pr)
-	if paths, ok := p.remembered(ctx, repo, number, at); ok {
+	if paths, ok := p.remembered(ctx, repo, int(pr.Index), version(pr)); ok {
 		return paths, nil
 	}
-	files, _, err := readAll(ctx, func(ctx context.Context, n int) (page[*gitea.ChangedFile], error) {
-		items, header, err := call(ctx, p, func(c *gitea.Client) ([]*gitea.ChangedFile, *gitea.Response, error) {
-			return c.ListPullRequestFiles(repo.Owner, repo.Name, pr.Index, gitea.ListPullRequestFilesOptions{
-				ListOptions: gitea.ListOptions{Page: n, PageSize: pageSize},
-			})
-		})
-		return page[*gitea.ChangedFile]{items: present(items), total: totalOf(header)}, err
-	})
+	files, _, err := readAll(ctx, p.filePage(repo, pr))
 	if err != nil {
 		return nil, err
 	}
+	return p.takePaths(ctx, repo, pr, files), nil
+}
+
+// filePage reads one page of the files that a pull request changes.
+func (p *Provider) filePage(repo gitprovider.RepoRef, pr *gitea.PullRequest) func(context.Context, int) (
+	page[*gitea.ChangedFile], error) {
+	return func(ctx context.Context, number int) (page[*gitea.ChangedFile], error) {
+		items, header, err := call(ctx, p, func(c *gitea.Client) ([]*gitea.ChangedFile, *gitea.Response, error) {
+			return c.ListPullRequestFiles(repo.Owner, repo.Name, pr.Index, gitea.ListPullRequestFilesOptions{
+				ListOptions: gitea.ListOptions{Page: number, PageSize: pageSize},
+			})
+		})
+		return page[*gitea.ChangedFile]{items: present(items), total: totalOf(header)}, err
+	}
+}
+
+// takePaths remembers all the files of a pull request, if they are those of its head, and gives their names.
+func (p *Provider) takePaths(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest,
+	files []*gitea.ChangedFile) []string {
+	paths := namesOf(files)
+	if areOf(files, pr.Head) {
+		p.rememberPaths(ctx, repo, int(pr.Index), version(pr), paths)
+	}
+	return paths
+}
+
+// namesOf gives the names, old ones of renames included, sorted.
+func namesOf(files []*gitea.ChangedFile) []string {
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, f.Filename)
@@ -58,11 +78,7 @@ func (p *Provider) pathsOf(ctx context.Context, repo gitprovider.RepoRef, pr *gi
 		}
 	}
 	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	if areOf(files, pr.Head) {
-		p.rememberPaths(ctx, repo, number, at, paths)
-	}
-	return paths, nil
+	return slices.Compact(paths)
 }
 
 // areOf reports whether the files are those of the head. The server compares with refs/pull/N/head, which follows the

@@ -44,8 +44,8 @@ type PathMemory interface {
 	RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string)
 }
 
-// Provider implements gitprovider.Provider, gitprovider.Assigner, gitprovider.Examiner and gitprovider.Pinger for one Gitea
-// or Forgejo.
+// Provider implements gitprovider.Provider, and what a provider can do besides (gitprovider.Assigner, Editor, RemarkReader,
+// Examiner and Pinger), for one Gitea or Forgejo.
 type Provider struct {
 	base         *url.URL
 	http         *transport.Transport
@@ -59,10 +59,12 @@ type Provider struct {
 }
 
 var (
-	_ gitprovider.Provider = (*Provider)(nil)
-	_ gitprovider.Assigner = (*Provider)(nil)
-	_ gitprovider.Examiner = (*Provider)(nil)
-	_ gitprovider.Pinger   = (*Provider)(nil)
+	_ gitprovider.Provider     = (*Provider)(nil)
+	_ gitprovider.Assigner     = (*Provider)(nil)
+	_ gitprovider.Editor       = (*Provider)(nil)
+	_ gitprovider.RemarkReader = (*Provider)(nil)
+	_ gitprovider.Examiner     = (*Provider)(nil)
+	_ gitprovider.Pinger       = (*Provider)(nil)
 )
 
 // New makes a Provider. It makes no call.

@@ -79,9 +79,9 @@ func (p *Provider) look(ctx context.Context, q gitprovider.SnapshotQuery) (looke
 		return l, p.noBase(l.repo, q, baseErr)
 	case baseErr != nil:
 		return l, p.judge(baseErr, q.Repo, "")
-	case !l.repo.HasPullRequests:
-		return l, fault.New(fault.RepoNotAllowed, "pull requests are switched off for %s at %s; switch them on in its settings",
-			q.Repo, p.base.Host)
+	}
+	if off := p.switchedOff(l.repo, q.Repo); off != nil {
+		return l, off
 	}
 	return l, p.judge(err, q.Repo, "")
 }
@@ -124,6 +124,12 @@ func (p *Provider) fill(ctx context.Context, q gitprovider.SnapshotQuery, snap *
 				snap.Contents, err = p.contents(ctx, snap.Repo, l.base, q.Paths)
 			}
 			return err
+		},
+		func() error {
+			if q.Foreign {
+				p.foreign(ctx, snap, l.open)
+			}
+			return nil
 		},
 	)
 	for _, pr := range prs {

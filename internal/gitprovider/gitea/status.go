@@ -39,7 +39,7 @@ func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number 
 		from, err = p.settled(ctx, repo, from)
 	}
 	if err != nil {
-		return none, p.judge(err, repo, pullName(number))
+		return none, p.noPull(ctx, repo, number, err)
 	}
 	status.PullRequest = pullRequest(from, p.now())
 	if status.State == gitprovider.StateMerged && from.MergedBy != nil {

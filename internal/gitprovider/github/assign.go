@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 // Assign implements gitprovider.Assigner: one request for the reviewers, one for the assignees, and further ones only to
@@ -80,7 +81,7 @@ func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, 
 			body.Reviewers = append(body.Reviewers, name)
 		}
 	}
-	err := p.post(ctx, p.repoURL(repo, "pulls", decimal(number), "requested_reviewers"), needPulls, body, nil)
+	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "pulls", decimal(number), "requested_reviewers"), needPulls, body, nil)
 	return pullMissing(err, repo, number)
 }
 
@@ -90,7 +91,7 @@ func (p *Provider) assign(ctx context.Context, repo gitprovider.RepoRef, number 
 		return nil, nil
 	}
 	var issue gogithub.Issue
-	err := p.post(ctx, p.repoURL(repo, "issues", decimal(number), "assignees"), needPulls,
+	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "issues", decimal(number), "assignees"), needPulls,
 		map[string][]string{"assignees": names}, &issue)
 	if err != nil {
 		return nil, pullMissing(err, repo, number)

@@ -67,90 +67,79 @@ const sideBySide = 8
 func (p *Provider) pullRequests(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode) (
 	[]gitprovider.PullRequest, error) {
 	p.keepPaths(repo, nodes)
-	out := make([]gitprovider.PullRequest, len(nodes))
-	var unread, listed []int // indexes: never seen, and to be listed by REST
-	for i, n := range nodes {
-		out[i] = n.pullRequest()
-		paths, cached := p.files.get(keyOf(repo, n))
-		switch {
-		case cached:
-			out[i].Paths = slices.Clone(paths)
-		case n.Files != nil:
-			listed = append(listed, i)
-		default:
-			unread = append(unread, i)
-		}
-	}
-	more, err := p.readFiles(ctx, repo, nodes, out, unread)
-	if err != nil {
+	if err := p.readFiles(ctx, repo, p.unread(repo, nodes)); err != nil {
 		return nil, err
 	}
+	out := make([]gitprovider.PullRequest, len(nodes))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(sideBySide)
-	for _, i := range append(listed, more...) {
+	for i, n := range nodes {
+		out[i] = n.pullRequest()
+		if paths, cached := p.files.get(keyOf(repo, n)); cached {
+			out[i].Paths = slices.Clone(paths)
+			continue
+		}
 		group.Go(func() (err error) {
-			out[i].Paths, err = p.listFiles(ctx, repo, nodes[i])
+			out[i].Paths, err = p.listFiles(ctx, repo, n)
 			return err
 		})
 	}
 	return out, group.Wait()
 }
 
+// unread gives those of the nodes whose files neither came along nor are known from before.
+func (p *Provider) unread(repo gitprovider.RepoRef, nodes []*pullNode) []*pullNode {
+	var out []*pullNode
+	for _, n := range nodes {
+		if _, cached := p.files.get(keyOf(repo, n)); !cached && n.Files == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // filesAtOnce is how many pull requests one query compares: GitHub gives a query 10 seconds.
 const filesAtOnce = 50
 
-// readFiles asks for the files of the nodes at the indexes. It returns the indexes of those that REST has to list.
-func (p *Provider) readFiles(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode,
-	out []gitprovider.PullRequest, unread []int) ([]int, error) {
-	var chunks [][]int
-	for chunk := range slices.Chunk(unread, filesAtOnce) {
-		chunks = append(chunks, chunk)
-	}
-	left := make([][]int, len(chunks))
+// readFiles asks for the files of the nodes, fills them in and caches them. What GraphQL does not tell, or not in full,
+// REST has to list.
+func (p *Provider) readFiles(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(sideBySide)
-	for c, chunk := range chunks {
-		group.Go(func() (err error) {
-			left[c], err = p.readChunk(ctx, repo, nodes, out, chunk)
-			return err
-		})
+	for chunk := range slices.Chunk(nodes, filesAtOnce) {
+		group.Go(func() error { return p.readChunk(ctx, repo, chunk) })
 	}
-	err := group.Wait()
-	return slices.Concat(left...), err
+	return group.Wait()
 }
 
 const filesDocument = `query($ids: [ID!]!) { nodes(ids: $ids) { ... on PullRequest { ...pull ...changed } } }` +
 	pullFragment + changedFragment
 
-func (p *Provider) readChunk(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode,
-	out []gitprovider.PullRequest, chunk []int) (left []int, err error) {
+func (p *Provider) readChunk(ctx context.Context, repo gitprovider.RepoRef, chunk []*pullNode) error {
 	ids := make([]string, len(chunk))
-	for k, i := range chunk {
-		ids[k] = nodes[i].ID
+	for i, n := range chunk {
+		ids[i] = n.ID
 	}
 	var data struct{ Nodes []*pullNode }
 	op := operation{document: filesDocument, variables: map[string]any{"ids": ids}, need: needPullsRead}
 	if err := p.graphql(ctx, op, &data); err != nil {
-		return nil, err
+		return err
 	}
 	if len(data.Nodes) != len(chunk) {
-		return nil, fault.New(fault.UpstreamError, "GitHub showed %d pull requests instead of %d; try again later",
+		return fault.New(fault.UpstreamError, "GitHub showed %d pull requests instead of %d; try again later",
 			len(data.Nodes), len(chunk))
 	}
 	p.keepPaths(repo, data.Nodes)
-	for k, i := range chunk {
-		n := data.Nodes[k]
+	for i, n := range data.Nodes {
 		if n == nil {
-			left = append(left, i)
 			continue
 		}
-		if paths, ok := n.simplePaths(); ok {
-			out[i].Paths = paths
-		} else {
-			left = append(left, i)
+		// A head that moved since the list was read has other files: they count for the new one alone.
+		if chunk[i].Files = n.Files; keyOf(repo, n) != keyOf(repo, chunk[i]) {
+			*chunk[i] = *n
 		}
 	}
-	return left, nil
+	return nil
 }
 
 // maxFilePages is where GitHub ends: it lists at most 3000 files (docs.github.com, "List pull requests files").

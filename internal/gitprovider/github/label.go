@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 // labelsFresh is how long a snapshot's labels are believed. GitHub makes a label that it is told to set and does not
@@ -39,7 +40,7 @@ func (p *Provider) label(ctx context.Context, repo gitprovider.RepoRef, number i
 	}
 	if len(existing) > 0 {
 		u := p.repoURL(repo, "issues", decimal(number), "labels")
-		err := p.post(ctx, u, needPulls, map[string][]string{"labels": existing}, nil)
+		err := p.post(transport.Repeatable(ctx), u, needPulls, map[string][]string{"labels": existing}, nil)
 		if err != nil {
 			return pullMissing(err, repo, number)
 		}

@@ -6,7 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// ListOpen implements gitprovider.Provider: one request for each 100 pull requests. In a repository that was read before
+// ListOpen implements gitprovider.Provider: one request for each 100 pull requests with the label; see firstOfList for those
+// without. In a repository that was read before
 // their files are known, and are asked for only where a head is new.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
 	prs, err := p.listOpen(ctx, repo, label)
@@ -20,7 +21,7 @@ func (p *Provider) listOpen(ctx context.Context, repo gitprovider.RepoRef, label
 	known, _ := p.facts.get(repoKey(repo))
 	list := labelledPulls(label)
 	list.files = !known.warm
-	first, err := p.pageAfter(ctx, repo, list, "")
+	first, marked, err := p.firstOfList(ctx, repo, list)
 	if err != nil {
 		return nil, err
 	}
@@ -28,6 +29,7 @@ func (p *Provider) listOpen(ctx context.Context, repo gitprovider.RepoRef, label
 	if err != nil {
 		return nil, err
 	}
+	all = mergeListed(all, marked, label)
 	prs, err := p.pullRequests(ctx, repo, all)
 	if err == nil {
 		p.facts.update(repoKey(repo), func(f facts) facts { f.warm = true; return f })

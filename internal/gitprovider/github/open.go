@@ -62,7 +62,7 @@ func (p *Provider) open(ctx context.Context, spec gitprovider.PullRequestSpec, d
 	pr := gitprovider.PullRequest{
 		Number: made.GetNumber(), Title: made.GetTitle(), Body: made.GetBody(), URL: made.GetHTMLURL(), Branch: spec.Head,
 		HeadCommit: made.GetHead().GetSHA(), Base: spec.Base, State: gitprovider.StateOpen,
-		CreatedAt: made.GetCreatedAt().UTC(),
+		CreatedAt: made.GetCreatedAt().UTC(), Author: made.GetUser().GetLogin(),
 	}
 	for _, label := range made.Labels {
 		pr.Labels = append(pr.Labels, label.GetName())

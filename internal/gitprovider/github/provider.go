@@ -27,7 +27,8 @@ type Options struct {
 	Sleep        func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
 }
 
-// Provider implements gitprovider.Provider, gitprovider.Assigner, gitprovider.Examiner and gitprovider.Pinger.
+// Provider implements gitprovider.Provider, and what a provider can do besides: gitprovider.Assigner, Editor, RemarkReader,
+// Examiner and Pinger.
 type Provider struct {
 	api          *url.URL
 	graph        *url.URL
@@ -43,10 +44,12 @@ type Provider struct {
 }
 
 var (
-	_ gitprovider.Provider = (*Provider)(nil)
-	_ gitprovider.Assigner = (*Provider)(nil)
-	_ gitprovider.Examiner = (*Provider)(nil)
-	_ gitprovider.Pinger   = (*Provider)(nil)
+	_ gitprovider.Provider     = (*Provider)(nil)
+	_ gitprovider.Assigner     = (*Provider)(nil)
+	_ gitprovider.Editor       = (*Provider)(nil)
+	_ gitprovider.RemarkReader = (*Provider)(nil)
+	_ gitprovider.Examiner     = (*Provider)(nil)
+	_ gitprovider.Pinger       = (*Provider)(nil)
 )
 
 // What the caches hold at most. A path is about 40 bytes, so that the files of some thousand pull requests are kept.

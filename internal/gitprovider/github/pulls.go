@@ -13,7 +13,7 @@ import (
 const pullFragment = `
 fragment pull on PullRequest {
   id number title body url state isCrossRepository headRefName headRefOid baseRefName createdAt updatedAt closedAt mergedAt
-  headRepository { owner { login } }
+  author { login } headRepository { owner { login } }
   labels(first: 100) { nodes { name } }
 }
 `
@@ -37,6 +37,7 @@ type pullNode struct {
 	UpdatedAt         time.Time
 	ClosedAt          *time.Time
 	MergedAt          *time.Time
+	Author            *struct{ Login string }
 	HeadRepository    *struct{ Owner struct{ Login string } }
 	Labels            *struct{ Nodes []struct{ Name string } }
 	Files             *struct {
@@ -59,7 +60,10 @@ type pullConnection struct {
 func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	pr := gitprovider.PullRequest{
 		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.HeadRefOid,
-		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(),
+		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(), Fork: n.IsCrossRepository,
+	}
+	if n.Author != nil { // else the account is gone
+		pr.Author = n.Author.Login
 	}
 	switch n.State {
 	case "MERGED":
@@ -128,9 +132,8 @@ func (l pullList) field(alias string, size int, after string) string {
 	return b.String()
 }
 
-// pageAfter reads one page of the list.
-func (p *Provider) pageAfter(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (
-	*pullConnection, error) {
+// pageQuery asks for one page of the list; cursor "" for the first.
+func (p *Provider) pageQuery(repo gitprovider.RepoRef, list pullList, cursor string) *query {
 	q := newQuery(repo)
 	for name, value := range list.strings {
 		q.variable(name, "String!", value)
@@ -145,10 +148,16 @@ func (p *Provider) pageAfter(ctx context.Context, repo gitprovider.RepoRef, list
 	if list.files {
 		q.fragment(changedFragment)
 	}
+	return q
+}
+
+// pageAfter reads one page of the list.
+func (p *Provider) pageAfter(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (
+	*pullConnection, error) {
 	var data struct {
 		Repository *struct{ Pulls *pullConnection }
 	}
-	if err := p.graphql(ctx, q.operation(needPullsRead), &data); err != nil {
+	if err := p.graphql(ctx, p.pageQuery(repo, list, cursor).operation(needPullsRead), &data); err != nil {
 		return nil, err
 	}
 	if data.Repository == nil || data.Repository.Pulls == nil {

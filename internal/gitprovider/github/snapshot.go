@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,15 +75,9 @@ func (p *Provider) snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		out.Open, err = p.ours(ctx, out.Repo, l.open, l.repository.Open, time.Time{})
-		return err
-	})
+	group.Go(func() error { return p.readOpen(ctx, l, out) })
 	if !q.ClosedSince.IsZero() {
-		group.Go(func() (err error) {
-			out.Closed, err = p.ours(ctx, out.Repo, l.closed, l.repository.Closed, q.ClosedSince)
-			return err
-		})
+		group.Go(func() error { return p.readClosed(ctx, l, out) })
 	}
 	if q.Contents {
 		group.Go(func() (err error) {
@@ -206,21 +199,21 @@ func (p *Provider) learn(ref gitprovider.RepoRef, r repositoryNode) {
 	}
 }
 
-// ours reads a list to its end and keeps those pull requests that may be ours and were not closed before since.
-func (p *Provider) ours(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection,
-	since time.Time) ([]gitprovider.PullRequest, error) {
-	if first == nil {
-		return nil, fault.New(fault.UpstreamError, "GitHub did not show the pull requests of %s; try again later", repo)
+// readClosed reads the list to its end and keeps those pull requests that may be ours and were closed since.
+func (p *Provider) readClosed(ctx context.Context, l *look, out *gitprovider.Snapshot) error {
+	if l.repository.Closed == nil {
+		return fault.New(fault.UpstreamError, "GitHub did not show the pull requests of %s; try again later", out.Repo)
 	}
-	all, err := p.readOn(ctx, repo, list, first)
+	all, err := p.readOn(ctx, out.Repo, l.closed, l.repository.Closed)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	all = slices.DeleteFunc(all, func(n *pullNode) bool {
 		pr := n.pullRequest()
-		return !gitprovider.MayBeOurs(pr) || !since.IsZero() && pr.ClosedAt.Before(since)
+		return !gitprovider.MayBeOurs(pr) || pr.ClosedAt.Before(l.ClosedSince)
 	})
-	return p.pullRequests(ctx, repo, all)
+	out.Closed, err = p.pullRequests(ctx, out.Repo, all)
+	return err
 }
 
 // branchRef is the full name of a branch: GitHub takes a short one for a tag as well.

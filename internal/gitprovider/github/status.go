@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -84,29 +85,49 @@ func (p *Provider) status(ctx context.Context, repo gitprovider.RepoRef, number 
 func (p *Provider) askPull(ctx context.Context, repo gitprovider.RepoRef, number int, fields string,
 	variables map[string]string, fragments string) (*statusNode, error) {
 	q := newQuery(repo)
-	q.variable("number", "Int!", number)
 	for name, value := range variables {
 		q.variable(name, "String!", value)
 	}
-	q.add("pullRequest(number: $number) { " + fields + " }")
 	q.fragment(fragments)
-	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && e.under("statusCheckRollup") }
+	var n statusNode
+	if err := p.askOne(ctx, repo, number, q, fields, "statusCheckRollup", &n); err != nil {
+		return nil, err
+	}
+	return &n, nil
+}
+
+// askAbout selects fields of one pull request into out. What is below the field hidden may be forbidden, and is null then.
+func (p *Provider) askAbout(ctx context.Context, repo gitprovider.RepoRef, number int, fields, hidden string, out any) error {
+	if number < 1 || number > maxNumber {
+		return noSuchPull(repo, number)
+	}
+	return p.askOne(ctx, repo, number, newQuery(repo), fields, hidden, out)
+}
+
+func (p *Provider) askOne(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string,
+	out any) error {
+	q.variable("number", "Int!", number)
+	q.add("pullRequest(number: $number) { " + fields + " }")
+	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
 	var data struct {
-		Repository *struct{ PullRequest *statusNode }
+		Repository *struct{ PullRequest json.RawMessage }
 	}
 	err := p.graphql(ctx, q.operation(needPullsRead), &data)
 	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
-		return nil, noSuchPull(repo, number)
+		return noSuchPull(repo, number)
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case data.Repository == nil:
-		return nil, notFound()
-	case data.Repository.PullRequest == nil:
-		return nil, noSuchPull(repo, number)
+		return notFound()
+	case len(data.Repository.PullRequest) == 0 || string(data.Repository.PullRequest) == "null":
+		return noSuchPull(repo, number)
 	}
-	return data.Repository.PullRequest, nil
+	if err := json.Unmarshal(data.Repository.PullRequest, out); err != nil {
+		return notJSON(err)
+	}
+	return nil
 }
 
 // mergeableWaits are the pauses before GitHub is asked again.

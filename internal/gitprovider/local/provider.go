@@ -37,8 +37,10 @@ type Provider struct {
 }
 
 var (
-	_ gitprovider.Provider = (*Provider)(nil)
-	_ gitprovider.Pinger   = (*Provider)(nil)
+	_ gitprovider.Provider     = (*Provider)(nil)
+	_ gitprovider.Pinger       = (*Provider)(nil)
+	_ gitprovider.Editor       = (*Provider)(nil)
+	_ gitprovider.RemarkReader = (*Provider)(nil)
 )
 
 // New makes a Provider for the repositories below root, an absolute path. It touches neither disk nor git: what is

@@ -129,6 +129,6 @@ func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label 
 		return nil, err
 	}
 	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool {
-		return !slices.Contains(pr.Labels, label)
+		return !gitprovider.Listed(pr, label)
 	}), nil
 }

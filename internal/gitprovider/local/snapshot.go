@@ -26,7 +26,15 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	}
 	snap := &gitprovider.Snapshot{
 		Repo: repo.ref, URL: repo.url(), DefaultBranch: seen.refs.head, Base: base, BaseCommit: seen.refs.tips[base],
-		Tips: map[string]string{}, Open: slices.DeleteFunc(seen.open, notOurs),
+		Tips: map[string]string{},
+	}
+	for _, pr := range seen.open {
+		switch {
+		case gitprovider.MayBeOurs(pr):
+			snap.Open = append(snap.Open, pr)
+		case q.Foreign && pr.Base == base:
+			snap.Foreign = append(snap.Foreign, pr)
+		}
 	}
 	for _, branch := range q.Branches {
 		if tip, exists := seen.refs.tips[branch]; exists {

@@ -24,8 +24,10 @@ type Fake struct {
 }
 
 var (
-	_ gitprovider.Provider = (*Fake)(nil)
-	_ gitprovider.Pinger   = (*Fake)(nil)
+	_ gitprovider.Provider     = (*Fake)(nil)
+	_ gitprovider.Pinger       = (*Fake)(nil)
+	_ gitprovider.Editor       = (*Fake)(nil)
+	_ gitprovider.RemarkReader = (*Fake)(nil)
 )
 
 // NewFake makes a Fake without repositories. Its name is "fake", and its clock starts at 2026-01-01 and moves on by one
@@ -97,9 +99,10 @@ func (f *Fake) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch.
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody.
 func (f *Fake) Writes() int {
-	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch)
+	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch) +
+		f.Count(MethodSetBody)
 }
 
 // Reads is how many calls there were of methods that only read.

@@ -48,6 +48,13 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 			snap.Contents = nil
 		}
 		snap.Open = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
+		if q.Foreign {
+			snap.Foreign = repo.List(func(pr *memhost.PR) bool {
+				return !isOurs(pr) && pr.State == gitprovider.StateOpen && pr.Base == base
+			})
+			snap.ForeignUnread = max(0, len(snap.Foreign)-gitprovider.MaxForeign)
+			snap.Foreign = snap.Foreign[snap.ForeignUnread:]
+		}
 		if !q.ClosedSince.IsZero() {
 			snap.Closed = repo.List(func(pr *memhost.PR) bool {
 				return isOurs(pr) && pr.State == gitprovider.StateClosed && !pr.ClosedAt.Before(q.ClosedSince)
@@ -110,7 +117,7 @@ func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label stri
 		repo, err := f.repo(ref)
 		if err == nil {
 			prs = repo.List(func(pr *memhost.PR) bool {
-				return pr.State == gitprovider.StateOpen && slices.Contains(pr.Labels, label)
+				return pr.State == gitprovider.StateOpen && gitprovider.Listed(pr.PullRequest, label)
 			})
 		}
 		return err

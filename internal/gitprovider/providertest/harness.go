@@ -55,6 +55,19 @@ type World interface {
 	Message(commit string) string
 }
 
+// Commenter is what a World is besides if people can comment on its pull requests. ann and bob may write to the repository.
+type Commenter interface {
+	Comment(number int, author, body string)
+}
+
+// Public is what a World is besides if people who may not write to the repository can act there. eve is one of them.
+type Public interface {
+	Commenter
+	// OpenFromFork opens a pull request into MainBranch in eve's name, from a branch of her fork that has one commit with
+	// the files. The labels are put on by somebody who may.
+	OpenFromFork(branch, title string, labels []string, files ...File) int
+}
+
 // Renamer is what a World is besides if people are called otherwise on its host: a real forge has accounts of its own.
 type Renamer interface {
 	// Login is what the host calls the person whom Review calls author.

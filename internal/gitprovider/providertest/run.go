@@ -24,6 +24,9 @@ func Run(t *testing.T, h Harness) {
 		"every method":  everyMethodTests(),
 		"races":         raceTests(),
 		"complete list": listTests(),
+		"others":        othersTests(),
+		"details":       detailsTests(),
+		"remarks":       remarkTests(),
 	}
 	for group, tests := range groups {
 		t.Run(group, func(t *testing.T) {

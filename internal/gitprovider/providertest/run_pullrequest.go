@@ -41,7 +41,7 @@ func openPR(t *testing.T, h Harness) {
 	s.same("pull request", got, gitprovider.PullRequest{
 		Number: pr.Number, Title: "Watch the disk", Body: "Why: the disk was full.", URL: pr.URL, Branch: made.Branch,
 		HeadCommit: made.ID, Base: MainBranch, State: gitprovider.StateOpen, Labels: []string{gitprovider.LabelOurs},
-		CreatedAt: got.CreatedAt, Paths: []string{"checks/a.md", "checks/disk.md"},
+		CreatedAt: got.CreatedAt, Author: got.Author, Paths: []string{"checks/a.md", "checks/disk.md"},
 	})
 }
 
@@ -189,6 +189,7 @@ func listTests() map[string]func(*testing.T, Harness) {
 	return map[string]func(*testing.T, Harness){
 		"has every open one with the label, oldest first": listMany,
 		"of a label that nothing carries is empty":        listEmpty,
+		"of a repository without a commit is empty":       listNoCommit,
 		"leaves out what is closed, merged or unlabelled": listFilter,
 	}
 }
@@ -215,6 +216,11 @@ func listEmpty(t *testing.T, h Harness) {
 	prs, err := s.p.ListOpen(s.ctx, s.Ref(), "nobody-uses-this")
 	s.must(err)
 	s.same("numbers", numbers(prs), []int{})
+}
+
+func listNoCommit(t *testing.T, h Harness) {
+	s := sceneOf(t, h.NewRepo(t))
+	s.same("numbers", numbers(s.list()), []int{})
 }
 
 func listFilter(t *testing.T, h Harness) {

@@ -8,11 +8,25 @@ import (
 	"time"
 )
 
-type safeKey struct{}
+type (
+	safeKey       struct{}
+	repeatableKey struct{}
+)
 
 // Safe marks the POST requests made with the context as reads, such as a GraphQL query: they may be repeated and do not
 // wait for writes. Other methods mean what they mean.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
+
+// Repeatable marks the writes made with the context as ones that may be made twice without harm, such as putting a label on.
+// They are repeated where a read would be, and like every write wait for others to end.
+func Repeatable(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatableKey{}, true)
+}
+
+func isRepeatable(req *http.Request) bool {
+	marked, _ := req.Context().Value(repeatableKey{}).(bool)
+	return marked || isSafe(req)
+}
 
 func isSafe(req *http.Request) bool {
 	switch req.Method {
@@ -28,8 +42,9 @@ func isSafe(req *http.Request) bool {
 
 // again says whether the request is tried once more, and how long to wait before.
 //
-// A safe request is, when the connection or the answer broke and when a gateway says that the server cannot be reached
-// just now. A write is only when it cannot have acted: it was never sent, or the server turned it away for a time.
+// A safe or repeatable request is, when the connection or the answer broke, when a gateway says that the server cannot be
+// reached just now and when the server asks to come back; a safe one also when the server failed (500). Another write is only
+// when it cannot have acted: it was never sent, or the server turned it away for a time.
 func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
 	limits := t.opt.Limits
 	if c.tries > limits.Retries {
@@ -37,17 +52,19 @@ func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.D
 	}
 	backoff := t.opt.Jitter(limits.RetryWait << min(c.tries-1, 10))
 	if failed != nil {
-		return backoff, failed.unsent || failed.broken && c.safe
+		return backoff, failed.unsent || failed.broken && c.repeatable
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusForbidden:
 		wait, known := t.limitWait(resp.Header)
 		return wait, known && wait <= limits.MaxRetryAfter
+	case http.StatusInternalServerError:
+		return backoff, c.safe
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if wait, known := t.retryAfter(resp.Header); known {
-			return wait, c.safe && wait <= limits.MaxRetryAfter
+			return wait, c.repeatable && wait <= limits.MaxRetryAfter
 		}
-		return backoff, c.safe
+		return backoff, c.repeatable
 	default:
 		return 0, false
 	}

@@ -38,7 +38,7 @@ func TestReadsAreRepeatedAndWritesOnlyWhenTheyCannotHaveActed(t *testing.T) {
 	in3s := now().Add(3 * time.Second).Format(http.TimeFormat)
 	tests := []struct {
 		name     string
-		method   string // GET, POST, or "query" for a safe POST
+		method   string // GET, POST, "query" for a safe POST, or "repeatable" for a POST that may be made twice
 		fault    httpfault.Fault
 		times    int
 		requests int
@@ -65,7 +65,13 @@ func TestReadsAreRepeatedAndWritesOnlyWhenTheyCannotHaveActed(t *testing.T) {
 		{"a read after 503 does not wait for long", "GET", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
 		{"a write after 503 is not", "PATCH", status(503, "Retry-After", "1"), once, 1, 503, "", nil},
 		{"a read after 504 to the end", "GET", status(504), forever, 3, 504, "", []time.Duration{250 * ms, 500 * ms}},
-		{"a read after 500 is not", "GET", status(500), once, 1, 500, "", nil},
+		{"a read after 500", "GET", status(500), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a read after 500 to the end", "GET", status(500), forever, 3, 500, "", []time.Duration{250 * ms, 500 * ms}},
+		{"a repeatable write after a reset that acted", "repeatable", kind(httpfault.ResetAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a repeatable write after a bad gateway", "repeatable", kind(httpfault.BadGatewayAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a repeatable write after 503 waits as asked", "repeatable", status(503, "Retry-After", "4"), once, 2, 200, "", []time.Duration{4 * time.Second}},
+		{"a repeatable write after 503 does not wait for long", "repeatable", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
+		{"a repeatable write after 500 is not", "repeatable", status(500), once, 1, 500, "", nil},
 		{"a read after 404 is not", "GET", status(404), once, 1, 404, "", nil},
 		{"a read after 429 with seconds", "GET", status(429, "Retry-After", "3"), once, 2, 200, "", []time.Duration{3 * time.Second}},
 		{"a read after 429 with a date", "GET", status(429, "Retry-After", in3s), once, 2, 200, "", []time.Duration{3 * time.Second}},
@@ -84,8 +90,11 @@ func TestReadsAreRepeatedAndWritesOnlyWhenTheyCannotHaveActed(t *testing.T) {
 				b.Plan(nil, tt.fault)
 			}
 			ctx, method := t.Context(), tt.method
-			if method == "query" {
+			switch method {
+			case "query":
 				ctx, method = transport.Safe(ctx), "POST"
+			case "repeatable":
+				ctx, method = transport.Repeatable(ctx), "POST"
 			}
 			got := b.do(ctx, method, "/x")
 			if got.status != tt.status || got.code() != tt.code {

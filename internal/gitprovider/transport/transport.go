@@ -80,7 +80,7 @@ func (t *Transport) CloseIdleConnections() { t.http.CloseIdleConnections() }
 // rewound (io.Seeker). An answer "304 Not Modified" is seen only by a caller who asked for it.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	started := t.opt.Now()
-	c := &call{req: req, safe: isSafe(req), own: sameOrigin(req.URL, t.opt.Base)}
+	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), own: sameOrigin(req.URL, t.opt.Base)}
 	resp, failed := t.exchange(c)
 	took := t.opt.Now().Sub(started)
 	t.record(c, resp, failed, took)
@@ -95,10 +95,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 type call struct {
 	req    *http.Request // the caller's; never changed
 	body   []byte
-	safe   bool   // may be repeated
+	safe   bool   // a read
 	own    bool   // goes to our forge and carries the token
 	stored *entry // an earlier answer that the server is asked to confirm
 	tries  int
+
+	repeatable bool // may be repeated; every read may
 }
 
 // exchange tries until there is an answer or a failure that is final.

@@ -82,7 +82,7 @@ func (c *call) listBranches() (*answer, error) {
 		var none []branchJSON
 		return ok(none).counted(0), nil
 	}
-	names := slices.Sorted(maps.Keys(c.repo.Branches))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.repo.Branches)), ofFork)
 	if i := slices.Index(names, c.repo.Default); i > 0 {
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, c.repo.Default)
 	}
@@ -93,6 +93,9 @@ func (c *call) listBranches() (*answer, error) {
 	}
 	return ok(list).counted(len(names)).with("Link", c.link(p, len(names))), nil
 }
+
+// ofFork reports whether a branch of the host stands for one of a fork, which the repository does not have.
+func ofFork(name string) bool { return strings.Contains(name, ":") }
 
 func (c *call) getBranch() (*answer, error) {
 	if c.repo.Branches[c.params["branch"]] == "" {
@@ -144,7 +147,9 @@ type refObjectJSON struct {
 func (c *call) listRefs() (*answer, error) {
 	refs := map[string]string{}
 	for name, tip := range c.repo.Branches {
-		refs["refs/heads/"+name] = tip
+		if !ofFork(name) {
+			refs["refs/heads/"+name] = tip
+		}
 	}
 	for name, commit := range c.st.Tags {
 		refs["refs/tags/"+name] = commit

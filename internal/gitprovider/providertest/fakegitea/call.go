@@ -63,6 +63,14 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 	return login, nil
 }
 
+// maySignIn refuses a user whose account is not in order, whatever the token may do.
+func (s *Server) maySignIn(login string) error {
+	if s.account != "" && login == Owner {
+		return forbidden(s.account)
+	}
+	return nil
+}
+
 // inScope refuses what the token's scopes do not hold.
 func (c *call) inScope(category string) error {
 	if c.viewer != Owner || c.s.scopes == nil || category == "" {

@@ -3,6 +3,7 @@ package fakegitea
 import (
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,9 @@ func (c *call) land(p *push) (*answer, error) {
 	if p.isNew && c.st.protection(p.target) != "" {
 		return nil, forbidden("Not allowed to push to protected branch " + p.target)
 	}
+	if file := c.protectedFile(p); file != "" {
+		return nil, forbidden("branch " + p.target + " is protected from changing file " + file)
+	}
 	if err := c.lock(p); err != nil {
 		return nil, err
 	}
@@ -59,6 +63,16 @@ func (c *call) land(p *push) (*answer, error) {
 	c.repo.Branches[p.target] = id
 	c.settle()
 	return c.landed(p, id)
+}
+
+// protectedFile is a file of the push that a rule protects, or "".
+func (c *call) protectedFile(p *push) string {
+	for _, op := range *p.in.Files {
+		if slices.ContainsFunc(c.st.ProtectedFiles, func(pattern string) bool { return matches(pattern, op.Path) }) {
+			return op.Path
+		}
+	}
+	return ""
 }
 
 // lock takes the branch as git does. A refusal is 403 here, though nobody lacks a permission.

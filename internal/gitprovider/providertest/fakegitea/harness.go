@@ -19,7 +19,9 @@ var _ providertest.Harness = Harness{}
 func (h Harness) NewRepo(t testing.TB, files ...providertest.File) providertest.World {
 	t.Helper()
 	s := New(t)
-	return s.Host().World(t, s.AddRepo(files...), h.NewProvider(t, s))
+	ref := s.AddRepo(files...)
+	s.Configure(ref, func(set *Settings) { set.Collaborators = map[string]string{"ann": "write", "bob": "write"} })
+	return s.Host().World(t, ref, h.NewProvider(t, s))
 }
 
 // ManyPRs implements providertest.Harness: three pages of the largest size.

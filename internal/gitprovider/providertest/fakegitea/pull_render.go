@@ -91,7 +91,7 @@ func (c *call) summary(pr *memhost.PR, read bool) *pullJSON {
 		Labels: c.labelList(c.labels(pr)), Assignees: c.strangers(slices.Sorted(slices.Values(known.assignees))),
 		State: shownState(pr), Draft: isDraft(pr),
 		HTMLURL: where, DiffURL: where + ".diff", PatchURL: where + ".patch", Mergeable: c.mergeable(pr, read),
-		Base: c.end(pr.Base, pr.Base, c.repo.Branches[pr.Base]), Head: c.end(pr.Branch, pr.Branch, pr.HeadCommit),
+		Base: c.end(pr.Base, pr.Base, c.repo.Branches[pr.Base]), Head: c.head(pr),
 		MergeBase: c.mergeBase(pr), CreatedAt: stampTime(pr.CreatedAt), UpdatedAt: stampTime(c.updatedAt(pr)),
 		ClosedAt: optionalTime(pr.ClosedAt),
 	}
@@ -122,6 +122,19 @@ func shownState(pr *memhost.PR) string {
 
 func (c *call) end(label, ref, commit string) endJSON {
 	return endJSON{Label: label, Ref: ref, SHA: commit, RepoID: c.st.id, Repo: c.repository()}
+}
+
+// head is the end of a pull request that is to be merged. The label of one from a fork does not name the fork.
+func (c *call) head(pr *memhost.PR) endJSON {
+	owner, branch := c.repo.HeadOf(pr)
+	out := c.end(branch, branch, pr.HeadCommit)
+	if owner != c.repo.Ref.Owner {
+		fork := c.repository()
+		fork.ID, fork.Owner, fork.FullName, fork.Fork = c.st.id+1_000_000, c.s.acquaintance(owner), owner+"/"+c.repo.Ref.Name, true
+		fork.Permissions = permissionsJSON{Pull: true}
+		out.RepoID, out.Repo = fork.ID, fork
+	}
+	return out
 }
 
 func (c *call) strangers(logins []string) []*userJSON {

@@ -18,11 +18,19 @@ func (c *call) pull(pr *memhost.PR) *prState {
 	for _, each := range c.repo.PRs {
 		if c.st.prs[each.Number] == nil {
 			c.st.prs[each.Number] = &prState{
-				id: c.s.next("pull"), poster: Owner, updated: each.CreatedAt, base: c.repo.Branches[each.Base],
+				id: c.s.next("pull"), poster: posterOf(each), updated: each.CreatedAt, base: c.repo.Branches[each.Base],
 			}
 		}
 	}
 	return c.st.prs[pr.Number]
+}
+
+// posterOf is who opened a pull request behind the doors.
+func posterOf(pr *memhost.PR) string {
+	if pr.Author != "" {
+		return pr.Author
+	}
+	return Owner
 }
 
 // settle lets the server notice what happened to branches: a pull request follows its head, is closed when that is gone,

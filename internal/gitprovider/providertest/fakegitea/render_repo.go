@@ -181,7 +181,7 @@ func (c *call) repository() *repoJSON {
 		WatchersCount: 1, OpenPRCounter: open, DefaultBranch: repo.Default, Archived: repo.Archived,
 		CreatedAt: stampTime(st.created), UpdatedAt: stampTime(c.updated()), ArchivedAt: archivedAt,
 		Permissions: permissionsJSON{Admin: c.access >= adminAccess, Push: c.access >= writeAccess, Pull: true},
-		HasIssues:   true, InternalTracker: trackerJSON{true, true, true}, HasWiki: true, HasPullRequests: true,
+		HasIssues:   true, InternalTracker: trackerJSON{true, true, true}, HasWiki: true, HasPullRequests: !st.NoPulls,
 		HasProjects: true, ProjectsMode: "all", HasReleases: true, HasActions: st.Actions, AllowMergeCommits: true,
 		AllowRebase: true, AllowRebaseExplicit: true, AllowSquashMerge: true, AllowFastForwardOnlyMerge: true,
 		AllowRebaseUpdate: true, DefaultMergeStyle: "merge", ObjectFormatName: "sha1", MirrorUpdated: never,

@@ -28,6 +28,7 @@ func (s *Server) table(spec *spec) []route {
 	add(get, "/settings/api", "", (*call).apiSettings)
 	add(get, "/user", "user", (*call).self)
 	add(get, repo, "repository", (*call).getRepo)
+	add(get, repo+"/assignees", "repository", (*call).listAssignees)
 	add(get, repo+"/branches", "repository", (*call).listBranches)
 	add(get, repo+"/branches/{branch...}", "repository", (*call).getBranch)
 	add(http.MethodDelete, repo+"/branches/{branch...}", "repository", (*call).deleteBranch)
@@ -54,6 +55,7 @@ func (s *Server) table(spec *spec) []route {
 	add(get, repo+"/pulls/{base}/{head}", "repository", (*call).findPull)
 	add(get, repo+"/issues", "issue", (*call).listIssues)
 	add(patch, repo+"/issues/{index}", "issue", (*call).editIssue)
+	add(get, repo+"/issues/{index}/comments", "issue", (*call).listComments)
 	add(get, repo+"/issues/{index}/labels", "issue", (*call).listIssueLabels)
 	add(post, repo+"/issues/{index}/labels", "issue", (*call).addIssueLabels)
 	add(put, repo+"/issues/{index}/labels", "issue", (*call).replaceIssueLabels)
@@ -116,6 +118,9 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 	if c.viewer, err = c.s.authenticate(r); err != nil {
 		return nil, err
 	}
+	if err := c.s.maySignIn(c.viewer); err != nil {
+		return nil, err
+	}
 	if err := c.inScope(found.scope); err != nil {
 		return nil, err
 	}
@@ -133,8 +138,14 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 			return nil, err
 		}
 	}
+	if strings.HasPrefix(found.template, "/repos/{owner}/{repo}/pulls") && !c.takesPulls() {
+		return nil, notFound()
+	}
 	return found.handle(c)
 }
+
+// takesPulls is false of a repository without a commit, too.
+func (c *call) takesPulls() bool { return !c.st.NoPulls && len(c.repo.Branches) > 0 }
 
 // redirect is what a renamed repository answers, to writes too. Only readers get a page.
 func redirect(method, target string) *answer {

@@ -30,10 +30,12 @@ type Server struct {
 	users  []string // the id is the index + 1
 	tokens map[string]string
 	scopes []string // of the Owner's token; nil means all
-	repos  map[string]*repoState
-	stamps map[string]stamp
-	serial map[string]int64 // last ids given, by kind
-	began  time.Time
+
+	account string // what is wrong with the Owner's account, in the server's words; "" for nothing
+	repos   map[string]*repoState
+	stamps  map[string]stamp
+	serial  map[string]int64 // last ids given, by kind
+	began   time.Time
 }
 
 // New starts a server on a free port of 127.0.0.1, which ends with the test.
@@ -85,6 +87,16 @@ func (s *Server) TokenOf(login string) string {
 func (s *Server) SetScopes(scopes ...string) {
 	s.host.Locked(func() { s.scopes = slices.Clone(scopes) })
 }
+
+// What SetAccount may say is wrong with an account. MustChangePassword goes on with an address.
+const (
+	Prohibited         = "This account is prohibited from signing in, please contact your site administrator."
+	NotActivated       = "This account is not activated."
+	MustChangePassword = "You must change your password. Change it at: https://gitea.example/user/change_password"
+)
+
+// SetAccount makes the Owner's account one that may not be used; "" makes it good again.
+func (s *Server) SetAccount(wrong string) { s.host.Locked(func() { s.account = wrong }) }
 
 // Host is the git host behind the server.
 func (s *Server) Host() *memhost.Host { return s.host }

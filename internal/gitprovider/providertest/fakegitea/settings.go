@@ -35,9 +35,13 @@ type Settings struct {
 	ProtectedPatterns []string
 	// RequiredApprovals is, by pattern, how many approvals a protected branch demands.
 	RequiredApprovals map[string]int
-	Archived          bool
-	Fork              bool
-	Private           bool
+	// ProtectedFiles are patterns of files that nobody may change on a new branch below claude-ops/.
+	ProtectedFiles []string
+	// NoPulls switches pull requests off.
+	NoPulls  bool
+	Archived bool
+	Fork     bool
+	Private  bool
 	// ReadOnly means that the server's Token may read the repository and nothing else.
 	ReadOnly bool
 	// RenamedFrom is an earlier name with the same owner: every request for it is redirected.

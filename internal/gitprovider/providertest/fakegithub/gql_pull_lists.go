@@ -16,6 +16,7 @@ func (p *place) addPullLists(out fields, pr *memhost.PR) {
 	st := p.pull(pr)
 	out["labels"] = lazy(func(in args) (any, error) { return p.gqlLabels(pr.Labels, in) })
 	out["assignees"] = lazy(func(in args) (any, error) { return p.s.people("assignees", st.assignees, in) })
+	out["comments"] = lazy(func(in args) (any, error) { return p.gqlComments(pr, in) })
 	out["files"] = lazy(func(in args) (any, error) { return p.gqlFiles(pr, in) })
 	out["reviews"] = lazy(func(in args) (any, error) {
 		wanted := in.Strings("states")
@@ -93,7 +94,7 @@ func (p *place) gqlReview(pr *memhost.PR, i int) *gql.Object {
 	return &gql.Object{Type: "PullRequestReview", Fields: fields{
 		"id": nodeID(kindReview, p.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": p.id*1000 + i,
 		"author": p.s.gqlUser(r.Author), "body": r.Body, "state": reviewState(r.State), "submittedAt": when(r.SubmittedAt),
-		"createdAt": created, "updatedAt": created, "authorAssociation": "COLLABORATOR",
+		"createdAt": created, "updatedAt": created, "authorAssociation": p.association(r.Author),
 		"viewerDidAuthor": r.Author == viewer,
 		"url":             p.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i)),
 		"commit":          lazy(func(args) (any, error) { return p.gqlCommit(pr.HeadCommit), nil }),

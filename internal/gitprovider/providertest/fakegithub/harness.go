@@ -19,7 +19,9 @@ var _ providertest.Harness = Harness{}
 // NewRepo implements providertest.Harness.
 func (h Harness) NewRepo(t testing.TB, files ...memhost.File) providertest.World {
 	s := New(t)
-	return s.host.World(t, s.AddRepo(files...), h.NewProvider(t, s))
+	ref := s.AddRepo(files...)
+	s.Configure(ref, func(set *Settings) { set.Collaborators = []string{"ann", "bob"} })
+	return s.host.World(t, ref, h.NewProvider(t, s))
 }
 
 // ManyPRs implements providertest.Harness: more than the largest page, which has 100.

@@ -16,6 +16,7 @@ const (
 	kindPull       = "PR"
 	kindPullCommit = "PURC"
 	kindReview     = "PRR"
+	kindComment    = "IC"
 	kindRequest    = "RR"
 	kindLabel      = "LA"
 	kindUser       = "U"

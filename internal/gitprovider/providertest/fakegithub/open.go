@@ -45,7 +45,7 @@ func (p *place) openPull(req newPull) (*memhost.PR, []problem) {
 	}
 	head := branch
 	if lower(who) != lower(p.repo.Ref.Owner) {
-		head = forkBranch(who, branch)
+		head = memhost.ForkBranch(who, branch)
 	}
 	tip, base := p.repo.Branches[head], p.tip(req.base)
 	var problems []problem

@@ -137,16 +137,8 @@ func (p *place) changed() {
 	p.takeNote()
 }
 
-// forkBranch is the branch of memhost that stands for a branch of somebody's fork. A colon is in no real name.
-func forkBranch(owner, branch string) string { return owner + ":" + branch }
-
 // headOf splits the head of a pull request into the owner of its repository and the branch.
-func (p *place) headOf(pr *memhost.PR) (owner, branch string) {
-	if owner, branch, fork := strings.Cut(pr.Branch, ":"); fork {
-		return owner, branch
-	}
-	return p.repo.Ref.Owner, pr.Branch
-}
+func (p *place) headOf(pr *memhost.PR) (owner, branch string) { return p.repo.HeadOf(pr) }
 
 // tip is the commit of a branch of the repository itself, or "".
 func (p *place) tip(branch string) string {

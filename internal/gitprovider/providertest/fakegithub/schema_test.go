@@ -54,6 +54,7 @@ func explore(t *testing.T) *walker {
 	world := b.host.World(t, b.ref, nil)
 	number := world.OpenPR("claude-ops/check/x", "Watch x", "claude-ops")
 	world.Review(number, "ann", "approved", "Fine")
+	world.Comment(number, "ann", "Why?")
 	b.Configure(b.ref, func(set *Settings) {
 		set.Permission, set.Protected, set.Archived = "admin", []string{"ma*", "claude-ops/check/*"}, true
 		set.CheckRuns = map[string][]CheckRun{tip: {{Name: "a test", Conclusion: "failure"}}}

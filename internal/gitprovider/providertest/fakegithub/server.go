@@ -131,7 +131,7 @@ func (s *Server) OpenFromFork(ref gitprovider.RepoRef, who, branch, title string
 	s.t.Helper()
 	number := 0
 	err := s.host.Act(ref, func(repo *memhost.Repo) error {
-		head := forkBranch(who, branch)
+		head := memhost.ForkBranch(who, branch)
 		repo.Write(head, title, files)
 		number = s.host.Open(repo, gitprovider.PullRequestSpec{Repo: ref, Base: repo.Default, Head: head, Title: title}).Number
 		return nil

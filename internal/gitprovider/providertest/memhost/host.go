@@ -74,7 +74,8 @@ func (h *Host) Act(ref gitprovider.RepoRef, do func(*Repo) error) error {
 	return do(repo)
 }
 
-// Open adds a pull request, whatever there is already. Head and base must exist. The caller holds the lock.
+// Open adds a pull request, whatever there is already. Head and base must exist. One from a fork has its owner as its
+// author, the others have none. The caller holds the lock.
 func (h *Host) Open(repo *Repo, spec gitprovider.PullRequestSpec) *PR {
 	head := repo.Branches[spec.Head]
 	pr := &PR{Checks: gitprovider.Checks{State: gitprovider.ChecksNone}}
@@ -83,6 +84,10 @@ func (h *Host) Open(repo *Repo, spec gitprovider.PullRequestSpec) *PR {
 		Number: number, Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: head, Base: spec.Base,
 		URL:   fmt.Sprintf("%s/%s/pulls/%d", h.web, repo.Ref, number),
 		State: gitprovider.StateOpen, CreatedAt: h.now(), Paths: repo.Changed(spec.Base, head),
+	}
+	pr.Author, _, pr.Fork = strings.Cut(spec.Head, ":")
+	if !pr.Fork {
+		pr.Author = ""
 	}
 	pr.AddLabels(spec.Labels...)
 	repo.PRs = append(repo.PRs, pr)

@@ -41,11 +41,26 @@ type Commit struct {
 	Message string
 }
 
-// PR is a pull request and what people and CI said of it.
+// PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a fork.
 type PR struct {
 	gitprovider.PullRequest
-	Reviews []gitprovider.Review
-	Checks  gitprovider.Checks
+	Reviews  []gitprovider.Review
+	Comments []gitprovider.Remark
+	Checks   gitprovider.Checks
+}
+
+// Stranger is a person who may not write to any repository that is not hers. Everybody else may.
+const Stranger = "eve"
+
+// ForkBranch is the branch of a Repo that stands for a branch of somebody's fork. A colon is in no real name.
+func ForkBranch(owner, branch string) string { return owner + ":" + branch }
+
+// HeadOf splits the head of a pull request into the owner of its repository and the branch.
+func (r *Repo) HeadOf(pr *PR) (owner, branch string) {
+	if owner, branch, fork := strings.Cut(pr.Branch, ":"); fork {
+		return owner, branch
+	}
+	return r.Ref.Owner, pr.Branch
 }
 
 // Copy is a copy that the caller may keep and change.

@@ -124,6 +124,39 @@ func (w *World) OpenPR(head, title string, labels ...string) (number int) {
 	return number
 }
 
+// OpenFromFork opens a pull request into the default branch as Stranger would, from a branch of her fork that has one commit
+// with the files.
+func (w *World) OpenFromFork(branch, title string, labels []string, files ...File) (number int) {
+	w.t.Helper()
+	w.act(func(repo *Repo) error {
+		head := ForkBranch(Stranger, branch)
+		repo.Write(head, title, files)
+		number = w.host.Open(repo, gitprovider.PullRequestSpec{
+			Repo: w.ref, Base: repo.Default, Head: head, Title: title, Labels: labels,
+		}).Number
+		return nil
+	})
+	return number
+}
+
+// Comment adds a person's comment.
+func (w *World) Comment(number int, author, body string) {
+	w.t.Helper()
+	w.actPR(number, func(_ *Repo, pr *PR) error {
+		pr.Comments = append(pr.Comments, gitprovider.Remark{Author: author, Body: body, At: w.host.Now()})
+		return nil
+	})
+}
+
+// Unlabel removes all labels of a pull request.
+func (w *World) Unlabel(number int) {
+	w.t.Helper()
+	w.actPR(number, func(_ *Repo, pr *PR) error {
+		pr.Labels = nil
+		return nil
+	})
+}
+
 // SetBody replaces the body of a pull request.
 func (w *World) SetBody(number int, body string) {
 	w.t.Helper()

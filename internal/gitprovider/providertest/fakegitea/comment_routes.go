@@ -1,0 +1,54 @@
+package fakegitea
+
+import (
+	"fmt"
+	"slices"
+)
+
+type commentJSON struct {
+	ID               int64     `json:"id"`
+	HTMLURL          string    `json:"html_url"`
+	PullRequestURL   string    `json:"pull_request_url"`
+	IssueURL         string    `json:"issue_url"`
+	User             *userJSON `json:"user"`
+	OriginalAuthor   string    `json:"original_author"`
+	OriginalAuthorID int64     `json:"original_author_id"`
+	Body             string    `json:"body"`
+	Assets           []string  `json:"assets"`
+	CreatedAt        string    `json:"created_at"`
+	UpdatedAt        string    `json:"updated_at"`
+}
+
+// listComments has no pages. Of a number that does not exist the server says that it failed itself.
+func (c *call) listComments() (*answer, error) {
+	pr := c.numbered()
+	if pr == nil {
+		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.st.id, c.params["index"]))
+	}
+	list := []commentJSON{}
+	for i, said := range pr.Comments {
+		id := int64(pr.Number*1000 + i)
+		list = append(list, commentJSON{
+			ID: id, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", c.pullPage(pr), id), PullRequestURL: c.pullPage(pr),
+			User: c.s.stranger(said.Author), Body: said.Body, Assets: []string{},
+			CreatedAt: stampTime(said.At), UpdatedAt: stampTime(said.At),
+		})
+	}
+	return ok(list).counted(len(list)), nil
+}
+
+// listAssignees lists those who may write, by name, to everybody who may read. It has no pages.
+func (c *call) listAssignees() (*answer, error) {
+	logins := []string{Owner}
+	for login, may := range c.st.Collaborators {
+		if may == "write" {
+			logins = append(logins, login)
+		}
+	}
+	slices.Sort(logins)
+	list := []*userJSON{}
+	for _, login := range slices.Compact(logins) {
+		list = append(list, c.s.acquaintance(login))
+	}
+	return ok(list), nil
+}
