@@ -34,6 +34,7 @@ type file struct {
 	Labels       []string      `yaml:"labels"`
 	Pulls        *pullSection  `yaml:"pull_requests"`
 	Forks        bool          `yaml:"allow_forks"`
+	Duplicates   *string       `yaml:"duplicates"`
 	Body         *bodySection  `yaml:"body"`
 	Mentions     []string      `yaml:"mentions"`
 	Closing      bool          `yaml:"closing_keywords"`
@@ -148,7 +149,7 @@ func (f file) policy(name string) (Policy, error) {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.body, f.outgoing,
+		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body, f.outgoing,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

@@ -40,6 +40,7 @@ type Policy struct {
 	Cooldown         time.Duration             // how long a rejected change blocks its paths; 0: not at all
 	Labels           []string                  // always begins with gitprovider.LabelOurs
 	Pulls            PullRequests              // what they get beside labels
+	Duplicates       Duplicates                // whose open pull requests keep a change of the same files off
 	AllowForks       bool                      // whether a repository that is a fork may be targeted
 	RequiredSections []string                  // headings that a pull request's body must have
 	Mentions         []string                  // names that a proposal may mention with @, lower case
@@ -81,7 +82,9 @@ func Default() Policy {
 		Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
 		Cooldown: DefaultCooldown,
 		Labels:   []string{gitprovider.LabelOurs, "automated"},
-		Source:   "embedded default",
+
+		Duplicates: DuplicatesOurs,
+		Source:     "embedded default",
 	}
 }
 
@@ -189,6 +192,7 @@ type View struct {
 	Tier3Caps        Caps     `json:"tier3_caps"`
 	AllowForks       bool     `json:"allow_forks"`
 
+	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
 }
 
@@ -204,7 +208,7 @@ func (p Policy) View() View {
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
 		Mentions: append([]string{}, p.Mentions...), ClosingKeywords: p.ClosingKeywords, NotifyRefused: p.NotifyRefused,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.AllowForks, PullRequests: p.Pulls.view(),
+		AllowForks: p.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -218,6 +222,7 @@ func (p Policy) Hash() string {
 		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches,
 		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.CapsFor(2), p.CapsFor(3), p.Cooldown, p.Labels, p.RequiredSections,
 		p.Mentions, p.ClosingKeywords, p.NotifyRefused, p.Pulls, p.AllowForks,
+		p.Duplicates,
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

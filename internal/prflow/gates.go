@@ -161,7 +161,7 @@ func (c *creation) repositoryAllowed() bool {
 func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	c.progress("reading the repository")
 	query := gitprovider.SnapshotQuery{
-		Repo: c.repo, Base: c.req.BaseBranch, ClosedSince: c.started.Add(-c.Policy.Cooldown),
+		Repo: c.repo, Base: c.req.BaseBranch, ClosedSince: c.started.Add(-c.Policy.Cooldown), Foreign: true,
 	}
 	if c.DryRun { // a preview shows them; a creation learns from Commit whether a name is taken, and needs no bytes
 		query.Branches, query.Contents = c.branchNames(), true

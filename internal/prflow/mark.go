@@ -78,7 +78,8 @@ func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
 	return mark{}, false
 }
 
-// keepOurs drops the pull requests that only claim to be ours from a snapshot, and notes the changes that true marks name.
+// keepOurs takes the pull requests that only claim to be ours for those of others in a snapshot, and notes the changes that
+// true marks name.
 func (c *creation) keepOurs(snapshot *gitprovider.Snapshot) error {
 	key, err := c.Key()
 	if err != nil {
@@ -92,6 +93,11 @@ func (c *creation) keepOurs(snapshot *gitprovider.Snapshot) error {
 			c.marks[pr.Number] = m
 		}
 		return !isTrue && !gitprovider.ClearlyOurs(pr)
+	}
+	for _, pr := range snapshot.Open {
+		if isForeign(pr) && pr.Base == snapshot.Base {
+			snapshot.Foreign = append(snapshot.Foreign, pr)
+		}
 	}
 	snapshot.Open = slices.DeleteFunc(snapshot.Open, isForeign)
 	snapshot.Closed = slices.DeleteFunc(snapshot.Closed, isForeign)

@@ -17,7 +17,7 @@ func (s *Service) ListAt(ctx context.Context, provider, owner, name string) ([]g
 	if err != nil {
 		return nil, s.readError(err)
 	}
-	prs, err := resolution.Provider.ListOpen(ctx, resolution.Repo, gitprovider.LabelOurs)
+	prs, err := s.listOurs(ctx, resolution)
 	if err != nil {
 		return nil, s.readError(err)
 	}

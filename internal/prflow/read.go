@@ -2,6 +2,9 @@ package prflow
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -19,6 +22,7 @@ const (
 type ListResult struct {
 	PRs       []PRSummary `json:"prs"`
 	Untrusted string      `json:"untrusted"`
+	Warnings  []string    `json:"warnings,omitempty"` // which of them lack the label
 }
 
 // PRSummary is one open pull request.
@@ -31,7 +35,8 @@ type PRSummary struct {
 	Files     []string `json:"files"`
 }
 
-// List returns the open pull requests that carry the label claude-ops, complete, oldest first. raw is the JSON object of
+// List returns the open pull requests that carry the label claude-ops, and those that lack it and have our mark, complete,
+// oldest first. raw is the JSON object of
 // a ListRequest. Every tier may call it.
 func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
 	var req ListRequest
@@ -43,18 +48,44 @@ func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
 	if err != nil {
 		return ListResult{}, s.readError(err)
 	}
-	prs, err := resolution.Provider.ListOpen(ctx, resolution.Repo, gitprovider.LabelOurs)
+	prs, err := s.listOurs(ctx, resolution)
 	if err != nil {
 		return ListResult{}, s.readError(err)
 	}
 	result := ListResult{PRs: make([]PRSummary, 0, len(prs)), Untrusted: untrustedList}
 	for _, pr := range prs {
+		if !isLabelled(pr) {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("#%d lacks the label %s and was found by the mark in its body; "+
+				"the same create_pr again puts the label back", pr.Number, gitprovider.LabelOurs))
+		}
 		result.PRs = append(result.PRs, PRSummary{
 			Number: pr.Number, Title: clean(pr.Title, maxTitle), URL: pr.URL, Branch: clean(pr.Branch, maxTitle),
 			CreatedAt: timestamp(pr.CreatedAt), Files: cleanAll(pr.Paths, gitprovider.MaxPathBytes),
 		})
 	}
 	return result, nil
+}
+
+// listOurs lists the open pull requests of ours: with the label, or with a true mark.
+func (s *Service) listOurs(ctx context.Context, at gitprovider.Resolution) ([]gitprovider.PullRequest, error) {
+	prs, err := at.Provider.ListOpen(ctx, at.Repo, gitprovider.LabelOurs)
+	if err != nil || !slices.ContainsFunc(prs, func(pr gitprovider.PullRequest) bool { return !isLabelled(pr) }) {
+		return prs, err
+	}
+	key, err := s.Key()
+	if err != nil {
+		return nil, err
+	}
+	marks := newMarkReader(key, at.Provider.Name(), at.Repo)
+	return slices.DeleteFunc(prs, func(pr gitprovider.PullRequest) bool {
+		_, isTrue := marks.read(pr)
+		return !isTrue && !isLabelled(pr)
+	}), nil
+}
+
+// isLabelled compares as the hosts that do not heed letter case.
+func isLabelled(pr gitprovider.PullRequest) bool {
+	return slices.ContainsFunc(pr.Labels, func(l string) bool { return strings.EqualFold(l, gitprovider.LabelOurs) })
 }
 
 // StatusResult is the answer to a StatusRequest (design §4).

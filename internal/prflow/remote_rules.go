@@ -40,6 +40,7 @@ func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest,
 	if err != nil {
 		return nil, err
 	}
+	c.warnOfForeign()
 	if same != nil {
 		c.rule(GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", same.Number))
 		return same, nil
@@ -48,6 +49,9 @@ func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest,
 		if overlap := c.overlap(pr.Paths); len(overlap) > 0 {
 			return nil, c.deny(GateDuplicate, duplicateOf(pr.Number, pr.URL, pr.Title, overlap))
 		}
+	}
+	if err := c.foreignDuplicate(); err != nil {
+		return nil, err
 	}
 	c.rule(GateDuplicate, nil, fmt.Sprintf("%d open pull requests of ours, none on these paths", len(c.snapshot.Open)))
 	return nil, nil
@@ -130,7 +134,7 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 	e.RetryAfter = left
 	e.Existing = &fault.ExistingPR{
 		Number: latest.Number, URL: latest.URL, Title: clean(latest.Title, maxTitle), Paths: overlap,
-		LastReview: c.lastReview(ctx, latest.Number),
+		LastReview: c.lastRemark(ctx, latest.Number),
 	}
 	return c.deny(GateCooldown, e)
 }
@@ -147,22 +151,6 @@ func (c *creation) rememberPaths(ctx context.Context) error {
 			return err
 		}
 		c.snapshot.Closed[i].Paths = paths
-	}
-	return nil
-}
-
-// lastReview is what a reviewer said last with words; nil if nobody did, or if it cannot be read: the cooldown holds
-// without it.
-func (c *creation) lastReview(ctx context.Context, number int) *fault.Quote {
-	status, err := c.resolution.Provider.Status(ctx, c.snapshot.Repo, number)
-	if err != nil {
-		c.Log.Warn("reviews not read", "request_id", c.requestID, "pr", number, "error", logText(c.Service, err))
-		return nil
-	}
-	for _, review := range slices.Backward(status.Reviews) {
-		if text := clean(review.Body, maxReview); strings.TrimSpace(text) != "" {
-			return &fault.Quote{Author: clean(review.Author, maxName), Text: text, Untrusted: untrustedQuote}
-		}
 	}
 	return nil
 }

@@ -171,18 +171,6 @@ func (c *creation) paths() []string {
 	return out
 }
 
-// reuse answers with the pull request that already holds the very same change.
-func (c *creation) reuse(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
-	attempt := c.attempt(OutcomeReused, nil)
-	attempt.PRNumber, attempt.PRURL, attempt.Branch = pr.Number, pr.URL, pr.Branch
-	if err := c.record(ctx, attempt, nil); err != nil {
-		return CreateResult{}, err
-	}
-	r := c.result(pr)
-	r.Reused, r.DryRun = true, c.DryRun
-	return r, nil
-}
-
 // branchHolds reports whether the branch has exactly what the changes ask for at their paths.
 func branchHolds(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, branch string, changes []gitprovider.Change,
