@@ -26,7 +26,11 @@ func (e *env) github() Forge {
 }
 
 func (e *env) gitea() Forge {
-	return forge("GITEA_URL", e.get("GITEA_URL"), "GITEA_TOKEN", e.secret("GITEA_TOKEN"))
+	out := forge("GITEA_URL", e.get("GITEA_URL"), "GITEA_TOKEN", e.secret("GITEA_TOKEN"))
+	if out.URL != nil && strings.HasSuffix(out.URL.Path, "/api/v1/") {
+		return Forge{Token: out.Token, Problem: "GITEA_URL is the address of the API; give that of the installation, without api/v1"}
+	}
+	return out
 }
 
 func forge(urlName, raw, tokenName, token string) Forge {

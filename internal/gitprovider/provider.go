@@ -155,7 +155,7 @@ type Editor interface {
 type Details struct {
 	Labels    []string
 	Assignees []string
-	Requested []string // whose review is asked for and has not come
+	Requested []string // whose review is asked for; some hosts go on naming who has given one
 	Reviewed  []string // who has reviewed it
 }
 

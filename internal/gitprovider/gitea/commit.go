@@ -107,27 +107,11 @@ func (p *Provider) judgeCommit(ctx context.Context, req gitprovider.CommitReques
 		if why := p.inTheWay(ctx, req, err); why != nil {
 			return why
 		}
-		if why := p.ruledOut(ctx, req, err); why != nil {
+		if why := p.ruledOut(ctx, repo, req.Branch, err); why != nil {
 			return why
 		}
 	}
 	return p.judge(err, repo, "")
-}
-
-// ruledOut is the refusal of a commit by somebody who may write to the repository: then a rule for branches of this name
-// keeps it off, or a hook of the server's. nil means that the user may not write, or that it could not be looked at.
-func (p *Provider) ruledOut(ctx context.Context, req gitprovider.CommitRequest, cause error) error {
-	if r := refusalOf(cause); r == nil || r.isScope() || r.isAccount() {
-		return nil
-	}
-	repo, err := p.repository(ctx, req.Snapshot.Repo)
-	if err != nil || repo.Permissions == nil || !repo.Permissions.Push {
-		return nil
-	}
-	return fault.Wrap(cause, fault.RepoNotAllowed, "a rule of %s keeps the branch %s from being written, although the user of "+
-		"%s may write to the repository%s; in its settings, under branch protection, let that user push to %s and leave "+
-		"these files out of the protected file patterns", req.Snapshot.Repo, req.Branch, tokenVariable, saidBy(cause),
-		gitprovider.BranchPrefix+"**")
 }
 
 // inTheWay looks for what keeps a branch from being made: itself, one above or below it, or a base that has moved. nil

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 )
 
@@ -46,6 +47,47 @@ func TestAProposalCostsOneMoreForEachOpenPullRequestThatWasNotSeen(t *testing.T)
 	sc.same("requests after a push to one, and one opened", sc.requests(), 6+2)
 }
 
+func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	const others = gitprovider.MaxForeign + 5
+	for i := range others {
+		branch := fmt.Sprintf("feature/n%d", i)
+		sc.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%d.md", i), Content: "n"})
+		sc.OpenPR(branch, "A person's")
+	}
+	look := func(wantRequests, wantUnread int) {
+		t.Helper()
+		q := sc.query(nil)
+		q.Foreign = true
+		sc.requests()
+		snap, err := sc.p.Snapshot(t.Context(), q)
+		sc.must(err)
+		sc.same("requests", sc.requests(), wantRequests)
+		sc.same("not looked at", snap.ForeignUnread, wantUnread)
+		sc.same("looked at", len(snap.Foreign), others-wantUnread)
+	}
+	look(4+gitprovider.MaxForeign, 5)
+	look(4+5, 0)
+	look(4, 0)
+	sc.Push("feature/n0", memhost.File{Path: "src/more.md", Content: "n"})
+	look(4+1, 0)
+}
+
+func TestAPullRequestOfOthersThatCannotBeReadIsCounted(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	sc.Push("feature/x", memhost.File{Path: "checks/disk.md", Content: "n"})
+	sc.OpenPR("feature/x", "A person's")
+	sc.s.Faults().Plan(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/files") },
+		httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: `{"message":"not found"}`})
+	q := sc.query(nil)
+	q.Foreign = true
+	snap, err := sc.p.Snapshot(t.Context(), q)
+	sc.must(err)
+	sc.same("not looked at", snap.ForeignUnread, 1)
+}
+
 func TestWhatTheMethodsCost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -74,6 +116,14 @@ func TestWhatTheMethodsCost(t *testing.T) {
 			_, err := sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)
 			return err
 		}, 1},
+		"Details": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.Details(ctx, sc.Ref(), pr.Number)
+			return err
+		}, 2},
+		"LastRemark": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.LastRemark(ctx, sc.Ref(), pr.Number)
+			return err
+		}, 3},
 		"Status": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
 			_, err := sc.p.Status(ctx, sc.Ref(), pr.Number)
 			return err

@@ -159,6 +159,11 @@ func saidBy(err error) string {
 }
 
 func (p *Provider) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
+	if below := strings.Trim(p.base.Path, "/"); !r.isJSON && below != "" {
+		return fault.Wrap(r, fault.ProviderDisabled, "%s has no API below /%s (404 without an answer of Gitea's); %s is to be the "+
+			"address of the installation itself, with a path only if the installation is below one: leave out owner, "+
+			"repository and api/v1", p.base.Host, clean(below), urlVariable)
+	}
 	if !r.isJSON {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (404 without an answer of Gitea's); "+
 			"check that %s is the address of a Gitea or Forgejo, and that its version is a supported one", p.base.Host, urlVariable)
@@ -195,7 +200,8 @@ func (p *Provider) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 	}
 	if r.isAccount() {
 		return fault.Wrap(r, fault.ProviderDisabled, "the user of %s may not sign in at %s%s; sign in as that user, or have an "+
-			"administrator unblock or activate the account, or use another user's token", tokenVariable, p.base.Host, r.said())
+			"administrator unblock or activate the account, or use another user's token", tokenVariable, p.base.Host,
+			strings.TrimSuffix(r.said(), "."))
 	}
 	return fault.Wrap(r, fault.RepoNotAllowed, "%s does not let the user of %s do this in %s (403)%s; give that user write "+
 		"access to the repository", p.base.Host, tokenVariable, repo, r.said())

@@ -20,7 +20,7 @@ import (
 
 // TestLive holds the adapter against a real Gitea or Forgejo, one that may be thrown away: GITEA_URL is its address and
 // GITEA_TOKEN a token of an administrator's, with all scopes. It makes and removes repositories of that administrator's,
-// and, once, the users ann and bob, in whose names it reviews.
+// and, once, the users ann, bob and eve, in whose names it reviews and comments. Only eve may not write.
 func TestLive(t *testing.T) {
 	address, token := os.Getenv("GITEA_URL"), os.Getenv("GITEA_TOKEN")
 	if address == "" || token == "" {
@@ -37,7 +37,7 @@ func TestLive(t *testing.T) {
 	}
 	h.must(t, "", http.MethodGet, "user", nil, &me)
 	h.owner = me.Login
-	for _, name := range []string{"ann", "bob"} {
+	for _, name := range []string{"ann", "bob", "eve"} {
 		h.person(t, name)
 	}
 	providertest.Run(t, h)
@@ -59,6 +59,9 @@ func (h *live) NewRepo(t testing.TB, files ...providertest.File) providertest.Wo
 		"name": w.name, "default_branch": providertest.MainBranch, "auto_init": len(files) > 0,
 	}, nil)
 	t.Cleanup(func() { h.must(t, "", http.MethodDelete, "repos/"+h.owner+"/"+w.name, nil, nil) })
+	for _, name := range []string{"ann", "bob"} {
+		w.api("", http.MethodPut, "collaborators/"+name, map[string]any{"permission": "write"}, nil)
+	}
 	w.label(gitprovider.LabelOurs)
 	w.git("", "init", "--quiet", "--bare", "--initial-branch="+providertest.MainBranch)
 	if len(files) > 0 {

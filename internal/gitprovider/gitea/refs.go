@@ -107,7 +107,13 @@ func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, b
 	case have[branch] != tip:
 		return fault.New(fault.Conflict, "the branch %s of %s has moved since it was made; it stays as it is", branch, repo)
 	}
-	return p.judge(p.removeBranch(ctx, repo, branch), repo, "the branch "+branch)
+	err = p.removeBranch(ctx, repo, branch)
+	if statusIs(err, http.StatusForbidden) {
+		if why := p.ruledOut(ctx, repo, branch, err); why != nil {
+			return why
+		}
+	}
+	return p.judge(err, repo, "the branch "+branch)
 }
 
 // removeBranch deletes a branch. One that is gone is no error.

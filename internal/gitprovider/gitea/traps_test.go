@@ -99,7 +99,10 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 			fault.RepoNotAllowed, "archived"},
 		"protected names": {func(sc *scene) {
 			sc.configure(func(s *fakegitea.Settings) { s.ProtectedPatterns = []string{"claude-ops/**"} })
-		}, fault.RepoNotAllowed, "protected"},
+		}, fault.RepoNotAllowed, "let that user push to claude-ops/**"},
+		"protected files": {func(sc *scene) {
+			sc.configure(func(s *fakegitea.Settings) { s.ProtectedFiles = []string{"checks/**"} })
+		}, fault.RepoNotAllowed, "protected file patterns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,8 +57,11 @@ func TestEachMethodHasItsCost(t *testing.T) {
 		{"FindByHead", 1, func() error { _, err := s.p.FindByHead(ctx, s.Ref(), pr.Branch); return err }},
 		{"BranchTip", 1, func() error { _, err := s.p.BranchTip(ctx, s.Ref(), pr.Branch); return err }},
 		{"ListOpen", 1, func() error { s.list(); return nil }},
+		{"Details", 1, func() error { _, err := s.p.Details(ctx, s.Ref(), pr.Number); return err }},
+		{"LastRemark", 1, func() error { _, err := s.p.LastRemark(ctx, s.Ref(), pr.Number); return err }},
 		{"Status, with one more look at mergeable", 2, func() error { s.status(pr.Number); return nil }},
 		{"Status again", 1, func() error { s.status(pr.Number); return nil }},
+		{"SetBody", 1, func() error { return s.p.SetBody(ctx, s.Ref(), pr.Number, "Another body.") }},
 		{"DeleteBranch", 2, func() error { return s.p.DeleteBranch(ctx, s.Ref(), made.Branch, made.ID) }},
 	} {
 		var err error
@@ -97,6 +100,33 @@ func TestListingManyIsCompleteAndCheaperTheSecondTime(t *testing.T) {
 	var snapshot *gitprovider.Snapshot
 	s.same("requests of a snapshot over 250", s.cost(func() { snapshot = s.look() }), 3)
 	s.same("ours in the snapshot", len(snapshot.Open), 100)
+}
+
+func TestPullRequestsOfOthersCostAtMostTheOneRequestThatReadsOurs(t *testing.T) {
+	s := newScene(t)
+	s.look() // whatever is opened from here on has to be asked for
+	const others = 3 * gitprovider.MaxForeign
+	for i := range others {
+		branch := fmt.Sprintf("feature/n%03d", i)
+		s.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%03d", i), Content: "n\n"})
+		s.OpenPR(branch, "Somebody else's")
+	}
+	q := s.query("checks/disk.md")
+	q.Foreign = true
+	look := func(wantRequests, wantUnread int) {
+		t.Helper()
+		var snapshot *gitprovider.Snapshot
+		s.same("requests", s.cost(func() {
+			var err error
+			snapshot, err = s.p.Snapshot(t.Context(), q)
+			must(t, err)
+		}), wantRequests)
+		s.same("not looked at", snapshot.ForeignUnread, wantUnread)
+		s.same("looked at", len(snapshot.Foreign), others-wantUnread)
+	}
+	look(2, others-2*gitprovider.MaxForeign) // the last updated come with the list
+	look(2, 0)
+	look(1, 0)
 }
 
 func TestASnapshotSeesMovedHeadsInOneRequest(t *testing.T) {
