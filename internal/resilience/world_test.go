@@ -32,6 +32,8 @@ type world struct {
 	forge forge
 	repo  gitprovider.RepoRef
 	store *store.Store
+	// policy is what services are made with.
+	policy policy.Policy
 	// stateDir holds the records. The processes of kill_test.go use it, too.
 	stateDir string
 	log      *safeBuffer
@@ -40,7 +42,7 @@ type world struct {
 
 func newWorld(t testing.TB, k kind) *world {
 	t.Helper()
-	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, stateDir: t.TempDir()}
+	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, stateDir: t.TempDir(), policy: policy.Default()}
 	w.repo = w.forge.AddRepo(
 		memhost.File{Path: "README.md", Content: "# Home cluster\n"},
 		memhost.File{Path: "checks/disk.md", Content: "# Disk\n"},
@@ -97,7 +99,7 @@ func (w *world) service() *prflow.Service {
 	return prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
 		Ledger:   w.store, History: w.store, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
-		Policy: policy.Default(), Tier: gitprovider.TierInvestigate,
+		Policy: w.policy, Tier: gitprovider.TierInvestigate,
 		Log: logger, Now: time.Now, NewID: rand.Text, Sleep: noSleep,
 		Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	})

@@ -61,7 +61,8 @@ func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "a request to Gitea could not be encoded")
 	}
-	_, err = p.exchange(transport.Repeatable(ctx), http.MethodPatch, p.repoURL(repo, "pulls", itoa(number)), encoded, nil)
+	var now struct{ Number int } // read, so that something else than the server's answer is noticed
+	_, err = p.exchange(transport.Repeatable(ctx), http.MethodPatch, p.repoURL(repo, "pulls", itoa(number)), encoded, &now)
 	return p.judge(err, repo, pullName(number))
 }
 

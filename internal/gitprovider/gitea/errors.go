@@ -49,13 +49,6 @@ func clean(s string) string {
 // Error implements error. No refusal leaves the package; see judge.
 func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.message) }
 
-// refusalOf finds the refusal in an error, or nil.
-func refusalOf(err error) *refusal {
-	var r *refusal
-	errors.As(err, &r)
-	return r
-}
-
 // statusIs reports whether err is a refusal by one of the statuses.
 func statusIs(err error, statuses ...int) bool {
 	var r *refusal

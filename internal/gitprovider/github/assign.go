@@ -81,7 +81,7 @@ func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, 
 			body.Reviewers = append(body.Reviewers, name)
 		}
 	}
-	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "pulls", decimal(number), "requested_reviewers"), needPulls, body, nil)
+	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "pulls", decimal(number), "requested_reviewers"), needPulls, body, new(gogithub.PullRequest))
 	return pullMissing(err, repo, number)
 }
 

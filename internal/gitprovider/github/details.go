@@ -61,10 +61,11 @@ func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number
 	if number < 1 || number > maxNumber {
 		return noSuchPull(repo, number)
 	}
+	var now struct{ Number int }
 	_, err := p.rest(transport.Repeatable(ctx), request{
 		method: http.MethodPatch, url: p.repoURL(repo, "pulls", decimal(number)), body: map[string]string{"body": body},
 		need: needPulls,
-	}, nil)
+	}, &now)
 	return publish(pullMissing(err, repo, number))
 }
 

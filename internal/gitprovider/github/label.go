@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	gogithub "github.com/google/go-github/v60/github"
+
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
@@ -40,7 +42,8 @@ func (p *Provider) label(ctx context.Context, repo gitprovider.RepoRef, number i
 	}
 	if len(existing) > 0 {
 		u := p.repoURL(repo, "issues", decimal(number), "labels")
-		err := p.post(transport.Repeatable(ctx), u, needPulls, map[string][]string{"labels": existing}, nil)
+		var have []gogithub.Label // read, so that something else than GitHub's answer is noticed
+		err := p.post(transport.Repeatable(ctx), u, needPulls, map[string][]string{"labels": existing}, &have)
 		if err != nil {
 			return pullMissing(err, repo, number)
 		}
