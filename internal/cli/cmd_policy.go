@@ -51,6 +51,11 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "At most %d bytes a file, %d in all.\n", v.MaxFileBytes, v.MaxTotalBytes)
 	fmt.Fprintf(w, "At most %d open pull requests a repository, %d opened an hour; a rejected change rests %g hours.\n",
 		v.OpenPRs, v.CreationsPerHour, v.CooldownHours)
+	others := "a warning"
+	if v.Duplicates == policy.DuplicatesAny {
+		others = "a refusal"
+	}
+	fmt.Fprintf(w, "An open pull request of somebody else on the same files is %s.\n", others)
 	fmt.Fprintf(w, "Repositories: %s\n", orAll(v.Repositories, "every one that a provider serves"))
 	fmt.Fprintf(w, "Base branches: %s\n", orAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))

@@ -220,6 +220,9 @@ func describeList(w *strings.Builder, r prflow.ListResult) {
 		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.Title, strings.Join(pr.Files, ", ")})
 	}
 	columns(w, rows)
+	for _, warning := range r.Warnings {
+		w.WriteString("warning: " + warning + "\n")
+	}
 }
 
 func (a *app) prStatusCommand() *cobra.Command {

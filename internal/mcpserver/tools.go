@@ -42,7 +42,7 @@ func definitions() []definition {
 		},
 		{
 			name: ToolListPRs, title: "List open proposals",
-			description: "List the open pull requests labelled claude-ops in a repository, with the files that each changes. " +
+			description: "List the open pull requests of ours (label claude-ops) in a repository, with the files that each changes. " +
 				"Look here before you propose.",
 			readOnly: true, repeatOK: true,
 		},

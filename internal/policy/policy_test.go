@@ -29,6 +29,7 @@ labels: [agents]
 body: {required_sections: [Why]}
 pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe], create_labels: true}
 allow_forks: true
+duplicates: any
 `
 
 func TestAFullPolicyIsRead(t *testing.T) {
@@ -52,6 +53,9 @@ func TestAFullPolicyIsRead(t *testing.T) {
 		t.Errorf("labels %v, sections %v", p.Labels, p.RequiredSections)
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
+	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
+		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
+	}
 	if !reflect.DeepEqual(p.Pulls, pulls) || !p.AllowForks {
 		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.AllowForks)
 	}
@@ -84,6 +88,8 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"a team as an assignee":         {"version: 1\npull_requests: {assignees: [acme/ops]}\n", "pull_requests.assignees"},
 		"a reviewer without a name":     {"version: 1\npull_requests: {reviewers: [acme/]}\n", "pull_requests.reviewers"},
 		"too many reviewers":            {"version: 1\npull_requests: {reviewers: [a,b,c,d,e,f,g,h,i,j,k]}\n", "11 names"},
+		"an unknown rule on duplicates": {"version: 1\nduplicates: all\n", "duplicates: \"all\" is neither"},
+		"an empty rule on duplicates":   {"version: 1\nduplicates: \"\"\n", "duplicates: \"\" is neither"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
 	}
 	for name, c := range cases {
@@ -197,6 +203,10 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	c, err := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	d, err := policy.Parse("a.yaml", []byte("version: 1\nduplicates: any\n"))
+	if err != nil || d.Hash() == a.Hash() {
+		t.Errorf("the rule on duplicates is not in the hash: %s, %v", d.Hash(), err)
 	}
 	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
 		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())

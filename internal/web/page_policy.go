@@ -70,6 +70,8 @@ func sections(v policy.View) []pages.Section {
 			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours.", v.CooldownHours),
+			"An open pull request of somebody else on the same files is " +
+				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
 		}},
 		{Title: "Where", Rules: []string{
 			"Repositories: " + orElse(v.Repositories, "every one that a provider serves") + ".",
