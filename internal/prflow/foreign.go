@@ -36,7 +36,7 @@ func (c *creation) warnOfForeign() {
 	}
 	if unread := c.snapshot.ForeignUnread; unread > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf(
-			"of %d open pull requests of others it was not looked at all that they change; they may be about the same files", unread))
+			"%d open pull requests of others were not read in full; they may change the same files", unread))
 	}
 }
 

@@ -98,7 +98,7 @@ func TestThatNotAllOfOthersWereLookedAtIsSaid(t *testing.T) {
 		b.world().Push(branch, providertest.File{Path: fmt.Sprintf("src/n%d", i), Content: "x"})
 		b.world().OpenPR(branch, "A person's")
 	}
-	if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "of 3 open pull requests of others") {
+	if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "3 open pull requests of others were not read") {
 		t.Errorf("warnings %q", result.Warnings)
 	}
 }

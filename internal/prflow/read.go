@@ -56,7 +56,7 @@ func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
 	for _, pr := range prs {
 		if !isLabelled(pr) {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("#%d lacks the label %s and was found by the mark in its body; "+
-				"the same create_pr again puts the label back", pr.Number, gitprovider.LabelOurs))
+				"the same create_pr again puts the label back, if the repository has it", pr.Number, gitprovider.LabelOurs))
 		}
 		result.PRs = append(result.PRs, PRSummary{
 			Number: pr.Number, Title: clean(pr.Title, maxTitle), URL: pr.URL, Branch: clean(pr.Branch, maxTitle),

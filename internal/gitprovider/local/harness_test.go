@@ -209,14 +209,6 @@ func (w *world) Review(number int, author string, state gitprovider.ReviewState,
 	}
 }
 
-// Comment implements providertest.Commenter.
-func (w *world) Comment(number int, author, body string) {
-	w.t.Helper()
-	if err := w.review.Comment(w.t.Context(), w.Ref(), number, local.Note{Who: author, Body: body}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 func (w *world) OpenPR(head, title string, labels ...string) int {
 	w.t.Helper()
 	pr, err := w.records.InsertPR(w.t.Context(), w.Ref().String(), gitprovider.PullRequest{
