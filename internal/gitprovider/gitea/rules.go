@@ -11,7 +11,8 @@ import (
 // of this name or for files keeps it off, or a hook of the server's. nil means that the user may not write, or that it could
 // not be looked at.
 func (p *Provider) ruledOut(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
-	if r := refusalOf(cause); r == nil || r.isScope() || r.isAccount() {
+	r := refusalOf(cause)
+	if r == nil || r.isScope() || r.isAccount() || p.http.StatusFault(r.resp, r.quotable()) != nil { // as for coming too often
 		return nil
 	}
 	from, err := p.repository(ctx, repo)
