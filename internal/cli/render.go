@@ -53,11 +53,12 @@ func (a *app) renderError(err error) int {
 		}
 		return code
 	}
-	fmt.Fprint(a.streams.Err, errorText(wire, e))
+	fmt.Fprint(a.streams.Err, errorText(wire, e, prflow.AttemptIDOf(err)))
 	return code
 }
 
-func errorText(w fault.Wire, e *fault.Error) string {
+// errorText shows an error to a person. attempt is the id under which the audit has it, "" if it has not.
+func errorText(w fault.Wire, e *fault.Error, attempt string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "claudeops: [%s] %s\n", w.Code, w.Message)
 	for _, v := range w.Violations {
@@ -71,10 +72,10 @@ func errorText(w fault.Wire, e *fault.Error) string {
 	if w.RetryAfterSeconds > 0 {
 		fmt.Fprintf(&b, "  retry after %d s\n", w.RetryAfterSeconds)
 	}
-	unrecorded := w.Code == fault.Internal || w.Code == fault.Misconfigured // then there may be no record
-	if w.RequestID != "" && !unrecorded {
-		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", w.RequestID, w.RequestID)
-	} else if w.Code == fault.Internal && e.Cause != nil {
+	if attempt != "" {
+		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", attempt, attempt)
+	}
+	if w.Code == fault.Internal && e.Cause != nil {
 		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)
 	}
 	return b.String()

@@ -147,7 +147,7 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, prflow.At
 		b.Fatalf("%d audit rows for one attempt", len(attempts)-before)
 	}
 	row := attempts[0]
-	if row.Code != code || row.RequestID != prflow.RequestIDOf(err) || row.RequestID == "" {
+	if row.Code != code || row.RequestID != prflow.RequestIDOf(err) || row.RequestID != prflow.AttemptIDOf(err) || row.RequestID == "" {
 		b.Errorf("the audit has %+v for %v", row, err)
 	}
 	b.mustVerify()

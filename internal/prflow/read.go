@@ -164,7 +164,7 @@ func (s *Service) readError(err error) error {
 	e := *fault.From(err)
 	e.Message = s.Secrets.Redact(e.Message)
 	s.Log.Info("read failed", "request_id", id, "code", e.Code, "error", logText(s, err))
-	return &requestError{&e, id}
+	return &requestError{err: &e, id: id}
 }
 
 func timestamp(t time.Time) string {

@@ -96,6 +96,9 @@ func TestReadsRefuseBadArgumentsWithARequestID(t *testing.T) {
 			if fault.CodeOf(c.err) != c.code || prflow.RequestIDOf(c.err) == "" {
 				t.Errorf("got %v with request id %q", c.err, prflow.RequestIDOf(c.err))
 			}
+			if id := prflow.AttemptIDOf(c.err); id != "" {
+				t.Errorf("a read is not recorded, and the error names the attempt %s", id)
+			}
 		})
 	}
 	if rows := b.attempts(); len(rows) != 0 {

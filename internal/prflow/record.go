@@ -20,10 +20,10 @@ func (c *creation) fail(ctx context.Context, err error) error {
 	if !c.recorded {
 		if recordErr := c.record(ctx, c.attempt(OutcomeOf(e), e), nil); recordErr != nil {
 			c.Log.Error("attempt not recorded", "request_id", c.requestID, "error", logText(c.Service, recordErr))
-			e = c.redacted(fault.From(recordErr))
+			return &requestError{err: c.redacted(fault.From(recordErr)), id: c.requestID}
 		}
 	}
-	return &requestError{e, c.requestID}
+	return &requestError{err: e, id: c.requestID, recorded: true}
 }
 
 func (c *creation) log(e *fault.Error) {

@@ -4,14 +4,15 @@ import "errors"
 
 // requestError carries the request id to the renderers.
 type requestError struct {
-	err error
-	id  string
+	err      error
+	id       string
+	recorded bool // the audit has a row with the id
 }
 
 func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
 
-// RequestIDOf returns the id of the attempt that failed with err, or "".
+// RequestIDOf returns the id of the call that failed with err, as the log has it, or "".
 func RequestIDOf(err error) string {
 	var e *requestError
 	if errors.As(err, &e) {
@@ -20,5 +21,17 @@ func RequestIDOf(err error) string {
 	return ""
 }
 
+// AttemptIDOf returns the id under which the audit has the attempt that failed with err; "" if it has none: reads are not
+// recorded, and a record may have failed.
+func AttemptIDOf(err error) string {
+	var e *requestError
+	if errors.As(err, &e) && e.recorded {
+		return e.id
+	}
+	return ""
+}
+
 // WithRequestID is err with the id of the attempt in the audit that failed with it.
-func WithRequestID(err error, id string) error { return &requestError{err, id} }
+func WithRequestID(err error, id string) error {
+	return &requestError{err: err, id: id, recorded: true}
+}

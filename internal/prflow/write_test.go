@@ -362,6 +362,9 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Writes() != 0 {
 				t.Errorf("got %v, %d writes", err, b.fake.Writes())
 			}
+			if id := prflow.AttemptIDOf(err); id != "" || prflow.RequestIDOf(err) == "" {
+				t.Errorf("nothing was recorded, and the error names the attempt %q", id)
+			}
 		})
 	}
 }

@@ -10,20 +10,20 @@ func TestDecodeReportsMalformedJSONWithItsOffset(t *testing.T) {
 	tests := []struct {
 		name, raw, want string
 	}{
-		{"text", "hello", "the arguments must be JSON, but are not at byte offset 0: "},
-		{"a cut object", `{"title":"a",`, "the arguments must be complete JSON, but stop within a value after byte offset 13"},
-		{"a cut string", `{"title":"a`, "the arguments must be complete JSON, but stop within a value after byte offset 11"},
-		{"a cut array", `{"labels":["a"`, "the arguments must be complete JSON, but stop within a value after byte offset 14"},
-		{"a cut value that does not fit", `{"title":[[`, "the arguments must be complete JSON, but stop within a value after byte offset 11"},
-		{"a trailing comma", `{"title":"a",}`, "the arguments must be JSON, but are not at byte offset 12: "},
-		{"single quotes", `{'title':"a"}`, "the arguments must be JSON, but are not at byte offset 1: "},
-		{"a comment", `{"title":"a" /* x */}`, "the arguments must be JSON, but are not at byte offset 13: "},
-		{"a raw NUL", "{\"title\":\"a\x00\"}", "the arguments must be JSON, but are not at byte offset 11: "},
-		{"a raw newline in a string", "{\"title\":\"a\n\"}", "the arguments must be JSON, but are not at byte offset 11: "},
-		{"a byte order mark", "\ufeff{}", "the arguments must be JSON, but are not at byte offset 0: "},
-		{"NaN", `{"pr_number":NaN}`, "the arguments must be JSON, but are not at byte offset 13: "},
-		{"a leading zero", `{"pr_number":007}`, "the arguments must be JSON, but are not at byte offset 14: "},
-		{"a brace for a bracket", `{"labels":[}`, "the arguments must be JSON, but are not at byte offset 11: "},
+		{"text", "hello", "the arguments must be JSON: at byte offset 0, "},
+		{"a cut object", `{"title":"a",`, "the arguments must be complete JSON: the text stops within a value after byte offset 13"},
+		{"a cut string", `{"title":"a`, "the arguments must be complete JSON: the text stops within a value after byte offset 11"},
+		{"a cut array", `{"labels":["a"`, "the arguments must be complete JSON: the text stops within a value after byte offset 14"},
+		{"a cut value that does not fit", `{"title":[[`, "the arguments must be complete JSON: the text stops within a value after byte offset 11"},
+		{"a trailing comma", `{"title":"a",}`, "the arguments must be JSON: at byte offset 12, "},
+		{"single quotes", `{'title':"a"}`, "the arguments must be JSON: at byte offset 1, "},
+		{"a comment", `{"title":"a" /* x */}`, "the arguments must be JSON: at byte offset 13, "},
+		{"a raw NUL", "{\"title\":\"a\x00\"}", "the arguments must be JSON: at byte offset 11, "},
+		{"a raw newline in a string", "{\"title\":\"a\n\"}", "the arguments must be JSON: at byte offset 11, "},
+		{"a byte order mark", "\ufeff{}", "the arguments must be JSON: at byte offset 0, "},
+		{"NaN", `{"pr_number":NaN}`, "the arguments must be JSON: at byte offset 13, "},
+		{"a leading zero", `{"pr_number":007}`, "the arguments must be JSON: at byte offset 14, "},
+		{"a brace for a bracket", `{"labels":[}`, "the arguments must be JSON: at byte offset 11, "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

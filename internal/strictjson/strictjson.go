@@ -26,7 +26,7 @@ const (
 
 // Options vary what Decode says and accepts. The zero value is ready for use.
 type Options struct {
-	// What names the whole in messages; "arguments" if empty.
+	// What names the whole in messages, after "the"; "arguments" if empty.
 	What string
 	// RefuseNUL makes a NUL character (\u0000) in a string a violation. By default it reaches dst, since whoever
 	// knows what the string is for gives the better answer. A raw NUL byte is never JSON.
@@ -94,7 +94,7 @@ func (d *decoder) document(into reflect.Value) error {
 	end := d.in.InputOffset()
 	if _, err := d.in.ReadToken(); !errors.Is(err, io.EOF) {
 		d.note("", "send one JSON object and nothing after it",
-			"the %s must end after the JSON object, but go on after byte offset %d", d.opts.What, end)
+			"the %s must end after the JSON object: more follows byte offset %d", d.opts.What, end)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (d *decoder) malformed(err error) {
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		d.note("", "send the whole object; perhaps the text was cut",
-			"the %s must be complete JSON, but stop within a value after byte offset %d", d.opts.What, len(d.raw))
+			"the %s must be complete JSON: the text stops within a value after byte offset %d", d.opts.What, len(d.raw))
 		return
 	}
 	where, reason := d.in.InputOffset(), err
@@ -114,7 +114,7 @@ func (d *decoder) malformed(err error) {
 	if errors.As(err, &syntax) {
 		where, reason = syntax.ByteOffset, syntax.Err
 	}
-	d.note("", "send one well-formed JSON object", "the %s must be JSON, but are not at byte offset %d: %s",
+	d.note("", "send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
 		d.opts.What, where, clip(reason.Error(), maxReason))
 }
 

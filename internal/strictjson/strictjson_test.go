@@ -135,9 +135,9 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"a field given twice, once with an escape", with(`"\u0074itle":1`), []string{
 			"title: `title` is given more than once (give it once)"}},
 		{"a value after the end", with(`"draft":true`) + ` {}`, []string{
-			": the arguments must end after the JSON object, but go on after byte offset 47 (send one JSON object and nothing after it)"}},
+			": the arguments must end after the JSON object: more follows byte offset 47 (send one JSON object and nothing after it)"}},
 		{"rubbish after the end", with(`"draft":true`) + `}`, []string{
-			": the arguments must end after the JSON object, but go on after byte offset 47 (send one JSON object and nothing after it)"}},
+			": the arguments must end after the JSON object: more follows byte offset 47 (send one JSON object and nothing after it)"}},
 		{"half a surrogate pair", with(`"base_branch":"a\ud800b"`), []string{
 			"base_branch: `base_branch` holds half of a surrogate pair at byte offset 50 (write the whole pair, or the character itself)"}},
 		{"a surrogate pair the wrong way round", with(`"base_branch":"\ude80\ud83d"`), []string{

@@ -50,7 +50,7 @@ func (s *Server) checkPolicy(c *call) (answer, error) {
 		return answer{}, err
 	}
 	var q CheckRequest
-	violations := strictjson.Decode(body, &q, strictjson.Options{What: "the body"})
+	violations := strictjson.Decode(body, &q, strictjson.Options{What: "body"})
 	invalid := func(path, message string) {
 		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: path, Message: message})
 	}

@@ -71,7 +71,7 @@ func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 		s.send(w, c, http.StatusSeeOther, "", nil)
 		return
 	}
-	s.send(w, c, p.Status, "text/html; charset=utf-8", s.problemPage(c, p, prflow.RequestIDOf(err) != ""))
+	s.send(w, c, p.Status, "text/html; charset=utf-8", s.problemPage(c, p, prflow.AttemptIDOf(err) != ""))
 }
 
 // redacted keeps what a caller has submitted from carrying our own tokens back.

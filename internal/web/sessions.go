@@ -183,7 +183,7 @@ func (s *Server) startSession(c *call) (answer, error) {
 	}
 	var order StartRequest
 	if err == nil {
-		err = invalid(strictjson.Decode(body, &order, strictjson.Options{What: "the body", RefuseNUL: true}))
+		err = invalid(strictjson.Decode(body, &order, strictjson.Options{What: "body", RefuseNUL: true}))
 	}
 	if err != nil {
 		return answer{}, refused(err)

@@ -61,7 +61,7 @@ func (s *Server) signInSecret(c *call, isForm bool) (secret, next string, err er
 		return "", "", err
 	}
 	var q SignInRequest
-	if violations := strictjson.Decode(body, &q, strictjson.Options{What: "the body"}); len(violations) > 0 {
+	if violations := strictjson.Decode(body, &q, strictjson.Options{What: "body"}); len(violations) > 0 {
 		// repeats nothing of it
 		return "", "", fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else")
 	}
