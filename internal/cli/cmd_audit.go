@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,24 +33,24 @@ func entryOf(r store.AuditRow) web.AuditEntry { return web.EntryOf(recorded(r)) 
 
 func (a *app) auditListCommand() *cobra.Command {
 	var q store.AuditQuery
-	var outcome, code string
+	var outcome, code, pull string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List attempts, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Limit < 1 || q.Limit > store.MaxAuditLimit {
 				return usageError{fmt.Errorf("--limit is 1 to %d", store.MaxAuditLimit)}
 			}
-			if err := errors.Join(checkOutcome(outcome), checkCode(code)); err != nil {
+			if err := errors.Join(checkOutcome(outcome), checkCode(code), checkPull(pull)); err != nil {
 				return err
 			}
-			q.Outcome, q.Code = prflow.Outcome(outcome), fault.Code(code)
+			q.Outcome, q.Code, q.Pull = prflow.Outcome(outcome), fault.Code(code), prflow.PullState(pull)
 			rows, err := a.wire().store.Audit(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			entries := make([]web.AuditEntry, 0, len(rows))
-			for _, r := range rows {
-				entries = append(entries, entryOf(r))
+			entries, err := a.entriesOf(cmd.Context(), rows)
+			if err != nil {
+				return err
 			}
 			return a.print(entries, func(w *strings.Builder) { describeAudit(w, entries) })
 		},
@@ -59,7 +62,36 @@ func (a *app) auditListCommand() *cobra.Command {
 	f.StringVar(&q.Caller, "caller", "", "caller")
 	f.StringVar(&outcome, "outcome", "", "opened, reused, dry_run, refused, failed or done")
 	f.StringVar(&code, "code", "", "code of a refusal")
+	f.StringVar(&pull, "pull", "", "open, merged, closed or gone: state of the pull request that the attempt opened, as last seen")
 	return cmd
+}
+
+// entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
+func (a *app) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.AuditEntry, error) {
+	key := func(r store.AuditRow) prflow.PullKey {
+		return prflow.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
+	}
+	var keys []prflow.PullKey
+	for _, r := range rows {
+		if r.PRNumber > 0 && !slices.Contains(keys, key(r)) {
+			keys = append(keys, key(r))
+		}
+	}
+	entries := make([]web.AuditEntry, 0, len(rows))
+	seen := map[prflow.PullKey]prflow.PullRecord{}
+	for part := range slices.Chunk(keys, prflow.MaxAttemptLimit) {
+		found, err := a.wire().store.PullRecords(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(seen, found)
+	}
+	for _, r := range rows {
+		entry := entryOf(r)
+		entry.PullState = string(seen[key(r)].State)
+		entries = append(entries, entry)
+	}
+	return entries, nil
 }
 
 func describeAudit(w *strings.Builder, entries []web.AuditEntry) {
@@ -67,7 +99,7 @@ func describeAudit(w *strings.Builder, entries []web.AuditEntry) {
 	for _, e := range entries {
 		pr := ""
 		if e.PRNumber > 0 {
-			pr = "#" + strconv.Itoa(e.PRNumber)
+			pr = strings.TrimSpace("#" + strconv.Itoa(e.PRNumber) + " " + e.PullState)
 		}
 		rows = append(rows, []string{
 			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, strconv.Itoa(e.Tier), e.Action,
@@ -91,7 +123,11 @@ func (a *app) auditShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entry := entryOf(row)
+			entries, err := a.entriesOf(cmd.Context(), []store.AuditRow{row})
+			if err != nil {
+				return err
+			}
+			entry := entries[0]
 			return a.print(entry, func(w *strings.Builder) { describeEntry(w, entry) })
 		},
 	}
@@ -114,6 +150,9 @@ func describeEntry(w *strings.Builder, e web.AuditEntry) {
 	}
 	if e.PRNumber > 0 {
 		rows = append(rows, []string{"  pull request", "#" + strconv.Itoa(e.PRNumber) + " " + shown(e.PRURL, 500)})
+		if e.PullState != "" {
+			rows = append(rows, []string{"  last seen", e.PullState})
+		}
 	}
 	columns(w, rows)
 	for _, v := range e.Verdicts {

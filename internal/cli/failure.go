@@ -81,6 +81,13 @@ func checkOutcome(outcome string) error {
 	return usageError{errors.New("--outcome is opened, reused, dry_run, refused, failed or done")}
 }
 
+func checkPull(state string) error {
+	if state == "" || slices.Contains(prflow.PullStates(), prflow.PullState(state)) {
+		return nil
+	}
+	return usageError{errors.New("--pull is open, merged, closed or gone")}
+}
+
 func checkCode(code string) error {
 	if code == "" || fault.Code(code).Known() {
 		return nil

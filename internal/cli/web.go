@@ -56,7 +56,7 @@ func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.Recorde
 	rows, err := v.store.Audit(ctx, store.AuditQuery{
 		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
 		Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
-		Since: q.Since, Until: q.Until,
+		Pull: prflow.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})
 	out := make([]prflow.RecordedAttempt, len(rows))
 	for i, r := range rows {

@@ -10,6 +10,14 @@ import (
 // far as anybody can tell.
 const StateGone gitprovider.State = "gone"
 
+// PullState is the state of a pull request as it was last seen: open, closed, merged or StateGone.
+type PullState = gitprovider.State
+
+// PullStates lists the states that a record of a pull request can have.
+func PullStates() []PullState {
+	return []PullState{gitprovider.StateOpen, gitprovider.StateMerged, gitprovider.StateClosed, StateGone}
+}
+
 // The actions that the audit has for what became of our pull requests at their providers.
 const (
 	ActionPullMerged   = "pull.merged"

@@ -27,6 +27,7 @@ type AttemptQuery struct {
 	Code     fault.Code
 	Session  string    // the agent's session
 	Gate     Gate      // one that denied
+	Pull     PullState // of the pull request that the attempt opened, as last seen; "" for attempts of any kind
 	Since    time.Time // at this time or later
 	Until    time.Time // before this time
 	Search   string    // part of the title or of a path, letter case of ASCII aside

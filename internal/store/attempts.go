@@ -133,6 +133,7 @@ func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
 		where("+time_us < $%d", micros(q.Until))
 	}
 	equals("g.gate = $%d", string(q.Gate))
+	equals("request_id"+plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	if q.Search != "" {
 		where("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(lowerASCII(escape(bound(q.Search, maxWord))))+"%")
 	}

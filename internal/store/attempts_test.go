@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
@@ -123,6 +124,36 @@ func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, seqs(of), "1 2")
 	wantEqual(t, of[1].PrevHash, of[0].Hash)
+}
+
+func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
+	s := openNew(t)
+	for i, id := range []string{"r1", "r2", "r3"} {
+		reserve(t, s, proposal(id, "checks/"+id+".md"), 99)
+		made := attempt(id)
+		made.PRNumber = i + 1
+		wantEqual(t, s.Finish(t.Context(), id, opened(i+1), made), nil)
+	}
+	other := attempt("r4") // refused because of #1
+	other.PRNumber = 1
+	record(t, s, other)
+	r := recordOf(t, s, prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1})
+	r.State = gitprovider.StateMerged
+	ok, err := s.SeePull(t.Context(), r, nil)
+	wantEqual(t, []any{ok, err}, []any{true, nil})
+	for state, want := range map[prflow.PullState]string{
+		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "", prflow.StateGone: "",
+	} {
+		wantEqual(t, seqs(attempts(t, s, prflow.AttemptQuery{Pull: state})), want)
+		wantEqual(t, seqs(attempts(t, s, prflow.AttemptQuery{Pull: state, Search: "disk"})), want)
+		rows, err := s.Audit(t.Context(), AuditQuery{Pull: state})
+		wantEqual(t, err, nil)
+		var got []string
+		for _, row := range rows {
+			got = append(got, fmt.Sprint(row.Seq))
+		}
+		wantEqual(t, strings.Join(got, " "), want)
+	}
 }
 
 func TestHostileTextOfAttemptsIsIndexedAndFound(t *testing.T) {

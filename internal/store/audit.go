@@ -71,6 +71,7 @@ type AuditQuery struct {
 	Code      fault.Code
 	Caller    string
 	RequestID string
+	Pull      prflow.PullState // of the pull request that the attempt opened, as last seen
 	Since     time.Time // at this time or later
 	Until     time.Time // before this time
 }
@@ -131,6 +132,10 @@ func (q AuditQuery) clauses() (clauses string, args []any) {
 	equals("code =", string(q.Code))
 	equals("caller =", q.Caller)
 	equals("request_id =", q.RequestID)
+	if q.Pull != "" {
+		args = append(args, text(bound(string(q.Pull), maxWord)))
+		conditions = append(conditions, fmt.Sprintf("request_id IN (SELECT proposal_id FROM pulls WHERE state = $%d)", len(args)))
+	}
 	if !q.Since.IsZero() {
 		where("time_us >=", micros(q.Since))
 	}

@@ -29,6 +29,7 @@ type AuditEntry struct {
 	PRNumber   int              `json:"pr_number,omitempty"`
 	PRURL      string           `json:"pr_url,omitempty"`
 	DurationMS float64          `json:"duration_ms"`
+	PullState  string           `json:"pull_state,omitempty" doc:"Of that pull request as last seen, if it is ours; not part of the recorded row"`
 	Verdicts   []prflow.Verdict `json:"verdicts"`
 	Digest     string           `json:"digest"`
 	PrevHash   string           `json:"prev_hash"`
@@ -58,6 +59,7 @@ type auditParams struct {
 	Code      string    `query:"code"`
 	Caller    string    `query:"caller"`
 	RequestID string    `query:"request_id"`
+	Pull      string    `query:"pull" enum:"open,merged,closed,gone" doc:"State of the pull request that the attempt opened, as last seen"`
 	Since     time.Time `query:"since" doc:"At this time or later"`
 	Until     time.Time `query:"until" doc:"Before this time"`
 	Cursor    string    `query:"cursor" doc:"next_cursor of the page before, with the same filters"`
@@ -77,15 +79,21 @@ func (s *Server) audit(c *call) (answer, error) {
 	}
 	rows, err := s.Audit.Page(c.Context(), AuditQuery{
 		Before: p.before, Limit: p.limit + 1, Repo: q.Repo, Outcome: q.Outcome, Code: q.Code, Caller: q.Caller,
-		RequestID: q.RequestID, Since: q.Since, Until: q.Until,
+		RequestID: q.RequestID, Pull: q.Pull, Since: q.Since, Until: q.Until,
 	})
 	if err != nil {
 		return answer{}, err
 	}
 	list := AuditList{Entries: []AuditEntry{}, Untrusted: untrusted}
 	rows, list.NextCursor = cut(listAudit, p, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
+	seen, err := s.pullsSeen(c.Context(), rows)
+	if err != nil {
+		return answer{}, err
+	}
 	for _, r := range rows {
-		list.Entries = append(list.Entries, EntryOf(r))
+		entry := EntryOf(r)
+		entry.PullState = string(seen[pullKey(r)].State)
+		list.Entries = append(list.Entries, entry)
 	}
 	return answer{value: list}, nil
 }

@@ -79,6 +79,7 @@ type AuditQuery struct {
 	Limit         int
 
 	Repo, Outcome, Code, Caller, RequestID string
+	Pull                                   string // state of the pull request that the attempt opened, as last seen
 
 	Since, Until time.Time
 }

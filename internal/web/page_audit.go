@@ -33,8 +33,16 @@ func (s *Server) auditPage(c *call) (answer, error) {
 	view := pages.Audit{Page: s.frame(c, "Audit", "/audit"), Verified: s.verified()}
 	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
 	view.Newer, view.Older, view.First = n.newer, n.older, n.first
+	seen, err := s.pullsSeen(c.Context(), n.rows)
+	if err != nil {
+		return answer{}, err
+	}
 	for _, r := range n.rows {
-		view.Rows = append(view.Rows, s.auditRow(r))
+		row := s.auditRow(r)
+		if row.Pull != nil {
+			row.Pull.State = string(seen[pullKey(r)].State)
+		}
+		view.Rows = append(view.Rows, row)
 	}
 	return s.html("audit", view)
 }

@@ -38,8 +38,8 @@ func (s *Server) overviewPage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	for _, r := range rows {
-		view.Attempts = append(view.Attempts, s.attemptRow(r))
+	if view.Attempts, err = s.attemptRows(c.Context(), rows); err != nil {
+		return answer{}, err
 	}
 	if view.Counts, err = s.counts(c.Context()); err != nil {
 		return answer{}, err

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type filterParams struct {
 	Until   string `query:"until"` // a day, inclusive
 	Q       string `query:"q"`
 	Session string `query:"session"`
+	Pull    string `query:"pull" enum:"open,merged,closed,gone"`
 	Before  int    `query:"before"`
 	After   int    `query:"after"`
 }
@@ -47,7 +49,7 @@ func (s *Server) proposalsPage(c *call) (answer, error) {
 	}
 	rows, err := s.Records.Attempts(c.Context(), prflow.AttemptQuery{
 		Repo: q.Repo, Outcome: prflow.Outcome(q.Outcome), Gate: prflow.Gate(q.Gate), Caller: q.Caller, Since: since, Until: until,
-		Search: q.Q, Session: q.Session, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
+		Search: q.Q, Session: q.Session, Pull: prflow.PullState(q.Pull), Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
 	})
 	if err != nil {
 		return answer{}, err
@@ -55,8 +57,8 @@ func (s *Server) proposalsPage(c *call) (answer, error) {
 	view := pages.Proposals{Page: s.frame(c, "Proposals", "/proposals"), Filter: q.view()}
 	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
 	view.Newer, view.Older, view.First = n.newer, n.older, n.first
-	for _, r := range n.rows {
-		view.Attempts = append(view.Attempts, s.attemptRow(r))
+	if view.Attempts, err = s.attemptRows(c.Context(), n.rows); err != nil {
+		return answer{}, err
 	}
 	return s.html("proposals", view)
 }
@@ -84,7 +86,12 @@ func (q filterParams) view() pages.Filter {
 		gates = append(gates, string(g))
 	}
 	f.Gate = options("any", q.Gate, gates)
-	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session != ""
+	var states []string
+	for _, state := range prflow.PullStates() {
+		states = append(states, string(state))
+	}
+	f.Pull = options("any", q.Pull, states)
+	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != ""
 	return f
 }
 
@@ -137,6 +144,23 @@ func neighbours[T any](query url.Values, before, after int, rows []T, seq func(T
 		n.older = at("before", seq(n.rows[len(n.rows)-1]))
 	}
 	return n
+}
+
+// attemptRows are the rows of a listing, with what was last seen of the pull requests that they are about.
+func (s *Server) attemptRows(ctx context.Context, attempts []prflow.RecordedAttempt) ([]pages.Attempt, error) {
+	seen, err := s.pullsSeen(ctx, attempts)
+	if err != nil {
+		return nil, err
+	}
+	var out []pages.Attempt
+	for _, r := range attempts {
+		row := s.attemptRow(r)
+		if row.Pull != nil {
+			row.Pull.State = string(seen[pullKey(r)].State)
+		}
+		out = append(out, row)
+	}
+	return out, nil
 }
 
 // attemptRow is a row of a listing.

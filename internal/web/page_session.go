@@ -44,12 +44,11 @@ func (s *Server) sessionPage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	for i, row := range rows {
-		if i == pageSize {
-			view.More = "/proposals?" + url.Values{"session": {r.ID}}.Encode()
-			break
-		}
-		view.Attempts = append(view.Attempts, s.attemptRow(row))
+	if len(rows) > pageSize {
+		rows, view.More = rows[:pageSize], "/proposals?"+url.Values{"session": {r.ID}}.Encode()
+	}
+	if view.Attempts, err = s.attemptRows(c.Context(), rows); err != nil {
+		return answer{}, err
 	}
 	return s.html("session", view)
 }

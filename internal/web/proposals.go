@@ -59,6 +59,7 @@ type proposalParams struct {
 	Door     string    `query:"door" enum:"mcp,rest,cli,web"`
 	Caller   string    `query:"caller" doc:"The whole name"`
 	Session  string    `query:"session" doc:"Id of an agent's session"`
+	Pull     string    `query:"pull" enum:"open,merged,closed,gone" doc:"State of the pull request that it opened, as last seen"`
 	Since    time.Time `query:"since" doc:"At this time or later"`
 	Until    time.Time `query:"until" doc:"Before this time"`
 	Q        string    `query:"q" doc:"Part of the title or of a path"`
@@ -79,7 +80,7 @@ func (s *Server) proposals(c *call) (answer, error) {
 	}
 	rows, err := s.attempts(c.Context(), p, prflow.AttemptQuery{
 		Repo: q.Repo, Provider: q.Provider, Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Gate: prflow.Gate(q.Gate),
-		Door: prflow.Door(q.Door), Caller: q.Caller, Session: q.Session, Since: q.Since, Until: q.Until, Search: q.Q,
+		Door: prflow.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: prflow.PullState(q.Pull), Since: q.Since, Until: q.Until, Search: q.Q,
 	})
 	if err != nil {
 		return answer{}, err

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -41,18 +42,23 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
-func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, entry func(i int) *ProposalEntry) error {
+// pullsSeen is what was last seen of the pull requests that attempts are about, those that are ours.
+func (s *Server) pullsSeen(ctx context.Context, rows []prflow.RecordedAttempt) (map[prflow.PullKey]prflow.PullRecord, error) {
 	var keys []prflow.PullKey
 	for _, r := range rows {
-		if r.PRNumber > 0 {
-			keys = append(keys, pullKey(r))
+		if key := pullKey(r); r.PRNumber > 0 && !slices.Contains(keys, key) {
+			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
-		return nil
+		return nil, nil
 	}
-	seen, err := s.Pulls.PullRecords(ctx, keys)
+	return s.Pulls.PullRecords(ctx, keys)
+}
+
+// addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
+func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, entry func(i int) *ProposalEntry) error {
+	seen, err := s.pullsSeen(ctx, rows)
 	if err != nil {
 		return err
 	}

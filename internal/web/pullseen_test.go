@@ -1,12 +1,14 @@
 package web_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -53,5 +55,43 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 		if strings.Contains(string(w.get(target).body), ownToken) {
 			t.Errorf("%s shows a token of ours", target)
 		}
+	}
+}
+
+// What was opened and has ended since is not told as open anywhere, and each state can be asked for.
+func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, n := range []string{"a", "b", "c"} {
+		w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
+			"title": "Check " + n, "files": []any{map[string]any{"path": "checks/" + n + ".md", "action": "create", "content": n}},
+		})), 201, "")
+	}
+	for number, state := range map[int]gitprovider.State{1: gitprovider.StateMerged, 2: gitprovider.StateClosed} {
+		r, found, err := w.store.FindPull(t.Context(), prflow.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number})
+		r.State, r.SeenAt = state, w.Now()
+		if ok, seeErr := w.store.SeePull(t.Context(), r, nil); !ok || !found || err != nil || seeErr != nil {
+			t.Fatal(ok, found, err, seeErr)
+		}
+	}
+	for state, number := range map[string]float64{"merged": 1, "closed": 2, "open": 3} {
+		list := w.get("/api/v1/proposals?pull=" + state).json["proposals"].([]any)
+		if len(list) != 1 || list[0].(map[string]any)["pr_number"] != number ||
+			list[0].(map[string]any)["pull"].(map[string]any)["state"] != state {
+			t.Errorf("proposals with pull=%s: %v", state, list)
+		}
+		rows := w.get("/api/v1/audit?pull=" + state).json["entries"].([]any)
+		if len(rows) != 1 || rows[0].(map[string]any)["pr_number"] != number || rows[0].(map[string]any)["pull_state"] != state {
+			t.Errorf("audit with pull=%s: %v", state, rows)
+		}
+		n := strconv.Itoa(int(number))
+		w.page("/proposals?pull="+state, 200).has("#"+n+" is "+state, "Check "+string(rune('a'+int(number)-1)))
+	}
+	if list := w.get("/api/v1/proposals?pull=gone").json["proposals"].([]any); len(list) != 0 {
+		t.Errorf("gone are %v", list)
+	}
+	w.want(w.get("/api/v1/proposals?pull=draft"), 400, fault.InvalidArgument)
+	w.want(w.get("/api/v1/audit?pull=draft"), 400, fault.InvalidArgument)
+	for _, target := range []string{"/", "/proposals", "/audit"} {
+		w.page(target, 200).has("#1 is merged", "#2 is closed", "#3 is open")
 	}
 }

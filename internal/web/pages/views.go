@@ -31,6 +31,7 @@ type Pull struct {
 	Number int
 	Page   string // address of our page, without the base; "" if there is none
 	URL    string // http(s) address at the provider, or ""
+	State  string // as last seen; "" if not known, or not shown here
 }
 
 // Attempt is a row of a listing of attempts.
@@ -115,7 +116,7 @@ type Proposals struct {
 // Filter is what a listing was narrowed by.
 type Filter struct {
 	Repo, Caller, Search, Since, Until string
-	Outcome, Gate                      []Option
+	Outcome, Gate, Pull                []Option
 	Any                                bool
 }
 
