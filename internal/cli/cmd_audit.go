@@ -157,6 +157,9 @@ func describeEntry(w *strings.Builder, e web.AuditEntry) {
 	columns(w, rows)
 	for _, v := range e.Verdicts {
 		fmt.Fprintf(w, "  gate %-10s  %-7s  %s\n", v.Gate, v.Ruling, shown(v.Detail, 200))
+		for _, warning := range v.Warnings {
+			fmt.Fprintf(w, "    %s\n", shown(warning, 1000))
+		}
 		for _, violation := range v.Violations {
 			fmt.Fprintf(w, "    [%s] %s\n", violation.Code, shown(violation.Message, 500))
 		}

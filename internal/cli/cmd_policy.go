@@ -58,6 +58,9 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "An open pull request of somebody else on the same files is %s.\n", others)
 	fmt.Fprintf(w, "Repositories: %s\n", orAll(v.Repositories, "every one that a provider serves"))
 	fmt.Fprintf(w, "Base branches: %s\n", orAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
+	for _, pin := range v.Pins {
+		fmt.Fprintf(w, "Pinned: %s\n", pin)
+	}
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
 	describePullRequests(w, v)
 	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))

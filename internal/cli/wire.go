@@ -101,6 +101,11 @@ func (p *parts) providers() {
 			pins = append(pins, pin)
 		}
 	}
+	for _, pin := range p.policy.Pins {
+		pins = append(pins, gitprovider.Pin{
+			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
+		})
+	}
 	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.DefaultProvider,
 		mounted.Repos{Dir: p.cfg.ReposDir})
 }

@@ -17,8 +17,16 @@ type Registration struct {
 	Disabled string   // why it is disabled, naming the variable; "" when enabled
 }
 
-// Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster.
-type Pin struct{ Provider, Owner, Name string }
+// Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster, or an entry of the operator's policy.
+type Pin struct {
+	Provider, Owner, Name string // Provider may be "" in an entry of the policy
+	BaseBranch            string // of an entry of the policy; "": not pinned
+	Policy                bool   // an entry of the policy: it wins over the manifest
+}
+
+func (p Pin) matches(ref RepoRef) bool {
+	return strings.EqualFold(p.Owner, ref.Owner) && strings.EqualFold(p.Name, ref.Name)
+}
 
 // Manifests finds the manifest of a mounted repository.
 type Manifests interface {
@@ -47,12 +55,12 @@ func (r *Registry) Entries() []Registration { return slices.Clone(r.entries) }
 type Resolution struct {
 	Provider   Provider
 	Repo       RepoRef
-	BaseBranch string // declared by the manifest, or ""
+	BaseBranch string // pinned by the operator's policy, else declared by the manifest, or ""
 	Via        string // what settled it, for people: "clone_url host git.example.org"
 }
 
-// Resolve finds the provider of a repository, by the first of these that speaks: the manifest of the mounted repository,
-// the clone URL's host, an allowlist entry that names a provider, the default provider, the only enabled provider.
+// Resolve finds the provider of a repository, by the first of these that speaks: a pin of the operator's policy, the manifest of
+// the mounted repository, the clone URL's host, an allowlist entry that names a provider, the default provider, the only enabled provider.
 //
 // provider_unresolved says which of these would settle it. provider_disabled names what the provider lacks.
 func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
@@ -67,12 +75,8 @@ func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
 // ResolveAt is Resolve for a repository whose provider is known already, from the record of an earlier proposal.
 func (r *Registry) ResolveAt(name string, ref RepoRef) (Resolution, error) {
 	res := Resolution{Repo: ref}
-	m, found, err := r.findManifest(ref)
-	if err != nil {
+	if _, _, err := r.readManifest(&res); err != nil {
 		return Resolution{}, err
-	}
-	if found {
-		res.BaseBranch = m.BaseBranch
 	}
 	return r.at(name, "the record of the proposal", res)
 }
@@ -93,18 +97,16 @@ func (r *Registry) at(name, via string, res Resolution) (Resolution, error) {
 // choose names the provider and says what settled it. It fills in what the manifest adds.
 func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 	ref := res.Repo
-	m, found, err := r.findManifest(ref)
+	m, found, err := r.readManifest(res)
 	if err != nil {
 		return "", "", err
 	}
-	if found {
-		res.BaseBranch = m.BaseBranch
+	if pin := r.policyPin(ref); pin.Provider != "" {
+		return pin.Provider, "the operator's policy", r.agrees(pin.Provider, "the operator's policy", ref)
 	}
 	if found && m.Provider != "" {
-		if err := r.manifestAgrees(m, ref); err != nil {
-			return "", "", err
-		}
-		return strings.ToLower(m.Provider), "the mounted repository's " + ManifestFile, nil
+		const via = "the mounted repository's " + ManifestFile
+		return strings.ToLower(m.Provider), via, r.agrees(m.Provider, via, ref)
 	}
 	if ref.Remote != nil {
 		return r.byHost(ref.Remote.Host, "clone_url")
@@ -117,7 +119,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 		return r.byHost(remote.Host, "the remote in the mounted repository's "+ManifestFile)
 	}
 	for _, pin := range r.pins {
-		if strings.EqualFold(pin.Owner, ref.Owner) && strings.EqualFold(pin.Name, ref.Name) && pin.Provider != "" {
+		if !pin.Policy && pin.matches(ref) && pin.Provider != "" {
 			return pin.Provider, "an entry of CLAUDEOPS_REPOS", nil
 		}
 	}
@@ -125,6 +127,31 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 		return r.fallback, "CLAUDEOPS_DEFAULT_PROVIDER", nil
 	}
 	return r.onlyEnabled()
+}
+
+// policyPin is the entry of the operator's policy about a repository; the zero Pin if there is none.
+func (r *Registry) policyPin(ref RepoRef) Pin {
+	for _, pin := range r.pins {
+		if pin.Policy && pin.matches(ref) {
+			return pin
+		}
+	}
+	return Pin{}
+}
+
+// readManifest finds the manifest and fills in the base branch: that of the policy wins. A manifest that could settle nothing
+// beside the policy is not read, so that a broken one is in nobody's way.
+func (r *Registry) readManifest(res *Resolution) (m Manifest, found bool, err error) {
+	pin := r.policyPin(res.Repo)
+	res.BaseBranch = pin.BaseBranch
+	if pin.Provider != "" && pin.BaseBranch != "" {
+		return m, false, nil
+	}
+	m, found, err = r.findManifest(res.Repo)
+	if found && err == nil && pin.BaseBranch == "" {
+		res.BaseBranch = m.BaseBranch
+	}
+	return m, found, err
 }
 
 func (r *Registry) findManifest(ref RepoRef) (Manifest, bool, error) {
@@ -138,20 +165,19 @@ func (r *Registry) findManifest(ref RepoRef) (Manifest, bool, error) {
 	return m, found, nil
 }
 
-// manifestAgrees refuses a clone URL that leads to another provider than the manifest: one of the two is wrong, and
-// guessing could send a change to the wrong host.
-func (r *Registry) manifestAgrees(m Manifest, ref RepoRef) error {
+// agrees refuses a clone URL that leads to another provider than the manifest or the policy: one of the two is wrong, and
+// guessing could send a change to the wrong host. by says who declares the provider.
+func (r *Registry) agrees(provider, by string, ref RepoRef) error {
 	if ref.Remote == nil {
 		return nil
 	}
 	name, _, err := r.byHost(ref.Remote.Host, "clone_url")
-	if err == nil && strings.EqualFold(name, m.Provider) {
+	if err == nil && strings.EqualFold(name, provider) {
 		return nil
 	}
 	return fault.New(fault.ProviderUnresolved,
-		"clone_url (host %s) does not belong to the provider %s that the mounted repository's %s declares; "+
-			"leave clone_url out, or correct it",
-		printable(ref.Remote.Host), printable(m.Provider), ManifestFile)
+		"clone_url (host %s) does not belong to the provider %s that %s declares; leave clone_url out, or correct it",
+		printable(ref.Remote.Host), printable(provider), by)
 }
 
 func (r *Registry) byHost(host, via string) (name, how string, err error) {

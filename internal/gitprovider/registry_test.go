@@ -34,9 +34,13 @@ func TestResolve(t *testing.T) {
 	all := []gitprovider.Registration{github, gitea, off}
 	mounted := manifests{
 		"joe/mounted": {Provider: "gitea", BaseBranch: "trunk"}, "joe/remote": {Remote: "https://git.example.org:3000/joe/remote"},
-		"joe/odd": {Provider: "sourcehut"},
+		"joe/odd": {Provider: "sourcehut"}, "joe/kept": {Provider: "github", BaseBranch: "elsewhere"},
 	}
-	pins := []gitprovider.Pin{{Provider: "gitea", Owner: "joe", Name: "pinned"}}
+	pins := []gitprovider.Pin{
+		{Provider: "gitea", Owner: "joe", Name: "pinned"}, {Provider: "github", Owner: "joe", Name: "kept"},
+		{Provider: "gitea", Owner: "Joe", Name: "Kept", Policy: true}, {Owner: "joe", Name: "mounted", BaseBranch: "main", Policy: true},
+		{Provider: "local", Owner: "joe", Name: "shut", Policy: true}, {Provider: "sourcehut", Owner: "joe", Name: "typo", Policy: true},
+	}
 	cases := []struct {
 		name      string
 		entries   []gitprovider.Registration
@@ -57,6 +61,12 @@ func TestResolve(t *testing.T) {
 		{"the manifest's remote", all, "", "remote", "", "gitea", "remote"},
 		{"a manifest with an unknown provider", all, "", "odd", "", "provider_unresolved", "does not exist"},
 		{"a pin before the default", all, "github", "pinned", "", "gitea", "CLAUDEOPS_REPOS"},
+		{"the policy before the manifest", all, "github", "kept", "", "gitea", "policy"},
+		{"the policy against the clone URL", all, "", "kept", "https://github.com/joe/kept", "provider_unresolved", "policy"},
+		{"the policy with the clone URL", all, "", "kept", "https://git.example.org:3000/joe/kept", "gitea", "policy"},
+		{"the policy that pins a base alone", all, "github", "mounted", "", "gitea", "CLAUDE-OPS.md"},
+		{"the policy with a provider that is disabled", all, "github", "shut", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
+		{"the policy with an unknown provider", all, "github", "typo", "", "provider_unresolved", "does not exist"},
 		{"the default provider", all, "github", "x", "", "github", "CLAUDEOPS_DEFAULT_PROVIDER"},
 		{"a default provider that is disabled", all, "local", "x", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
 		{"two enabled and nothing said", all, "", "x", "", "provider_unresolved", "CLAUDEOPS_DEFAULT_PROVIDER"},
@@ -89,6 +99,19 @@ func TestAManifestAddsTheBaseBranchAndABrokenOneStopsTheRequest(t *testing.T) {
 	res, err := registry.Resolve(gitprovider.RepoRef{Owner: "joe", Name: "x"})
 	if err != nil || res.BaseBranch != "trunk" {
 		t.Errorf("got %+v, %v", res, err)
+	}
+	pins := []gitprovider.Pin{
+		{Owner: "joe", Name: "x", BaseBranch: "main", Policy: true}, {Provider: "gitea", Owner: "broken", Name: "x", BaseBranch: "main", Policy: true},
+	}
+	pinned := gitprovider.NewRegistry(entries, pins, "", manifests{"joe/x": {BaseBranch: "trunk"}})
+	for _, owner := range []string{"joe", "JOE", "broken"} { // the manifest is not asked for what the policy settles
+		for _, resolve := range []func(gitprovider.RepoRef) (gitprovider.Resolution, error){
+			pinned.Resolve, func(ref gitprovider.RepoRef) (gitprovider.Resolution, error) { return pinned.ResolveAt("gitea", ref) },
+		} {
+			if res, err := resolve(gitprovider.RepoRef{Owner: owner, Name: "x"}); owner != "JOE" && (err != nil || res.BaseBranch != "main") {
+				t.Errorf("%s: got %+v, %v", owner, res, err)
+			}
+		}
 	}
 	_, err = registry.Resolve(gitprovider.RepoRef{Owner: "broken", Name: "x"})
 	if fault.CodeOf(err) != fault.ProviderUnresolved || !strings.Contains(err.Error(), ":3:") {

@@ -28,6 +28,7 @@ type file struct {
 	Tiers        *tierSection  `yaml:"tiers"`
 	Repositories []string      `yaml:"repositories"`
 	BaseBranches []string      `yaml:"base_branches"`
+	Pins         []pinSection  `yaml:"pins"`
 	Limits       *limitSection `yaml:"limits"`
 	Caps         *capSection   `yaml:"caps"`
 	Cooldown     *int          `yaml:"cooldown_hours"`
@@ -149,7 +150,8 @@ func (f file) policy(name string) (Policy, error) {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, f.repositories, f.baseBranches, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body, f.outgoing,
+		f.scope, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body,
+		f.outgoing,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

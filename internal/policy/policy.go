@@ -33,6 +33,7 @@ type Policy struct {
 	Repositories     []RepoPattern // of the file; empty: every repository that a provider serves
 	EnvRepositories  []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
 	BaseBranches     []string      // patterns; empty: the default branch, or the one that the manifest names
+	Pins             []RepoPin     // what holds for single repositories, whatever their manifests say
 	MaxFileBytes     int
 	MaxTotalBytes    int
 	Caps             Caps
@@ -170,27 +171,28 @@ func (p Policy) AllowsBase(base, defaultBranch, manifestBase string) bool {
 
 // View is a policy as people and programs read it.
 type View struct {
-	Source           string   `json:"source"`
-	Hash             string   `json:"hash"`
-	Allow            []string `json:"allow"`
-	Deny             []string `json:"deny"`
-	Tier2MaxFiles    int      `json:"tier2_max_files"`
-	Tier3MaxFiles    int      `json:"tier3_max_files"`
-	Repositories     []string `json:"repositories"`
-	BaseBranches     []string `json:"base_branches"`
-	MaxFileBytes     int      `json:"max_file_bytes"`
-	MaxTotalBytes    int      `json:"max_total_bytes"`
-	OpenPRs          int      `json:"open_prs"`
-	CreationsPerHour int      `json:"creations_per_hour"`
-	CooldownHours    float64  `json:"cooldown_hours"`
-	Labels           []string `json:"labels"`
-	RequiredSections []string `json:"required_body_sections"`
-	Mentions         []string `json:"mentions"`
-	ClosingKeywords  bool     `json:"closing_keywords"`
-	NotifyRefused    bool     `json:"notify_refused"`
-	Tier2Caps        Caps     `json:"tier2_caps"`
-	Tier3Caps        Caps     `json:"tier3_caps"`
-	AllowForks       bool     `json:"allow_forks"`
+	Source           string    `json:"source"`
+	Hash             string    `json:"hash"`
+	Allow            []string  `json:"allow"`
+	Deny             []string  `json:"deny"`
+	Tier2MaxFiles    int       `json:"tier2_max_files"`
+	Tier3MaxFiles    int       `json:"tier3_max_files"`
+	Repositories     []string  `json:"repositories"`
+	BaseBranches     []string  `json:"base_branches"`
+	Pins             []RepoPin `json:"pins"`
+	MaxFileBytes     int       `json:"max_file_bytes"`
+	MaxTotalBytes    int       `json:"max_total_bytes"`
+	OpenPRs          int       `json:"open_prs"`
+	CreationsPerHour int       `json:"creations_per_hour"`
+	CooldownHours    float64   `json:"cooldown_hours"`
+	Labels           []string  `json:"labels"`
+	RequiredSections []string  `json:"required_body_sections"`
+	Mentions         []string  `json:"mentions"`
+	ClosingKeywords  bool      `json:"closing_keywords"`
+	NotifyRefused    bool      `json:"notify_refused"`
+	Tier2Caps        Caps      `json:"tier2_caps"`
+	Tier3Caps        Caps      `json:"tier3_caps"`
+	AllowForks       bool      `json:"allow_forks"`
 
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
@@ -202,7 +204,7 @@ func (p Policy) View() View {
 		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(),
 		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
 		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
-		Repositories:  []string{}, BaseBranches: append([]string{}, p.BaseBranches...),
+		Repositories:  []string{}, BaseBranches: append([]string{}, p.BaseBranches...), Pins: append([]RepoPin{}, p.Pins...),
 		MaxFileBytes: p.MaxFileBytes, MaxTotalBytes: p.MaxTotalBytes,
 		OpenPRs: p.Caps.OpenPRs, CreationsPerHour: p.Caps.CreationsPerHour, CooldownHours: p.Cooldown.Hours(),
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
@@ -219,7 +221,7 @@ func (p Policy) View() View {
 // Hash identifies the effective rules, wherever they came from: 12 hex digits.
 func (p Policy) Hash() string {
 	rules := []any{
-		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches,
+		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches, p.Pins,
 		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.CapsFor(2), p.CapsFor(3), p.Cooldown, p.Labels, p.RequiredSections,
 		p.Mentions, p.ClosingKeywords, p.NotifyRefused, p.Pulls, p.AllowForks,
 		p.Duplicates,

@@ -30,6 +30,9 @@ body: {required_sections: [Why]}
 pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe], create_labels: true}
 allow_forks: true
 duplicates: any
+pins:
+  - {repository: joe/infra, provider: Gitea, base_branch: main}
+  - {repository: joe/other, base_branch: release/1}
 `
 
 func TestAFullPolicyIsRead(t *testing.T) {
@@ -51,6 +54,13 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	}
 	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.RequiredSections, " ") != "Why" {
 		t.Errorf("labels %v, sections %v", p.Labels, p.RequiredSections)
+	}
+	pins := []policy.RepoPin{{Owner: "joe", Name: "infra", Provider: "gitea", BaseBranch: "main"}, {Owner: "joe", Name: "other", BaseBranch: "release/1"}}
+	if pin, found := p.PinFor("JOE", "Infra"); !reflect.DeepEqual(p.Pins, pins) || !found || pin != pins[0] {
+		t.Errorf("pins %+v, that of joe/infra %+v", p.Pins, pin)
+	}
+	if _, found := p.PinFor("joe", "infra2"); found {
+		t.Error("a pin holds for another repository")
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
@@ -90,6 +100,12 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"too many reviewers":            {"version: 1\npull_requests: {reviewers: [a,b,c,d,e,f,g,h,i,j,k]}\n", "11 names"},
 		"an unknown rule on duplicates": {"version: 1\nduplicates: all\n", "duplicates: \"all\" is neither"},
 		"an empty rule on duplicates":   {"version: 1\nduplicates: \"\"\n", "duplicates: \"\" is neither"},
+		"a pin of nothing":              {"version: 1\npins: [{repository: joe/x}]\n", "pins[0]: it names neither"},
+		"a pin of many repositories":    {"version: 1\npins: [{repository: \"joe/*\", provider: gitea}]\n", "without patterns"},
+		"a pin without a repository":    {"version: 1\npins: [{provider: gitea}]\n", "pins[0]: repository"},
+		"a pin with an unknown key":     {"version: 1\npins: [{repository: joe/x, branch: main}]\n", "unknown key branch"},
+		"a repository pinned twice":     {"version: 1\npins: [{repository: joe/x, provider: a}, {repository: Joe/X, base_branch: b}]\n", "twice"},
+		"a pin to a proposal's branch":  {"version: 1\npins: [{repository: joe/x, base_branch: claude-ops/fix/x}]\n", "stacked"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
 	}
 	for name, c := range cases {

@@ -44,6 +44,7 @@ type creation struct {
 	commit      string
 	leaving     leaving
 	title, body string // as they leave: rewritten, with the footer
+	redirects   string // what the change does to the manifest's section Git Provider; "" for nothing
 	filesDigest string
 	digest      string
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
 )
 
 // resolveTarget finds the provider of the repository that is to be changed.
@@ -58,8 +59,33 @@ func (s *Service) checkBase(
 	if strings.HasPrefix(snap.Base, gitprovider.BranchPrefix) {
 		return append(out, baseDenied(snap.Base, "is a branch of another proposal", snap.DefaultBranch))
 	}
-	if !s.Policy.AllowsBase(snap.Base, snap.DefaultBranch, manifestBase) {
+	pin, pinned := s.Policy.PinFor(snap.Repo.Owner, snap.Repo.Name)
+	if pinned {
+		out = append(out, pinViolations(pin, provider.Name(), snap)...)
+	}
+	if pin.BaseBranch == "" && !s.Policy.AllowsBase(snap.Base, snap.DefaultBranch, manifestBase) {
 		out = append(out, baseDenied(snap.Base, "may not be targeted under the operator's policy", snap.DefaultBranch))
+	}
+	return out
+}
+
+// pinViolations holds what is asked for against what the policy pins for the repository, as the host knows it: neither a manifest
+// nor a clone URL, another name of the repository nor the record of a dry run leads past a pin.
+func pinViolations(pin policy.RepoPin, provider string, snap *gitprovider.Snapshot) (out []fault.Violation) {
+	if pin.Provider != "" && pin.Provider != provider {
+		out = append(out, fault.Violation{
+			Code: fault.RepoNotAllowed, Rule: "pins",
+			Message:    fmt.Sprintf("the operator's policy pins the repository %s to the provider %s, not %s", snap.Repo, pin.Provider, provider),
+			Suggestion: "propose it at that provider, or ask the operator",
+		})
+	}
+	if pin.BaseBranch != "" && pin.BaseBranch != snap.Base {
+		out = append(out, fault.Violation{
+			Code: fault.RepoNotAllowed, Path: "base_branch", Rule: "pins",
+			Message: fmt.Sprintf("the operator's policy pins the repository %s to the base branch %s, not %s", snap.Repo,
+				quote(pin.BaseBranch), quote(snap.Base)),
+			Suggestion: "leave base_branch out",
+		})
 	}
 	return out
 }

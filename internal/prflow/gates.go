@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"context"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -45,6 +46,16 @@ func (c *creation) rule(gate Gate, violations []fault.Violation, detail string) 
 func (c *creation) ruled(gate Gate) bool {
 	for _, v := range c.verdicts {
 		if v.Gate == gate {
+			return true
+		}
+	}
+	return false
+}
+
+// denied reports whether a gate has refused.
+func (c *creation) denied(gate Gate) bool {
+	for _, v := range c.verdicts {
+		if v.Gate == gate && v.Ruling == Deny {
 			return true
 		}
 	}
@@ -166,6 +177,9 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	if c.DryRun { // a preview shows them; a creation learns from Commit whether a name is taken, and needs no bytes
 		query.Branches, query.Contents = c.branchNames(), true
 	}
+	for _, t := range targets { // the only file whose former content a creation has to know
+		query.Contents = query.Contents || strings.EqualFold(t.path.String(), gitprovider.ManifestFile)
+	}
 	if query.Base == "" {
 		query.Base = c.resolution.BaseBranch
 	}
@@ -197,6 +211,7 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	c.rule(GateBaseTree, violations, "base "+snapshot.Base+" at "+short(snapshot.BaseCommit))
 	c.rule(GateRepository, c.checkBase(c.resolution.Provider, snapshot, c.resolution.BaseBranch),
 		c.resolution.Provider.Name()+":"+snapshot.Repo.String()+", settled by "+c.resolution.Via)
+	c.noteRedirect(c.redirect(snapshot, targets))
 	return nil
 }
 

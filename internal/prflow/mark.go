@@ -129,8 +129,12 @@ func (c *creation) footer(key []byte) (string, error) {
 	for _, p := range c.paths() {
 		paths = append(paths, "`"+p+"`")
 	}
+	redirects := ""
+	if c.redirects != "" {
+		redirects = c.redirects + "\n\n"
+	}
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. "+
-		"Files: %s.\n\n%s\n", c.Tier, c.requestID, c.Policy.Hash(), c.digest[:12], strings.Join(paths, ", "), signed), nil
+		"Files: %s.\n\n%s%s\n", c.Tier, c.requestID, c.Policy.Hash(), c.digest[:12], strings.Join(paths, ", "), redirects, signed), nil
 }
 
 // dress cleans the agent's title and body and adds the footer. Nothing else makes the texts that leave.

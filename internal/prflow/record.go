@@ -97,7 +97,7 @@ func (c *creation) withhold(a *Attempt) {
 	verdicts := make([]Verdict, len(a.Verdicts))
 	for i, v := range a.Verdicts {
 		verdicts[i] = v
-		verdicts[i].Violations = nil
+		verdicts[i].Violations, verdicts[i].Warnings = nil, nil
 		for _, violation := range v.Violations {
 			verdicts[i].Violations = append(verdicts[i].Violations,
 				fault.Violation{Code: violation.Code, Rule: violation.Rule, Message: Withheld})

@@ -188,6 +188,9 @@ func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, 
 	for _, f := range left.Files {
 		attempt.Paths = append(attempt.Paths, f.Path)
 	}
+	if text := RedirectNote(left.Body); text != "" {
+		attempt.Verdicts = []Verdict{{Gate: GateRepository, Ruling: Pass, Warnings: []string{text}}}
+	}
 	err := s.Ledger.Finish(ctx, left.ID, to, attempt)
 	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
 		return nil

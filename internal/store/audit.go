@@ -72,8 +72,8 @@ type AuditQuery struct {
 	Caller    string
 	RequestID string
 	Pull      prflow.PullState // of the pull request that the attempt opened, as last seen
-	Since     time.Time // at this time or later
-	Until     time.Time // before this time
+	Since     time.Time        // at this time or later
+	Until     time.Time        // before this time
 }
 
 // Audit returns one page. The next one starts Before the last number of this one, or After it if Ascending.

@@ -166,3 +166,19 @@ func TestAuditEntryThatIsNotThere(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, row.Seq, int64(2)) // the newest
 }
+
+func TestWarningsOfAVerdictAreKept(t *testing.T) {
+	s := openNew(t)
+	a := attempt("r1")
+	a.Verdicts = []prflow.Verdict{{
+		Gate: prflow.GateRepository, Ruling: prflow.Pass, Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
+	}}
+	record(t, s, a)
+	row, err := s.AuditEntry(t.Context(), "r1")
+	wantEqual(t, err, nil)
+	got := row.Verdicts[0].Warnings
+	if len(got) != 2 || got[0] != a.Verdicts[0].Warnings[0] || len(got[1]) > maxSentence+100 || !strings.Contains(got[1], "[cut: 2048 bytes") {
+		t.Errorf("kept are %.1200q", got)
+	}
+	wantEqual(t, verify(t, s, "").OK(), true)
+}

@@ -200,6 +200,9 @@ func mapVerdict(v prflow.Verdict, f func(s string, limit int) string) prflow.Ver
 		Gate: prflow.Gate(f(string(v.Gate), maxWord)), Ruling: prflow.Ruling(f(string(v.Ruling), maxWord)),
 		Detail: f(v.Detail, maxSentence),
 	}
+	for _, text := range v.Warnings[:min(len(v.Warnings), maxVerdicts)] {
+		out.Warnings = append(out.Warnings, f(text, maxSentence))
+	}
 	for _, v := range v.Violations {
 		out.Violations = append(out.Violations, fault.Violation{
 			Code: fault.Code(f(string(v.Code), maxWord)), Path: f(v.Path, maxPath), Rule: f(v.Rule, maxName),

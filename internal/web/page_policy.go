@@ -76,6 +76,7 @@ func sections(v policy.View) []pages.Section {
 		{Title: "Where", Rules: []string{
 			"Repositories: " + orElse(v.Repositories, "every one that a provider serves") + ".",
 			"Base branches: " + orElse(v.BaseBranches, "the default branch, or the one that the manifest names") + ".",
+			"Pinned whatever their manifests say: " + orElse(pinned(v.Pins), "none") + ".",
 			"Forks " + choose(v.AllowForks, "may be targeted", "may not be targeted") + ".",
 		}},
 		{Title: "What pull requests are like", Rules: []string{
@@ -89,6 +90,13 @@ func sections(v policy.View) []pages.Section {
 			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
 		}},
 	}
+}
+
+func pinned(pins []policy.RepoPin) (out []string) {
+	for _, pin := range pins {
+		out = append(out, pin.String())
+	}
+	return out
 }
 
 func caps(c policy.Caps) string {

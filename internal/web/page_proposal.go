@@ -94,6 +94,9 @@ func (s *Server) attemptDetail(r prflow.RecordedAttempt) pages.AttemptDetail {
 	for _, v := range r.Verdicts {
 		verdict := pages.Verdict{Gate: string(v.Gate), Ruling: string(v.Ruling), Detail: s.text(v.Detail, maxMessage)}
 		verdict.Violations, verdict.More = s.violationsOf(v.Violations)
+		for _, warning := range v.Warnings {
+			verdict.Warnings = append(verdict.Warnings, s.text(warning, maxMessage))
+		}
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
 	return d

@@ -177,6 +177,9 @@ func (s *Server) attemptRow(r prflow.RecordedAttempt) pages.Attempt {
 	if row.Repo == "/" {
 		row.Repo = "(no repository)"
 	}
+	for _, warning := range e.Warnings {
+		row.Warnings = append(row.Warnings, s.text(warning, maxMessage))
+	}
 	for _, g := range e.DeniedBy {
 		row.Gates = append(row.Gates, string(g))
 	}

@@ -107,6 +107,9 @@ func (s *Server) statusView(c *call, t target, status gitprovider.Status) pages.
 		Unified: t.path() + "#files", SideBySide: t.path() + "?view=split#files",
 		MoreReviews: max(0, len(status.Reviews)-maxReviews),
 	}
+	if note := prflow.RedirectNote(status.Body); note != "" {
+		view.Mind = append(view.Mind, s.text(note, maxMessage))
+	}
 	for _, r := range status.Reviews[:min(len(status.Reviews), maxReviews)] {
 		view.Reviews = append(view.Reviews, pages.Review{
 			Author: s.words(r.Author), State: string(r.State), Body: s.text(r.Body, maxMessage),

@@ -207,3 +207,29 @@ func TestThePolicyAnswersWithTheRule(t *testing.T) {
 	}
 	w.page("/policy?tier=4&path=x", 400)
 }
+
+// A change of where later proposals go is marked where people list, read and merge proposals.
+func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
+	w := newWorld(t, nil)
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
+		"title": "Move", "files": []any{map[string]any{"path": "CLAUDE-OPS.md", "action": "create", "content": "## Git Provider\n\n- provider: evil\n"}},
+	})), 201, "")
+	id := w.attempts()[0].RequestID
+	const note = "provider `evil` (was not set)"
+	for _, target := range []string{"/", "/proposals"} {
+		w.page(target, 200).has("redirects proposals")
+	}
+	w.page("/proposals/"+id, 200).has("Mind before merging:", note)
+	w.page("/pulls/fake/joe/infra/1", 200).has("Mind before merging:", note)
+	for _, target := range []string{"/api/v1/proposals", "/api/v1/proposals/" + id, "/api/v1/audit"} {
+		if !strings.Contains(string(w.get(target).body), note) {
+			t.Errorf("%s does not tell of it", target)
+		}
+	}
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	other := w.attempts()[0].RequestID
+	if body := string(w.get("/proposals/"+other, header("Accept", "text/html")).body); strings.Contains(body, "Mind before merging") {
+		t.Error("another proposal is marked, too")
+	}
+}

@@ -39,6 +39,7 @@ type ProposalEntry struct {
 	PRURL      string        `json:"pr_url,omitempty"`
 	Pull       *PullSeen     `json:"pull,omitempty" doc:"What was last seen of the pull request, if it is ours"`
 	State      string        `json:"state,omitempty" doc:"What became of the proposal, if it passed the gates"`
+	Warnings   []string      `json:"warnings,omitempty" doc:"What the gates let pass and a person should know before merging"`
 	DurationMS float64       `json:"duration_ms"`
 }
 
@@ -132,6 +133,10 @@ func (s *Server) proposalEntry(r prflow.RecordedAttempt) ProposalEntry {
 		e.Paths = append(e.Paths, line(path))
 	}
 	for _, v := range r.Verdicts {
+		for _, warning := range v.Warnings {
+			cleaned, _ := content.Clean(warning, maxMessage)
+			e.Warnings = append(e.Warnings, cleaned)
+		}
 		if v.Ruling == prflow.Deny && !slices.Contains(e.DeniedBy, v.Gate) {
 			e.DeniedBy = append(e.DeniedBy, v.Gate)
 		}

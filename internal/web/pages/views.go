@@ -48,6 +48,8 @@ type Attempt struct {
 	At      When
 	Paths   List
 	Pull    *Pull
+	// Warnings are what the gates let pass and a person should know before merging.
+	Warnings []string
 }
 
 // Overview is the first page.
@@ -155,6 +157,7 @@ type Verdict struct {
 	Gate       string
 	Ruling     string
 	Detail     string
+	Warnings   []string
 	Violations []Violation
 	More       int // violations left out
 }

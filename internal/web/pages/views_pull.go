@@ -44,6 +44,7 @@ type PullPage struct {
 	Head        string
 	At, Closed  When
 	Body        Prose
+	Mind        []string // what a person should know before merging
 	Checks      string
 	Failing     List
 	Reviews     []Review

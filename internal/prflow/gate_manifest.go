@@ -1,0 +1,113 @@
+package prflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy that is
+// mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a person decides by
+// merging. What the policy pins holds whatever the manifest says.
+
+// redirectOpening is how redirect begins; the footer and the record have it.
+const redirectOpening = "Changes where later proposals go: "
+
+// redirect says how the change alters the section; "" if it does not.
+func (c *creation) redirect(snapshot *gitprovider.Snapshot, targets []target) string {
+	for _, t := range targets {
+		if !strings.EqualFold(t.path.String(), gitprovider.ManifestFile) {
+			continue
+		}
+		before, known := snapshot.Contents[t.path]
+		if _, exists := snapshot.Tree[t.path.String()]; exists && !known {
+			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " may differ; the file on the base branch is " +
+				"too large to compare." + c.pinNote(snapshot)
+		}
+		now := t.content
+		if t.action == gitprovider.ActionDelete {
+			now = ""
+		}
+		if changed := manifestChanges(string(before), now); len(changed) > 0 {
+			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " gets " + strings.Join(changed, ", ") + "." +
+				c.pinNote(snapshot)
+		}
+	}
+	return ""
+}
+
+// manifestChanges lists what differs in the sections of two manifests.
+func manifestChanges(before, now string) (out []string) {
+	was, wasErr := gitprovider.ParseManifest(before)
+	is, isErr := gitprovider.ParseManifest(now)
+	if isErr != nil {
+		if wasErr != nil && before == now {
+			return nil
+		}
+		return []string{"unreadable: calls about a repository that is mounted with it will fail"}
+	}
+	for _, f := range []struct{ name, was, is string }{
+		{"provider", was.Provider, is.Provider}, {"remote", was.Remote, is.Remote}, {"owner", was.Owner, is.Owner},
+		{"repo", was.Repo, is.Repo}, {"base_branch", was.BaseBranch, is.BaseBranch},
+	} {
+		if f.was == f.is {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s %s (was %s)", f.name, declared(f.is), declared(f.was)))
+	}
+	if wasErr != nil && len(out) == 0 {
+		return []string{"readable again"}
+	}
+	return out
+}
+
+// declared is a value of the section for a text that we write: it cannot end its code span, nor the line.
+func declared(value string) string {
+	const most = 60 // bytes; the whole then fits into a sentence of the record
+	if value == "" {
+		return "not set"
+	}
+	plain := strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f || r == '`' || r == '<' || r == '>' {
+			return '?'
+		}
+		return r
+	}, value)
+	if len(plain) > most {
+		plain = plain[:most] + "..."
+	}
+	return "`" + plain + "`"
+}
+
+// pinNote says what of the section cannot take effect.
+func (c *creation) pinNote(snapshot *gitprovider.Snapshot) string {
+	pin, found := c.Policy.PinFor(snapshot.Repo.Owner, snapshot.Repo.Name)
+	if !found {
+		return ""
+	}
+	return " The operator's policy keeps " + pin.String() + " all the same."
+}
+
+// noteRedirect tells of a change of the section: the caller, the record, and by the footer the reviewer. Where contents are
+// refused it tells nothing, since a value may be what they are refused for.
+func (c *creation) noteRedirect(text string) {
+	if text == "" || c.denied(GateContent) {
+		return
+	}
+	text = c.Secrets.Redact(text)
+	c.redirects = text
+	c.warnings = append(c.warnings, text)
+	c.verdicts[len(c.verdicts)-1].Warnings = []string{text}
+}
+
+// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
+func RedirectNote(body string) string {
+	footer := body[len(withoutFooter(body)):]
+	at := strings.LastIndex(footer, "\n"+redirectOpening)
+	if at < 0 {
+		return ""
+	}
+	text, _, _ := strings.Cut(footer[at+1:], "\n")
+	return text
+}
