@@ -10,6 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
+// maxSearched bounds a title or a path that is searched for secrets, in bytes. What is longer is refused anyway (see
+// MaxTitleRunes and gitprovider.ParsePath), costs nothing more, and is withheld from the record.
+const maxSearched = 8 << 10
+
 // text is something of a request that will be read by others: a file's content, the title, the body, a path.
 type text struct {
 	label  string // a file's path, "title" or "body"
@@ -36,10 +40,30 @@ func quote(s string) string {
 	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
 }
 
+// searchable are the texts that are worth a search: those that are not refused for their size already.
+func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
+	for _, t := range r.texts() {
+		tooLong := false
+		switch {
+		case t.isPath || t.what == "title":
+			tooLong = len(t.value) > maxSearched
+			r.withheld = r.withheld || tooLong
+		case t.what == "body":
+			tooLong = len(t.value) > MaxBodyBytes
+		default:
+			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool { return v.Path == t.label || v.Rule == "total-size" })
+		}
+		if !tooLong {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // checkContent is gate 5. The error is for a scanner that cannot work: the caller must then refuse.
 func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.Violation, error) {
 	out := checkSizes(r, s.Policy.MaxFileBytes, s.Policy.MaxTotalBytes)
-	for _, t := range r.texts() {
+	for _, t := range r.searchable(out) {
 		if !t.isPath {
 			out = append(out, checkCharacters(t)...)
 		}

@@ -76,11 +76,8 @@ func (c *creation) violations() []fault.Violation {
 }
 
 func (c *creation) argumentsGate(raw []byte) {
-	violations := decode(raw, &c.req)
+	violations := decodeSome(raw, &c.req)
 	malformed := len(violations) > 0
-	if malformed {
-		c.req = guess(raw)
-	}
 	c.req.normalize()
 	repo, problems := parseRepo(c.req.RepoOwner, c.req.RepoName, c.req.CloneURL)
 	if len(problems) == 0 {

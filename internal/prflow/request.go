@@ -1,7 +1,6 @@
 package prflow
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ type CreateRequest struct {
 	ChangeType string        `json:"change_type,omitempty"`
 	Title      string        `json:"title" required:"true"`
 	Body       string        `json:"body" required:"true"`
-	Files      []FileRequest `json:"files" required:"true"`
+	Files      []FileRequest `json:"files" required:"true" maxItems:"100"`
 
 	withheld bool // title or paths hold what looks like a secret, so no record may repeat them
 }
@@ -59,11 +58,10 @@ func decode(raw []byte, dst any) []fault.Violation {
 	return strictjson.Decode(raw, dst, strictjson.Options{})
 }
 
-// guess reads what it can of arguments that decode refused, so that the other gates can speak and the record can say what
-// was asked. It never leads to a proposal.
-func guess(raw []byte) (r CreateRequest) {
-	_ = json.Unmarshal(raw, &r) // what cannot be read stays empty
-	return r
+// decodeSome reads a proposal as decode does. With violations r has what could be read, so that the other gates can speak
+// and the record can say what was asked; that never leads to a proposal.
+func decodeSome(raw []byte, r *CreateRequest) []fault.Violation {
+	return strictjson.DecodeSome(raw, r, strictjson.Options{})
 }
 
 // refuseArguments wraps violations of a read request.
@@ -112,12 +110,8 @@ func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
 			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
 		}
 	}
-	switch {
-	case len(r.Files) == 0:
+	if len(r.Files) == 0 {
 		out = append(out, invalid("files", "`files` is empty", "name at least one file"))
-	case len(r.Files) > gitprovider.MaxFilesPerPR:
-		out = append(out, invalid("files", fmt.Sprintf("`files` has %d entries; one pull request takes at most %d",
-			len(r.Files), gitprovider.MaxFilesPerPR), "split the change by topic"))
 	}
 	for i, f := range r.Files {
 		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)

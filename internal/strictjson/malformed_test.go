@@ -3,6 +3,8 @@ package strictjson
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestDecodeReportsMalformedJSONWithItsOffset(t *testing.T) {
@@ -81,9 +83,36 @@ func TestDecodeBoundsTheViolations(t *testing.T) {
 		if len(violations) != want {
 			t.Errorf("%d violations for %d faults, want %d", len(violations), count, want)
 		}
-		if last := violations[len(violations)-1].Message; count > MaxViolations && last != "7 more violations are not listed" {
+		last := violations[len(violations)-1].Message
+		if count > MaxViolations && last != "there are more violations than these 50; the search ended at the next one" {
 			t.Errorf("the last violation says %q", last)
 		}
+	}
+}
+
+func TestDecodeSomeGivesWhatWasRead(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, raw string
+		want      proposal
+	}{
+		{"beside a violation", with(`"tier":3,"labels":["a",1,"b"]`), proposal{Owner: "joe", Title: "Fix", Labels: []string{"a", "", "b"}}},
+		{"the first of two", with(`"title":"Other"`), proposal{Owner: "joe", Title: "Fix"}},
+		{"of a text that is cut", `{"repo_owner":"joe","title":"Fi`, proposal{}},
+		{"of a text that is nested too deep", `{"repo_owner":"joe","x":` + strings.Repeat("[", 99), proposal{}},
+		{"before the search ends", `{"repo_owner":"joe",` + unknownKeys(60) + `,"title":"Fix"}`, proposal{Owner: "joe"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := proposal{Title: "old", Number: 7}
+			if violations := DecodeSome([]byte(tt.raw), &got, Options{}); len(violations) == 0 {
+				t.Error("no violation")
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(proposal{})); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,10 +14,14 @@ type field struct {
 	name     string
 	index    int
 	required bool
+	most     int // elements of a slice; 0 for any number
 }
 
 // fieldsOf lists the exported fields of a struct type. It panics on one without a name for JSON.
-func fieldsOf(t reflect.Type) []field {
+func (d *decoder) fieldsOf(t reflect.Type) []field {
+	if fields, known := d.known[t]; known {
+		return fields
+	}
 	var fields []field
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -30,76 +35,135 @@ func fieldsOf(t reflect.Type) []field {
 		case name == "" || f.Anonymous:
 			panic(fmt.Sprintf("strictjson: %s.%s has no name for JSON", t, f.Name))
 		}
-		fields = append(fields, field{name: name, index: i, required: f.Tag.Get("required") == "true"})
+		fields = append(fields, field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)})
 	}
+	if len(fields) > maxFields {
+		panic(fmt.Sprintf("strictjson: %s has more than %d fields", t, maxFields))
+	}
+	d.known[t] = fields
 	return fields
 }
 
+// mostOf is the bound of a slice. It panics on one that is no number of at least 1.
+func mostOf(t reflect.Type, f reflect.StructField) int {
+	tag, given := f.Tag.Lookup("maxItems")
+	if !given {
+		return 0
+	}
+	most, err := strconv.Atoi(tag)
+	if err != nil || most < 1 || f.Type.Kind() != reflect.Slice {
+		panic(fmt.Sprintf("strictjson: %s.%s has a bound that is none", t, f.Name))
+	}
+	return most
+}
+
+// maxFields is how many fields a struct may have: seen has a bit for each.
+const maxFields = 64
+
+// seen is which names an object has had so far.
+type seen struct {
+	known   uint64          // a bit for each field
+	unknown map[string]bool // at most MaxViolations: each one is a violation
+}
+
 // object decodes an object into a struct.
-func (d *decoder) object(path string, into reflect.Value) error {
-	if err := d.open(path); err != nil {
+func (d *decoder) object(into reflect.Value) error {
+	if _, err := d.in.ReadToken(); err != nil {
 		return err
 	}
-	fields := fieldsOf(into.Type())
-	seen := make(map[string]bool)
+	fields := d.fieldsOf(into.Type())
+	var had seen
 	for d.in.PeekKind() != jsontext.KindEndObject {
 		raw, err := d.in.ReadValue()
 		if err != nil {
 			return err
 		}
-		name, ok := d.text(path, "a name in "+d.subject(path), raw)
-		if !ok {
-			if err := d.skip(path); err != nil {
-				return err
-			}
-			continue
+		name, ok, err := d.text(d.aName, raw)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			err = d.member(name, fields, &had, into)
+		default:
+			err = d.in.SkipValue()
 		}
-		if err := d.member(path, name, fields, seen, into); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	if _, err := d.in.ReadToken(); err != nil {
 		return err
 	}
-	for _, f := range fields {
-		if f.required && !seen[f.name] {
-			where := join(path, f.name)
-			d.note(where, "add `"+where+"`", "`%s` is required but missing", where)
+	return d.missing(fields, had)
+}
+
+func (d *decoder) aName() string { return "a name in " + d.subject() }
+
+// missing notes the names that an object lacks.
+func (d *decoder) missing(fields []field, had seen) error {
+	for i, f := range fields {
+		if !f.required || had.known&(1<<i) != 0 {
+			continue
 		}
+		d.enter(step{name: f.name})
+		if err := d.note("add "+d.quoted(), "%s is required but missing", d.quoted()); err != nil {
+			return err
+		}
+		d.leave()
 	}
 	return nil
 }
 
 // member decodes the value that follows the name of a member of an object.
-func (d *decoder) member(path, name string, fields []field, seen map[string]bool, into reflect.Value) error {
-	where := join(path, clip(name, maxEcho))
-	if seen[name] {
-		d.note(where, "give it once", "`%s` is given more than once", where)
-		return d.skip(where)
+func (d *decoder) member(name string, fields []field, had *seen, into reflect.Value) error {
+	d.enter(step{name: name})
+	if err := d.memberValue(name, fields, had, into); err != nil {
+		return err
 	}
-	seen[name] = true
-	for _, f := range fields {
-		if f.name == name {
-			return d.value(where, into.Field(f.index), f.required)
-		}
-	}
-	d.note(where, alternative(name, fields), "`%s` is not a known field", where)
-	return d.skip(where)
+	d.leave()
+	return nil
 }
 
-// join is the path of a member.
-func join(path, name string) string {
-	if path == "" {
-		return name
+func (d *decoder) memberValue(name string, fields []field, had *seen, into reflect.Value) error {
+	for i, f := range fields {
+		switch {
+		case f.name != name:
+			continue
+		case had.known&(1<<i) != 0:
+			return d.repeated()
+		}
+		had.known |= 1 << i
+		return d.value(into.Field(f.index), f.required, f.most)
 	}
-	return path + "." + name
+	if had.unknown[name] {
+		return d.repeated()
+	}
+	if had.unknown == nil {
+		had.unknown = map[string]bool{}
+	}
+	had.unknown[name] = true
+	if err := d.note(alternative(name, fields), "%s is not a known field", d.quoted()); err != nil {
+		return err
+	}
+	return d.in.SkipValue()
 }
+
+// repeated notes and passes over a member whose name was there before.
+func (d *decoder) repeated() error {
+	if err := d.note("give it once", "%s is given more than once", d.quoted()); err != nil {
+		return err
+	}
+	return d.in.SkipValue()
+}
+
+// maxLikely is how long a name may be for a search for what was meant, in bytes; no known name is near it.
+const maxLikely = 64
 
 // alternative suggests what to do about an unknown name.
 func alternative(name string, fields []field) string {
 	names := make([]string, 0, len(fields))
 	for _, f := range fields {
-		if similar(name, f.name) {
+		if len(name) <= maxLikely && similar(name, f.name) {
 			return "did you mean `" + f.name + "`?"
 		}
 		names = append(names, "`"+f.name+"`")
@@ -114,7 +178,7 @@ func alternative(name string, fields []field) string {
 // many, wrong, or swapped with its neighbour.
 func similar(a, b string) bool {
 	fold := func(s string) string {
-		return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+		return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(s), "_", ""), "-", "")
 	}
 	a, b = fold(a), fold(b)
 	for a != "" && b != "" && a[0] == b[0] {

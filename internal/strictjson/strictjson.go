@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxViolations is how many violations are listed; one more says how many there are beyond.
+	// MaxViolations is how many violations are listed. The search ends at the next one, and one more line says so.
 	MaxViolations = 50
 	// MaxDepth is how deep arrays and objects may be nested, the outermost object counted.
 	MaxDepth = 32
@@ -33,8 +33,8 @@ type Options struct {
 	RefuseNUL bool
 }
 
-// errTooDeep ends decoding at a value that is nested too deep; the violation is already noted.
-var errTooDeep = errors.New("nested too deep")
+// errEnough ends decoding at the violation after MaxViolations.
+var errEnough = errors.New("enough violations")
 
 // Decode decodes the JSON object raw into dst, a pointer to a struct, and returns every violation of it, in the order
 // of the text; names that an object lacks follow its end. Without a violation dst is replaced as a whole; with one it
@@ -43,12 +43,35 @@ var errTooDeep = errors.New("nested too deep")
 // The exported fields of a struct carry a tag `json:"name"`, and `required:"true"` if the name must be present. They are
 // of kind string, *string (null gives nil, unless required), bool, int, a slice or a struct of such; anything else is a
 // mistake of the program and panics. A number for an int is written without fraction and exponent, so 1.0 and 1e3 are
-// refused as encoding/json refuses them.
+// refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows that many elements, of it and of
+// slices within it, is a violation and not decoded.
 //
 // Each violation has code invalid_argument and as Path where it is, such as files[2].content; empty for the whole. Byte
 // offsets count from 0. Submitted text is repeated in at most 60 characters and without control characters. Malformed
-// JSON and nesting beyond MaxDepth end the search; what was found before is kept.
+// JSON, nesting beyond MaxDepth and the violation after MaxViolations end the search; what was found before is kept.
+//
+// Its time is linear in the length of raw, whatever that holds: see BenchmarkDecodeHostile.
 func Decode(raw []byte, dst any, opts Options) []fault.Violation {
+	fresh, violations, _ := decode(raw, dst, opts)
+	if len(violations) == 0 {
+		reflect.ValueOf(dst).Elem().Set(fresh)
+	}
+	return violations
+}
+
+// DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is refused:
+// the first value of a name that is given more than once, and nothing that follows the end of the search. Of malformed JSON
+// and of what is nested too deep it gets the zero value.
+func DecodeSome(raw []byte, dst any, opts Options) []fault.Violation {
+	fresh, violations, wellFormed := decode(raw, dst, opts)
+	if !wellFormed {
+		fresh.SetZero()
+	}
+	reflect.ValueOf(dst).Elem().Set(fresh)
+	return violations
+}
+
+func decode(raw []byte, dst any, opts Options) (fresh reflect.Value, violations []fault.Violation, wellFormed bool) {
 	target := reflect.ValueOf(dst)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("strictjson: cannot decode into %T, want a pointer to a struct", dst))
@@ -59,22 +82,14 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 	if opts.What == "" {
 		opts.What = "arguments"
 	}
-	d := &decoder{
-		raw:  raw,
-		opts: opts,
-		in: jsontext.NewDecoder(bytes.NewReader(raw),
-			// Both are found by this package, which goes on and knows their place.
-			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+	d := newDecoder(raw, opts)
+	fresh = reflect.New(target.Type().Elem()).Elem()
+	err := d.document(fresh)
+	wellFormed = err == nil || errors.Is(err, errEnough)
+	if !wellFormed {
+		d.ended(err)
 	}
-	fresh := reflect.New(target.Type().Elem()).Elem()
-	if err := d.document(fresh); err != nil {
-		d.malformed(err)
-	}
-	if len(d.violations) == 0 {
-		target.Elem().Set(fresh)
-		return nil
-	}
-	return d.all()
+	return fresh, d.violations, wellFormed
 }
 
 // decoder is the state of one Decode.
@@ -82,30 +97,46 @@ type decoder struct {
 	raw        []byte
 	opts       Options
 	in         *jsontext.Decoder
+	tooDeep    bool // raw ends where it is nested too deep
+	at         []step
+	known      map[reflect.Type][]field
 	violations []fault.Violation
-	unlisted   int // violations beyond MaxViolations
 }
 
-// document decodes the whole input. An error is one of jsontext, or errTooDeep.
+func newDecoder(raw []byte, opts Options) *decoder {
+	end, tooDeep := nestedUpTo(raw, MaxDepth)
+	raw = raw[:end:end]
+	return &decoder{
+		raw: raw, opts: opts, tooDeep: tooDeep, known: map[reflect.Type][]field{},
+		in: jsontext.NewDecoder(bytes.NewBuffer(raw), // the one reader that is not copied
+			// Both are found by this package, which goes on and knows their place.
+			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+	}
+}
+
+// document decodes the whole input. An error is one of jsontext, or errEnough.
 func (d *decoder) document(into reflect.Value) error {
-	if err := d.value("", into, true); err != nil {
+	if err := d.value(into, true, 0); err != nil {
 		return err
 	}
 	end := d.in.InputOffset()
 	if _, err := d.in.ReadToken(); !errors.Is(err, io.EOF) {
-		d.note("", "send one JSON object and nothing after it",
+		return d.note("send one JSON object and nothing after it",
 			"the %s must end after the JSON object: more follows byte offset %d", d.opts.What, end)
 	}
 	return nil
 }
 
-// malformed notes an error of document.
-func (d *decoder) malformed(err error) {
-	if errors.Is(err, errTooDeep) {
+// ended notes why the input could not be read to its end.
+func (d *decoder) ended(err error) {
+	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	if cut && d.tooDeep {
+		_ = d.note("flatten it", "%s must not be nested more than %d levels deep", d.subject(), MaxDepth)
 		return
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		d.note("", "send the whole object; perhaps the text was cut",
+	d.at = nil
+	if cut {
+		_ = d.note("send the whole object; perhaps the text was cut",
 			"the %s must be complete JSON: the text stops within a value after byte offset %d", d.opts.What, len(d.raw))
 		return
 	}
@@ -114,29 +145,22 @@ func (d *decoder) malformed(err error) {
 	if errors.As(err, &syntax) {
 		where, reason = syntax.ByteOffset, syntax.Err
 	}
-	d.note("", "send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
+	_ = d.note("send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
 		d.opts.What, where, clip(reason.Error(), maxReason))
 }
 
-// note adds a violation at path.
-func (d *decoder) note(path, suggestion, format string, args ...any) {
+// note adds a violation where the decoder is. The one after MaxViolations ends the search: the error is errEnough then.
+func (d *decoder) note(suggestion, format string, args ...any) error {
 	if len(d.violations) == MaxViolations {
-		d.unlisted++
-		return
+		d.violations = append(d.violations, fault.Violation{
+			Code:       fault.InvalidArgument,
+			Message:    fmt.Sprintf("there are more violations than these %d; the search ended at the next one", MaxViolations),
+			Suggestion: "mend these first",
+		})
+		return errEnough
 	}
 	d.violations = append(d.violations, fault.Violation{
-		Code: fault.InvalidArgument, Path: path, Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
+		Code: fault.InvalidArgument, Path: d.path(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
 	})
-}
-
-// all is the violations and how many more there are.
-func (d *decoder) all() []fault.Violation {
-	if d.unlisted == 0 {
-		return d.violations
-	}
-	return append(d.violations, fault.Violation{
-		Code:       fault.InvalidArgument,
-		Message:    fmt.Sprintf("%d more violations are not listed", d.unlisted),
-		Suggestion: "mend these first",
-	})
+	return nil
 }

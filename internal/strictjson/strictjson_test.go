@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -15,10 +16,10 @@ type proposal struct {
 	Base     *string  `json:"base_branch,omitempty"`
 	Number   int      `json:"pr_number,omitempty"`
 	Draft    bool     `json:"draft,omitempty"`
-	Labels   []string `json:"labels,omitempty"`
-	Files    []file   `json:"files,omitempty"`
+	Labels   []string `json:"labels,omitempty" maxItems:"100"`
+	Files    []file   `json:"files,omitempty" maxItems:"100"`
 	Author   person   `json:"author"`
-	Matrix   [][]int  `json:"matrix,omitempty"`
+	Matrix   [][]int  `json:"matrix,omitempty" maxItems:"100"`
 	Ignored  string   `json:"-"`
 	internal string
 }
@@ -101,6 +102,8 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"elements are checked", with(`"labels":["a",null,["b"]]`), []string{
 			"labels[1]: `labels[1]` must not be null (leave it out or give a string)",
 			"labels[2]: `labels[2]` must be a string, not an array (give a string)"}},
+		{"too many elements", with(`"matrix":[[],[` + strings.Repeat("1,", 200) + `"x"],[]]`), []string{
+			"matrix[1]: `matrix[1]` has 201 entries; at most 100 are accepted (send fewer at once)"}},
 		{"null for a slice", with(`"labels":null`), []string{
 			"labels: `labels` must not be null (leave it out or give an array)"}},
 		{"null for an integer", with(`"pr_number":null`), []string{
@@ -219,6 +222,12 @@ func TestDecodePanicsOnMistakesOfTheProgram(t *testing.T) {
 			A float64 `json:"a"`
 		}{}},
 		{"a field without a name", &struct{ A string }{}},
+		{"a bound that is no number", &struct {
+			A []string `json:"a" maxItems:"many"`
+		}{}},
+		{"a bound of what is no slice", &struct {
+			A string `json:"a" maxItems:"3"`
+		}{}},
 		{"an embedded struct", &struct {
 			person `json:"person"`
 			Embedded

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,20 +16,22 @@ const (
 	maxReason = 120 // how many characters of the library's reason, which quotes a few of the text
 )
 
-// text is the value of the JSON string raw, which was read last. A flaw in it is noted about subject, and ok is false.
-func (d *decoder) text(path, subject string, raw jsontext.Value) (value string, ok bool) {
+// text is the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about where the
+// decoder is, and ok is false. The error is errEnough.
+func (d *decoder) text(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
 	at, flaw, fix := flawIn(raw, d.opts.RefuseNUL)
 	if flaw != "" {
 		start := d.in.InputOffset() - int64(len(raw))
-		d.note(path, fix, "%s holds %s at byte offset %d", subject, flaw, start+int64(at))
-		return "", false
+		return "", false, d.note(fix, "%s holds %s at byte offset %d", subject(), flaw, start+int64(at))
 	}
-	unquoted, err := jsontext.AppendUnquote(nil, raw)
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), true, nil
+	}
+	unquoted, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
 	if err != nil { // flawIn and the library disagree; the stricter of the two decides
-		d.note(path, "send it as UTF-8", "%s is not a valid string", subject)
-		return "", false
+		return "", false, d.note("send it as UTF-8", "%s is not a valid string", subject())
 	}
-	return string(unquoted), true
+	return string(unquoted), true, nil
 }
 
 // flawIn finds the first thing in a JSON string, which is well-formed otherwise, that does not stand for a character:

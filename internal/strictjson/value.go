@@ -9,8 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value decodes the next value. One that does not fit is noted and skipped. The error is of jsontext, or errTooDeep.
-func (d *decoder) value(path string, into reflect.Value, required bool) error {
+// value decodes the next value. One that does not fit is noted and skipped. most bounds the elements of an array, unless it
+// is 0. The error is of jsontext, or errEnough.
+func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	kind := d.in.PeekKind()
 	switch kind {
 	case jsontext.KindInvalid, jsontext.KindEndObject, jsontext.KindEndArray:
@@ -20,43 +21,50 @@ func (d *decoder) value(path string, into reflect.Value, required bool) error {
 	if kind == jsontext.KindNull && into.Kind() == reflect.Pointer && !required {
 		return d.in.SkipValue()
 	}
-	want, fits := expectation(into.Type())
+	want := expectation(into.Type())
 	switch {
-	case kind == jsontext.KindNull && path != "":
-		d.note(path, "leave it out or give "+want, "`%s` must not be null", path)
-		return d.in.SkipValue()
-	case !fits(kind):
-		d.note(path, "give "+want, "%s must be %s, not %s", d.subject(path), want, describe(kind))
-		return d.skip(path)
+	case kind == jsontext.KindNull && len(d.at) > 0:
+		return d.unfit("leave it out or give "+want.words, "%s must not be null", d.quoted())
+	case kind != want.kind && kind != want.or:
+		return d.unfit("give "+want.words, "%s must be %s, not %s", d.subject(), want.words, describe(kind))
 	}
 	switch into.Kind() {
 	case reflect.Struct:
-		return d.object(path, into)
+		return d.object(into)
 	case reflect.Slice:
-		return d.array(path, into)
+		return d.array(into, most)
 	default:
-		return d.scalar(path, into)
+		return d.scalar(into)
 	}
 }
 
-// expectation says in words what a type takes, and tells whether a kind of value may be that.
-func expectation(t reflect.Type) (want string, fits func(jsontext.Kind) bool) {
-	is := func(want jsontext.Kind) func(jsontext.Kind) bool {
-		return func(kind jsontext.Kind) bool { return kind == want }
+// unfit notes and skips a value.
+func (d *decoder) unfit(suggestion, format string, args ...any) error {
+	if err := d.note(suggestion, format, args...); err != nil {
+		return err
 	}
+	return d.in.SkipValue()
+}
+
+// expected is what a type takes: in words, and the kinds of value that may be that.
+type expected struct {
+	words    string
+	kind, or jsontext.Kind
+}
+
+func expectation(t reflect.Type) expected {
+	one := func(words string, kind jsontext.Kind) expected { return expected{words, kind, kind} }
 	switch {
 	case t.Kind() == reflect.Struct:
-		return "an object", is(jsontext.KindBeginObject)
+		return one("an object", jsontext.KindBeginObject)
 	case t.Kind() == reflect.Slice:
-		return "an array", is(jsontext.KindBeginArray)
+		return one("an array", jsontext.KindBeginArray)
 	case t.Kind() == reflect.Int:
-		return "an integer", is(jsontext.KindNumber)
+		return one("an integer", jsontext.KindNumber)
 	case t.Kind() == reflect.String || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.String:
-		return "a string", is(jsontext.KindString)
+		return one("a string", jsontext.KindString)
 	case t.Kind() == reflect.Bool:
-		return "true or false", func(kind jsontext.Kind) bool {
-			return kind == jsontext.KindTrue || kind == jsontext.KindFalse
-		}
+		return expected{"true or false", jsontext.KindTrue, jsontext.KindFalse}
 	}
 	panic(fmt.Sprintf("strictjson: cannot decode into %s", t))
 }
@@ -79,16 +87,8 @@ func describe(kind jsontext.Kind) string {
 	}
 }
 
-// subject names what is at path in a message.
-func (d *decoder) subject(path string) string {
-	if path == "" {
-		return "the " + d.opts.What
-	}
-	return "`" + path + "`"
-}
-
 // scalar decodes a string, boolean or integer of the right kind.
-func (d *decoder) scalar(path string, into reflect.Value) error {
+func (d *decoder) scalar(into reflect.Value) error {
 	raw, err := d.in.ReadValue()
 	if err != nil {
 		return err
@@ -96,72 +96,58 @@ func (d *decoder) scalar(path string, into reflect.Value) error {
 	switch into.Kind() {
 	case reflect.Bool:
 		into.SetBool(raw.Kind() == jsontext.KindTrue)
+		return nil
 	case reflect.Int:
-		n, err := strconv.ParseInt(string(raw), 10, strconv.IntSize)
-		switch {
-		case errors.Is(err, strconv.ErrRange):
-			d.note(path, "give an integer that fits 64 bits", "`%s` is out of range: %s", path, clip(string(raw), maxEcho))
-		case err != nil:
-			d.note(path, "write it with digits only",
-				"`%s` must be an integer without fraction and exponent, not %s", path, clip(string(raw), maxEcho))
-		}
-		into.SetInt(n)
-	default:
-		text, ok := d.text(path, "`"+path+"`", raw)
-		switch {
-		case ok && into.Kind() == reflect.Pointer:
-			into.Set(reflect.New(into.Type().Elem()))
-			into.Elem().SetString(text)
-		case ok:
-			into.SetString(text)
-		}
+		return d.integer(into, string(raw))
+	}
+	text, ok, err := d.text(d.quoted, raw)
+	switch {
+	case ok && into.Kind() == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		into.Elem().SetString(text)
+	case ok:
+		into.SetString(text)
+	}
+	return err
+}
+
+func (d *decoder) integer(into reflect.Value, digits string) error {
+	n, err := strconv.ParseInt(digits, 10, strconv.IntSize)
+	into.SetInt(n)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return d.note("give an integer that fits 64 bits", "%s is out of range: %s", d.quoted(), clip(digits, maxEcho))
+	case err != nil:
+		return d.note("write it with digits only",
+			"%s must be an integer without fraction and exponent, not %s", d.quoted(), clip(digits, maxEcho))
 	}
 	return nil
 }
 
 // array decodes an array into a slice; an empty one gives an empty slice, not nil.
-func (d *decoder) array(path string, into reflect.Value) error {
-	if err := d.open(path); err != nil {
-		return err
-	}
-	into.Set(reflect.MakeSlice(into.Type(), 0, 0))
-	for i := 0; d.in.PeekKind() != jsontext.KindEndArray; i++ {
-		element := reflect.New(into.Type().Elem()).Elem()
-		if err := d.value(path+"["+strconv.Itoa(i)+"]", element, false); err != nil {
-			return err
-		}
-		into.Set(reflect.Append(into, element))
-	}
-	_, err := d.in.ReadToken()
-	return err
-}
-
-// open reads the start of an array or object and refuses one too many.
-func (d *decoder) open(path string) error {
+func (d *decoder) array(into reflect.Value, most int) error {
 	if _, err := d.in.ReadToken(); err != nil {
 		return err
 	}
-	if d.in.StackDepth() > MaxDepth {
-		d.note(path, "flatten it", "%s must not be nested more than %d levels deep", d.subject(path), MaxDepth)
-		return errTooDeep
-	}
-	return nil
-}
-
-// skip passes over the next value.
-func (d *decoder) skip(path string) error {
-	for depth := d.in.StackDepth(); ; {
-		var err error
-		switch d.in.PeekKind() {
-		case jsontext.KindBeginObject, jsontext.KindBeginArray:
-			err = d.open(path)
-		case jsontext.KindEndObject, jsontext.KindEndArray:
-			_, err = d.in.ReadToken()
-		default:
-			err = d.in.SkipValue()
+	into.Set(reflect.MakeSlice(into.Type(), 0, 0))
+	n := 0
+	for ; d.in.PeekKind() != jsontext.KindEndArray; n++ {
+		if most > 0 && n >= most {
+			if err := d.in.SkipValue(); err != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil || d.in.StackDepth() <= depth {
+		into.Grow(1)
+		into.SetLen(n + 1)
+		d.enter(step{index: n, element: true})
+		if err := d.value(into.Index(n), false, most); err != nil {
 			return err
 		}
+		d.leave()
 	}
+	if _, err := d.in.ReadToken(); err != nil || most == 0 || n <= most {
+		return err
+	}
+	return d.note("send fewer at once", "%s has %d entries; at most %d are accepted", d.quoted(), n, most)
 }

@@ -22,7 +22,7 @@ func (s *Server) showPolicy(*call) (answer, error) {
 
 // CheckRequest asks the policy about paths.
 type CheckRequest struct {
-	Paths []string `json:"paths" required:"true" doc:"At most 100"`
+	Paths []string `json:"paths" required:"true" maxItems:"100"`
 	Tier  int      `json:"tier,omitempty" doc:"Tier to ask about, 1 to 3; default: the caller's. It gives nothing."`
 }
 
@@ -54,8 +54,8 @@ func (s *Server) checkPolicy(c *call) (answer, error) {
 	invalid := func(path, message string) {
 		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: path, Message: message})
 	}
-	if len(violations) == 0 && (len(q.Paths) == 0 || len(q.Paths) > gitprovider.MaxFilesPerPR) {
-		invalid("paths", "`paths` must have 1 to 100 entries")
+	if len(violations) == 0 && len(q.Paths) == 0 {
+		invalid("paths", "`paths` is empty")
 	}
 	if len(violations) == 0 && (q.Tier < 0 || q.Tier > int(gitprovider.TierRemediate)) {
 		invalid("tier", "`tier` is 1, 2 or 3")
