@@ -4,7 +4,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -122,37 +121,18 @@ func (s *Server) guarded(tool string, next server.ToolHandlerFunc) server.ToolHa
 func (s *Server) createPR(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	who := caller(ctx)
 	who.Progress = s.progress(ctx, req)
-	result, err := s.flow.Create(ctx, who, arguments(ctx, req))
+	result, err := s.flow.Create(ctx, who, stdio.Arguments(ctx))
 	return answer(result, err), nil
 }
 
-func (s *Server) listPRs(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	result, err := s.flow.List(ctx, arguments(ctx, req))
+func (s *Server) listPRs(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	result, err := s.flow.List(ctx, stdio.Arguments(ctx))
 	return answer(result, err), nil
 }
 
-func (s *Server) prStatus(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	result, err := s.flow.Status(ctx, arguments(ctx, req))
+func (s *Server) prStatus(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	result, err := s.flow.Status(ctx, stdio.Arguments(ctx))
 	return answer(result, err), nil
-}
-
-// arguments are the call's arguments as the client wrote them: the library's decoded form has lost duplicate keys.
-func arguments(ctx context.Context, req mcp.CallToolRequest) []byte {
-	if message, ok := stdio.RawMessage(ctx); ok {
-		var call struct {
-			Params struct {
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"params"`
-		}
-		if err := json.Unmarshal(message, &call); err == nil {
-			return call.Params.Arguments
-		}
-	}
-	raw, err := json.Marshal(req.Params.Arguments)
-	if err != nil {
-		return nil
-	}
-	return raw
 }
 
 // caller is who the client says it is.

@@ -34,6 +34,7 @@ type paramsEnvelope struct {
 	name      string        // params.name: the tool of a tools/call
 	named     bool          // params.name is a string
 	arguments jsontext.Kind // invalid (0) when absent
+	from, to  int           // where the arguments are in the message
 	cancels   requestID     // params.requestId of notifications/cancelled
 }
 
@@ -81,9 +82,8 @@ func (w *walker) message() error {
 	seen := newNames("jsonrpc", "id", "method", "params", "result", "error")
 	idInDoubt := false
 	err := w.object(func(name string) error {
-		flaw := seen.check(name, "the message")
-		w.env.note(flaw)
-		idInDoubt = idInDoubt || flaw != nil && strings.EqualFold(name, "id")
+		sound := w.check(seen, name, "the message")
+		idInDoubt = idInDoubt || !sound && strings.EqualFold(name, "id")
 		switch name {
 		case "jsonrpc":
 			return w.text(func(s string) { w.env.version = s })
@@ -114,7 +114,7 @@ func (w *walker) params() error {
 	}
 	seen := newNames("name", "arguments", "_meta", "requestId")
 	return w.object(func(name string) error {
-		w.env.note(seen.check(name, "params"))
+		w.check(seen, name, "params")
 		switch name {
 		case "name":
 			return w.text(func(s string) { p.name, p.named = s, true })
@@ -122,6 +122,10 @@ func (w *walker) params() error {
 			return w.id(&p.cancels)
 		case "arguments":
 			p.arguments = w.dec.PeekKind()
+			p.from = int(w.dec.InputOffset())
+			err := w.skip()
+			p.to = int(w.dec.InputOffset())
+			return err
 		}
 		return w.skip()
 	})
@@ -178,7 +182,7 @@ func (w *walker) skip() error {
 			return err
 		}
 		depth := w.dec.StackDepth()
-		if depth > maxDepth {
+		if depth > maxDepth && w.env.flaw == nil {
 			w.env.note(&flaw{ReasonTooDeep, fmt.Sprintf("The message nests deeper than %d levels; flatten it.", maxDepth)})
 		}
 		if depth == start {
@@ -201,19 +205,31 @@ type names struct {
 
 func newNames(known ...string) *names { return &names{known: known, seen: make([]bool, len(known))} }
 
-func (n *names) check(name, where string) *flaw {
+// check reports whether a name is sound: unlike every known one, or spelled as it is and there for the first time.
+func (n *names) check(name string) (sound bool, known string) {
 	for i, known := range n.known {
-		switch {
-		case !strings.EqualFold(name, known):
+		if !strings.EqualFold(name, known) {
 			continue
-		case name != known:
-			return &flaw{ReasonInvalidRequest, fmt.Sprintf("The member %q of %s must be spelled %q.", name, where, known)}
-		case n.seen[i]:
-			return &flaw{ReasonDuplicateKey, fmt.Sprintf("The member %q of %s is given twice; give it once.", name, where)}
+		}
+		if name != known || n.seen[i] {
+			return false, known
 		}
 		n.seen[i] = true
 	}
-	return nil
+	return true, ""
+}
+
+// check notes a name that is not sound. The message is made for the first one only: there may be as many as fit the message.
+func (w *walker) check(seen *names, name, where string) (sound bool) {
+	sound, known := seen.check(name)
+	switch {
+	case sound || w.env.flaw != nil:
+	case name != known:
+		w.env.note(&flaw{ReasonInvalidRequest, fmt.Sprintf("The member %q of %s must be spelled %q.", name, where, known)})
+	default:
+		w.env.note(&flaw{ReasonDuplicateKey, fmt.Sprintf("The member %q of %s is given twice; give it once.", name, where)})
+	}
+	return sound
 }
 
 // jsonNull is the id of an answer to a message whose id is unknown or unusable.

@@ -160,8 +160,8 @@ func newGate() *gate {
 	return &gate{started: make(chan string, 64), release: make(chan struct{}), ended: make(chan error, 64)}
 }
 
-func (g *gate) handle(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	g.started <- req.GetString("tag", "")
+func (g *gate) handle(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	g.started <- argument(ctx, "tag", "")
 	cancelled := ctx.Done()
 	if g.deaf {
 		cancelled = nil
@@ -174,21 +174,30 @@ func (g *gate) handle(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	return mcp.NewToolResultText("released"), nil
 }
 
+// argument is an argument of the call, or fallback.
+func argument[T any](ctx context.Context, name string, fallback T) T {
+	var all map[string]json.RawMessage
+	value := fallback
+	if json.Unmarshal(Arguments(ctx), &all) != nil || json.Unmarshal(all[name], &value) != nil {
+		return fallback
+	}
+	return value
+}
+
 // newServer has the tools below and, unless g is nil, g as gate.
 func newServer(g *gate) *server.MCPServer {
 	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
 	add := func(name string, handler server.ToolHandlerFunc) { srv.AddTool(mcp.NewTool(name), handler) }
-	add("echo", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return mcp.NewToolResultText(req.GetString("text", "")), nil
+	add("echo", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(argument(ctx, "text", "")), nil
 	})
-	add("raw", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		raw, ok := RawMessage(ctx)
-		return mcp.NewToolResultText(fmt.Sprint(ok, " ", string(raw))), nil
+	add("raw", func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(fmt.Sprint(len(req.GetArguments()), " ", string(Arguments(ctx)))), nil
 	})
-	add("notes", func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for i := range min(req.GetInt("count", 0), 100_000) {
+	add("notes", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range min(argument(ctx, "count", 0), 100_000) {
 			_ = srv.SendNotificationToClient(ctx, "notifications/progress",
-				map[string]any{"progressToken": req.GetString("tag", ""), "progress": i})
+				map[string]any{"progressToken": argument(ctx, "tag", ""), "progress": i})
 		}
 		return mcp.NewToolResultText("done"), nil
 	})

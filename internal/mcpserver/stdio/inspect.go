@@ -31,7 +31,7 @@ func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refu
 	case env.top != '{':
 		return env, invalidRequest(requestID{}, ReasonInvalidRequest, "A message must be a JSON-RPC 2.0 object.")
 	}
-	refused := checkEnvelope(&env)
+	refused := checkEnvelope(f.raw, &env)
 	if !env.id.known() || !inFlight(env.id) {
 		return env, refused
 	}
@@ -70,12 +70,14 @@ func malformed(err error) *refusal {
 }
 
 // checkEnvelope holds an object to JSON-RPC 2.0 and to MCP's additions.
-func checkEnvelope(env *envelope) *refusal {
+func checkEnvelope(raw []byte, env *envelope) *refusal {
 	bad := func(message string) *refusal { return invalidRequest(env.id, ReasonInvalidRequest, message) }
 	isRequest := env.method != "" || env.methodBad
 	switch {
 	case env.flaw != nil:
 		return invalidRequest(env.id, env.flaw.reason, env.flaw.message)
+	case checkSize(raw, *env) != nil:
+		return checkSize(raw, *env)
 	case env.version != mcp.JSONRPC_VERSION:
 		return bad(`The member "jsonrpc" must be "2.0".`)
 	case env.response && !isRequest:

@@ -36,7 +36,8 @@ func (l *loop) ask(ctx context.Context, raw []byte, env envelope, deliver func(r
 		}
 		deliver(answer)
 	}()
-	answer = l.translate(l.srv.HandleMessage(withRawMessage(ctx, raw), raw), env)
+	message, arguments := split(raw, env)
+	answer = l.translate(l.srv.HandleMessage(withArguments(ctx, arguments), message), env)
 }
 
 // translate turns mcp-go's answer into ours. Texts that would show Go internals are logged and replaced.

@@ -138,19 +138,22 @@ func TestOutputIsNotEscapedForHTML(t *testing.T) {
 	}
 }
 
-func TestAHandlerSeesTheRawMessage(t *testing.T) {
-	line := `{"jsonrpc":"2.0", "id":1,"method":"tools/call",` +
-		`"params":{"name":"raw","arguments":{"a":1,"a":1.50,"A":"\u0061"}}}`
-	got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
-	var result struct{ Content []struct{ Text string } }
-	if err := json.Unmarshal(byID(t, got, "1").Result, &result); err != nil {
-		t.Fatal(err)
+func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
+	const arguments = `{"a":1, "a":1.50,"A":"\u0061", "n":1e999}`
+	for _, between := range []string{"", " ", "\t \r "} {
+		line := `{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"raw","arguments"` + between + ":" + between +
+			arguments + between + `,"_meta":{}}}`
+		got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
+		var result struct{ Content []struct{ Text string } }
+		if err := json.Unmarshal(byID(t, got, "1").Result, &result); err != nil {
+			t.Fatal(err)
+		}
+		if want := "0 " + arguments; len(result.Content) != 1 || result.Content[0].Text != want {
+			t.Errorf("want %q, got %+v", want, result.Content)
+		}
 	}
-	if want := "true  " + line; len(result.Content) != 1 || result.Content[0].Text != want {
-		t.Errorf("want %q, got %+v", want, result.Content)
-	}
-	if _, ok := RawMessage(t.Context()); ok {
-		t.Error("there is no message outside a message")
+	if Arguments(t.Context()) != nil {
+		t.Error("there are no arguments outside of a call")
 	}
 }
 

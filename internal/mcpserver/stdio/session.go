@@ -1,8 +1,6 @@
 package stdio
 
 import (
-	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 
@@ -100,17 +98,3 @@ func newCallSession(s *session) *callSession {
 
 // NotificationChannel implements server.ClientSession.
 func (c *callSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return c.notes }
-
-type rawMessageKey struct{}
-
-// RawMessage returns the JSON text of the message under way, exactly as the client sent it: duplicate names, spelling
-// of names and the digits of numbers are still there, which mcp-go's decoded arguments have lost. It is valid UTF-8,
-// one JSON object, at most Options.MaxMessage bytes, and must not be changed. It is false outside a message.
-func RawMessage(ctx context.Context) (json.RawMessage, bool) {
-	raw, ok := ctx.Value(rawMessageKey{}).(json.RawMessage)
-	return raw, ok
-}
-
-func withRawMessage(ctx context.Context, raw []byte) context.Context {
-	return context.WithValue(ctx, rawMessageKey{}, json.RawMessage(raw))
-}
