@@ -11,17 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// maxBody bounds the body of a request, in bytes; it is what one MCP message may have.
-const maxBody = 4 << 20
-
-// readBody reads the whole body of a request that must have the content type. What is wrong with it is invalid_argument,
-// under the status that HTTP has for it.
+// readBody reads the whole body of a request that must have the content type, up to the bound of its route. What is wrong
+// with it is invalid_argument, under the status that HTTP has for it.
 func readBody(c *call, contentType string) ([]byte, error) {
-	return readAtMost(c, contentType, maxBody, "propose less in one pull request")
-}
-
-// readAtMost is readBody with another bound. advice says what to do about a body that is larger.
-func readAtMost(c *call, contentType string, limit int64, advice string) ([]byte, error) {
 	if encoding := c.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, unsupported("a compressed body is not accepted; send it as it is")
 	}
@@ -31,13 +23,13 @@ func readAtMost(c *call, contentType string, limit int64, advice string) ([]byte
 	if err != nil || len(c.Header.Values("Content-Type")) != 1 || given != contentType || !isUTF8 {
 		return nil, unsupported("Content-Type must be " + contentType)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, c.Body, limit))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, c.Body, c.bound.bytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return nil, &statusError{status: http.StatusRequestEntityTooLarge,
 			header: http.Header{"Connection": {"close"}},
-			err:    fault.New(fault.InvalidArgument, "the body has more than %d bytes; %s", limit, advice)}
+			err:    fault.New(fault.InvalidArgument, "the body has more than %d bytes; %s", c.bound.bytes, c.bound.advice)}
 	case err != nil:
 		return nil, &statusError{status: http.StatusBadRequest,
 			err: fault.Wrap(err, fault.InvalidArgument, "the body did not arrive as a whole")}

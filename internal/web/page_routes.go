@@ -11,7 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-const signInPath = "/sign-in"
+const (
+	signInPath = "/sign-in"
+	pullPath   = "/pulls/{provider}/{owner}/{repo}/{number}"
+)
 
 // pageRoutes are what people see. They are behind the same guard as everything else, and no part of the API.
 func (s *Server) pageRoutes() []route {
@@ -21,16 +24,15 @@ func (s *Server) pageRoutes() []route {
 	live := func(pattern string, handle func(*call) (answer, error)) route {
 		return looks(pattern, s.following(handle))
 	}
-	const pull = "/pulls/{provider}/{owner}/{repo}/{number}"
 	return []route{
 		live("/{$}", s.overviewPage), live("/proposals", s.proposalsPage), live("/proposals/{id}", s.proposalPage),
-		live("/pulls", s.pullsPage), live(pull, s.pullPage), looks("/policy", s.policyPage), live("/audit", s.auditPage),
+		live("/pulls", s.pullsPage), live(pullPath, s.pullPage), looks("/policy", s.policyPage), live("/audit", s.auditPage),
 		looks("/audit.jsonl", s.auditLines), looks("/doctor", s.doctorPage), looks(eventsPath, s.events),
 		{
 			method: "POST", pattern: "/proposals/{id}/promote", scope: access.Review, page: true, proposes: true,
 			handle: s.promoteByForm,
 		},
-		{method: "POST", pattern: pull + "/review", scope: access.Review, page: true, reviews: true, handle: s.reviewByForm},
+		{method: "POST", pattern: pullPath + "/review", scope: access.Review, page: true, reviews: true, handle: s.reviewByForm},
 		live("/sessions", s.sessionsPage), live("/sessions/{id}", s.sessionPage),
 		{method: "POST", pattern: "/sessions", scope: access.Operate, page: true, operates: people.StartSession, handle: s.startByForm},
 		{method: "POST", pattern: "/sessions/{id}/stop", scope: access.Operate, page: true, operates: people.StopSession, handle: s.stopByForm},

@@ -27,7 +27,11 @@ type route struct {
 	keyed                    bool        // takes Idempotency-Key
 }
 
-const api = "/api/v1"
+const (
+	api          = "/api/v1"
+	checkPath    = api + "/policy/check"
+	sessionsPath = api + "/sessions"
+)
 
 func (s *Server) routes() []route {
 	return slices.Concat(s.proposalRoutes(), s.sessionRoutes(), s.recordRoutes(), s.plainRoutes(), s.hookRoutes())
@@ -89,7 +93,7 @@ func (s *Server) recordRoutes() []route {
 			summary: "Read the effective rules", answers: ok(PolicyAnswer{}),
 		},
 		{
-			method: "POST", pattern: api + "/policy/check", scope: access.Read, handle: s.checkPolicy, id: "checkPolicy",
+			method: "POST", pattern: checkPath, scope: access.Read, handle: s.checkPolicy, id: "checkPolicy",
 			summary: "Ask whether a tier may change paths, and by which rule", body: CheckRequest{}, answers: ok(CheckAnswer{}),
 		},
 		{
@@ -106,7 +110,7 @@ func (s *Server) recordRoutes() []route {
 func (s *Server) plainRoutes() []route {
 	return []route{
 		{
-			method: "POST", pattern: "/sign-in", handle: s.signIn, id: "signIn", body: SignInRequest{}, answers: ok(Identity{}),
+			method: "POST", pattern: signInPath, handle: s.signIn, id: "signIn", body: SignInRequest{}, answers: ok(Identity{}),
 			summary:     "Exchange a token for a session cookie",
 			description: "For browsers. A form with the field token does as well and is sent on to a page of this server (303).",
 		},

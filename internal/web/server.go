@@ -34,7 +34,7 @@ type Server struct {
 	checked verifiedMemo
 }
 
-// New makes a Server. An error is a fault in an embedded file.
+// New makes a Server. An error is a fault in an embedded file, or in the table of routes.
 func New(o Options) (*Server, error) {
 	s := &Server{
 		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
@@ -57,7 +57,11 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	for _, r := range append(routes, s.pageRoutes()...) {
-		s.mux.Handle(r.method+" "+r.pattern, s.serve(r))
+		bound, err := boundOf(r)
+		if err != nil {
+			return nil, err
+		}
+		s.mux.Handle(r.method+" "+r.pattern, s.serve(r, bound))
 	}
 	return s, nil
 }
@@ -89,10 +93,11 @@ func (s *Server) HTTPServer() *http.Server {
 // call is one request on its way through the handlers.
 type call struct {
 	*http.Request
-	id   string // request id of this exchange; an attempt has its own
-	who  access.Principal
-	page bool   // it is for a page
-	at   string // what has changed before the page was begun; see position
+	id    string // request id of this exchange; an attempt has its own
+	who   access.Principal
+	page  bool      // it is for a page
+	bound bodyBound // of its body
+	at    string    // what has changed before the page was begun; see position
 }
 
 // ServeHTTP guards, routes and renders.
@@ -175,10 +180,10 @@ func (s *Server) nothingHere() error {
 }
 
 // serve makes the handler of a route: who calls, may they, call, encode.
-func (s *Server) serve(r route) http.Handler {
+func (s *Server) serve(r route, bound bodyBound) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c := callOf(req.Context())
-		c.Request, c.page = req, r.page
+		c.Request, c.page, c.bound = req, r.page, bound
 		err := s.admit(c, r)
 		if err == nil && r.proposes {
 			var done func()

@@ -170,16 +170,13 @@ func (s *Server) sessionEvents(c *call) (answer, error) {
 	return answer{value: list, volatile: r.State == session.StateRunning}, err
 }
 
-// maxOrder bounds the body of a start, in bytes: a note whose every byte is escaped fits.
-const maxOrder = 64 << 10
-
 // startSession starts a session for a program.
 func (s *Server) startSession(c *call) (answer, error) {
 	refused := func(err error) error { return s.Sessions.Refused(c.Context(), s.operator(c), people.StartSession, err) }
 	key, err := idempotencyKey(c)
 	var body []byte
 	if err == nil {
-		body, err = readAtMost(c, "application/json", maxOrder, "say less in the note")
+		body, err = readBody(c, "application/json")
 	}
 	var order StartRequest
 	if err == nil {

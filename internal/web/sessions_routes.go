@@ -11,7 +11,7 @@ func (s *Server) sessionRoutes() []route {
 	accepted := map[int]any{http.StatusAccepted: SessionAccepted{}}
 	return []route{
 		{
-			method: "GET", pattern: api + "/sessions", scope: access.Read, handle: s.sessions, id: "listSessions",
+			method: "GET", pattern: sessionsPath, scope: access.Read, handle: s.sessions, id: "listSessions",
 			summary: "List the sessions of agents, newest first", params: sessionParams{}, answers: ok(SessionList{}),
 		},
 		{
@@ -24,7 +24,7 @@ func (s *Server) sessionRoutes() []route {
 			description: "At most 500 events. Ask again with after=next_after, until state is no longer running and no event comes.",
 		},
 		{
-			method: "POST", pattern: api + "/sessions", scope: access.Operate, operates: people.StartSession, handle: s.startSession,
+			method: "POST", pattern: sessionsPath, scope: access.Operate, operates: people.StartSession, handle: s.startSession,
 			id: "startSession", summary: "Start a session", body: StartRequest{}, answers: accepted, keyed: true,
 			description: "The tier is at most the server's CLAUDEOPS_MAX_TIER and the token's, and so is that of every session that it hands " +
 				"over to. conflict while another session runs.",

@@ -11,9 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
-// Bounds of a delivery. GitHub may send up to 25 MB; what it sends about a pull request is far below a mebibyte.
+// Bounds of deliveries; bodyBounds has that of a body.
 const (
-	maxHookBody    = 1 << 20
 	maxHooksAtOnce = 32              // whose bodies are in memory
 	hookTimeout    = 4 * time.Second // Gitea waits 5 seconds for an answer by default, GitHub 10
 )
@@ -28,7 +27,7 @@ func (s *Server) hookRoutes() (out []route) {
 		{webhook.GitHub, "GitHub", "X-Hub-Signature-256"}, {webhook.Gitea, "Gitea or Forgejo", "X-Gitea-Signature"},
 	} {
 		out = append(out, route{
-			method: "POST", pattern: "/webhooks/" + h.source, id: h.source + "Webhook",
+			method: "POST", pattern: hookPath(h.source), id: h.source + "Webhook",
 			handle:  func(c *call) (answer, error) { return s.hook(c, h.source) },
 			summary: "Hear from " + h.forge + " that something happened to a pull request",
 			description: "Signed with the secret that the operator configures (" + h.signature + "); no token is needed. What a delivery " +
@@ -38,6 +37,8 @@ func (s *Server) hookRoutes() (out []route) {
 	}
 	return out
 }
+
+func hookPath(source string) string { return "/webhooks/" + source }
 
 // hook answers a delivery and counts what became of it.
 func (s *Server) hook(c *call, source string) (answer, error) {
@@ -103,5 +104,5 @@ func (s *Server) hookBody(c *call) ([]byte, error) {
 		e.RetryAfter = time.Second
 		return nil, e
 	}
-	return readAtMost(c, "application/json", maxHookBody, "events of pull requests are smaller, so that this one does not matter here")
+	return readBody(c, "application/json")
 }
