@@ -21,6 +21,9 @@ echo; echo "## claudeops serve over 100,000 attempts"
 go build -o "$scratch/http" ./bench/http
 "$scratch/http" "$binary"
 
+echo; echo "## JSON that is made to cost time: processor time for a mebibyte"
+go test -run '^$' -bench Hostile -benchtime 20x ./internal/strictjson ./internal/mcpserver/stdio ./internal/web | grep -E '^(Benchmark|pkg:)'
+
 echo; echo "## The use case, the local provider, the records, the stdio loop"
 go test -run '^$' -bench . -benchmem ./internal/cli ./internal/prflow ./internal/gitprovider/local ./internal/store ./internal/mcpserver/stdio \
   ./internal/content ./internal/resilience | grep -E '^(Benchmark|pkg:)'

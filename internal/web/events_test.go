@@ -55,7 +55,7 @@ func (w *world) listen(prepare func(*http.Server)) *listening {
 
 // following is a stream of events as a client has it.
 type following struct {
-	*testing.T
+	testing.TB
 	conn  net.Conn
 	lines *bufio.Reader
 }
@@ -80,7 +80,7 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { _, _ = conn.Close(), response.Body.Close() })
-	return following{T: l.T, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
+	return following{TB: l.TB, conn: conn, lines: bufio.NewReader(response.Body)}, response.StatusCode
 }
 
 // until reads up to a line that begins with the text, and returns the line.

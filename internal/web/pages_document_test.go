@@ -16,7 +16,7 @@ func browser(r *http.Request) { r.Header.Set("Accept", "text/html,application/xh
 
 // document is a page, parsed as a browser would.
 type document struct {
-	*testing.T
+	testing.TB
 	root *html.Node
 	path string // that it was asked for at
 	text string
@@ -38,7 +38,7 @@ func (w *world) read(a reply, target string, status int) document {
 	if err != nil {
 		w.Fatal(err)
 	}
-	d := document{T: w.T, root: root}
+	d := document{TB: w.TB, root: root}
 	d.path, _, _ = strings.Cut(target, "?")
 	d.each(func(n *html.Node) {
 		if n.Type == html.TextNode {

@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {
-	*testing.T
+	testing.TB
 	fake    *providertest.Fake
 	store   *store.Store
 	now     atomic.Int64
@@ -82,9 +82,9 @@ func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).U
 func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 
 // newWorld makes a world; change alters it before the server is made.
-func newWorld(t *testing.T, change func(*world)) *world {
+func newWorld(t testing.TB, change func(*world)) *world {
 	t.Helper()
-	w := &world{T: t, fake: providertest.NewFake()}
+	w := &world{TB: t, fake: providertest.NewFake()}
 	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
 	w.fake.SetClock(w.Now)
 	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})
