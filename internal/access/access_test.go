@@ -52,7 +52,7 @@ type memory struct {
 func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, error) {
 	return m.token, m.token.Hash == hash, m.err
 }
-func (m *memory) AnyToken(context.Context) (bool, error) { return m.token.Hash != "", m.err }
+func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) { return m.token.Name == name, m.err }
 func (m *memory) InsertSession(_ context.Context, s access.Session, _, _ time.Time) error {
 	m.session = s
 	return m.err
@@ -77,8 +77,8 @@ func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
 	if p, err := g.Bearer(ctx, "cops_x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a token: %+v, %v", p, err)
 	}
-	if p, err := g.Anonymous(ctx); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
-		t.Errorf("nobody: %+v, %v", p, err)
+	if p, err := g.Proxied(ctx, "bob"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
+		t.Errorf("a proxy's user: %+v, %v", p, err)
 	}
 	if p, err := g.Session(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a session: %+v, %v", p, err)

@@ -1,3 +1,4 @@
-// Package access says who may call the server and what: bearer tokens, sessions of browsers that signed in with one, a
-// user name from a trusted proxy, and, on loopback as long as no token exists, anybody. It knows no HTTP and no database.
+// Package access says who may call the server and what: bearer tokens, sessions of browsers that signed in with one or with a
+// one-time code, a user name from a trusted proxy, and, where the operator wants it, anybody for reading. It knows no HTTP and
+// no database.
 package access

@@ -15,8 +15,8 @@ import (
 type Tokens interface {
 	// FindToken returns the token with the hash, revoked ones included.
 	FindToken(ctx context.Context, hash string) (t Token, found bool, err error)
-	// AnyToken reports whether a token was ever made, revoked ones included.
-	AnyToken(ctx context.Context) (bool, error)
+	// TokenNamed reports whether a token was ever made with the name, in any case, revoked ones included.
+	TokenNamed(ctx context.Context, name string) (bool, error)
 }
 
 // MinConfigured is how short a configured token may be, in bytes. A shorter one is never accepted.
@@ -27,24 +27,29 @@ type Gatekeeper struct {
 	tokens     Tokens
 	sessions   Sessions
 	configured []string // hashes
-	closed     bool     // some token is configured, an unusable one included
+	anonymous  bool
+	codes      *codes
 	now        func() time.Time
 	random     io.Reader
 }
 
-// Options are what a Gatekeeper is made of; all are required but Configured.
+// Options are what a Gatekeeper is made of; all are required but Configured and AnonymousRead.
 type Options struct {
 	Tokens   Tokens
 	Sessions Sessions
 	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
 	Configured []string
-	Now        func() time.Time
-	Random     io.Reader
+	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
+	AnonymousRead bool
+	Now           func() time.Time
+	Random        io.Reader
 }
 
 // NewGatekeeper makes a Gatekeeper.
 func NewGatekeeper(o Options) *Gatekeeper {
-	g := &Gatekeeper{tokens: o.Tokens, sessions: o.Sessions, now: o.Now, random: o.Random, closed: len(o.Configured) > 0}
+	g := &Gatekeeper{
+		tokens: o.Tokens, sessions: o.Sessions, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
+	}
 	for _, secret := range o.Configured {
 		if len(secret) >= MinConfigured {
 			g.configured = append(g.configured, Hash(secret))
@@ -70,7 +75,7 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 	p.TokenHash = hash
 	for i, known := range g.configured { // all of them, so that the time tells nothing
 		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
-			p.Name, p.Ceiling, p.Scopes = fmt.Sprintf("CLAUDEOPS_API_TOKENS[%d]", i), gitprovider.TierRemediate, AllScopes()
+			p.Name, p.Ceiling, p.Scopes = fmt.Sprintf("%s[%d]", configuredName, i), gitprovider.TierRemediate, AllScopes()
 			ok = true
 		}
 	}
@@ -85,20 +90,26 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 	return p, true, nil
 }
 
-// Proxied is who a trusted proxy says it is. The door decides whether the proxy is trusted.
-func (g *Gatekeeper) Proxied(user string) Principal { return proxied(user) }
-
-// Anonymous lets anybody propose and read as long as no token was ever configured or made; from then on it is unauthenticated. Revoking
-// the last token does not open the door again. The door asks only for callers on loopback.
-func (g *Gatekeeper) Anonymous(ctx context.Context) (Principal, error) {
-	closed := g.closed
-	if !closed {
+// Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since the
+// record tells callers apart by their names. The door decides whether the proxy is trusted.
+func (g *Gatekeeper) Proxied(ctx context.Context, user string) (Principal, error) {
+	taken := Reserved(user)
+	if !taken {
 		var err error
-		if closed, err = g.tokens.AnyToken(ctx); err != nil {
+		if taken, err = g.tokens.TokenNamed(ctx, user); err != nil {
 			return Principal{}, err
 		}
 	}
-	if closed {
+	if taken {
+		return Principal{}, fault.New(fault.Unauthenticated, "the proxy names a user as a token of this server is named; rename one of them")
+	}
+	return proxied(user), nil
+}
+
+// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks only
+// for callers whom it takes for local.
+func (g *Gatekeeper) Anonymous() (Principal, error) {
+	if !g.anonymous {
 		return Principal{}, NeedsToken()
 	}
 	return anonymous(), nil

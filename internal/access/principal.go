@@ -1,6 +1,10 @@
 package access
 
-import "github.com/claudeops/claudeops/internal/gitprovider"
+import (
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
 
 // Via is how a caller was recognised.
 type Via string
@@ -10,7 +14,7 @@ const (
 	ViaToken     Via = "token"
 	ViaSession   Via = "session"
 	ViaProxy     Via = "proxy"
-	ViaAnonymous Via = "anonymous" // loopback, no token configured
+	ViaAnonymous Via = anonymousName // who shows nothing, where the operator lets them read
 )
 
 // Principal is a caller, and what the operator lets it do.
@@ -25,9 +29,22 @@ type Principal struct {
 	TokenHash string
 }
 
-// anonymous may propose and read, at the server's tier. It may be an agent, so it decides nothing.
+// Names of callers that are no names of people.
+const (
+	anonymousName  = "anonymous"
+	configuredName = "CLAUDEOPS_API_TOKENS"
+)
+
+// Reserved reports whether a name, in any case, is one that the record has for other callers: neither a token of the store nor
+// a user of a proxy may have it.
+func Reserved(name string) bool {
+	name = strings.ToLower(name)
+	return name == anonymousName || strings.HasPrefix(name, strings.ToLower(configuredName)) || strings.HasPrefix(name, TokenPrefix)
+}
+
+// anonymous may read, and nothing else: it may be an agent.
 func anonymous() Principal {
-	return Principal{Name: "anonymous", Via: ViaAnonymous, Ceiling: gitprovider.TierRemediate, Scopes: Scopes{Propose, Read}}
+	return Principal{Name: anonymousName, Via: ViaAnonymous, Ceiling: gitprovider.TierObserve, Scopes: Scopes{Read}}
 }
 
 // proxied is a person whom a trusted proxy has recognised: everything, at the server's tier.

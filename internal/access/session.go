@@ -42,6 +42,11 @@ func (g *Gatekeeper) SignIn(ctx context.Context, secret string) (id string, p Pr
 	if err != nil {
 		return "", Principal{}, err
 	}
+	return g.begin(ctx, p)
+}
+
+// begin makes a session for a caller who has shown a token.
+func (g *Gatekeeper) begin(ctx context.Context, p Principal) (id string, _ Principal, err error) {
 	id, err = newID(g.random)
 	if err != nil {
 		return "", Principal{}, fault.From(err)

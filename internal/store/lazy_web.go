@@ -47,7 +47,12 @@ func (l *Lazy) FindToken(ctx context.Context, hash string) (t access.Token, foun
 	return t, found, err
 }
 
-// AnyToken implements access.Tokens.
+// TokenNamed implements access.Tokens.
+func (l *Lazy) TokenNamed(ctx context.Context, name string) (bool, error) {
+	return get(ctx, l, func(s *Store) (bool, error) { return s.TokenNamed(ctx, name) })
+}
+
+// AnyToken is that of Store.
 func (l *Lazy) AnyToken(ctx context.Context) (bool, error) {
 	return get(ctx, l, func(s *Store) (bool, error) { return s.AnyToken(ctx) })
 }

@@ -54,7 +54,15 @@ func (s *Store) FindToken(ctx context.Context, hash string) (t access.Token, fou
 	return t, found, err
 }
 
-// AnyToken implements access.Tokens.
+// TokenNamed implements access.Tokens.
+func (s *Store) TokenNamed(ctx context.Context, name string) (found bool, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower($1))", text(name)).Scan(&found)
+	})
+	return found, err
+}
+
+// AnyToken reports whether a token was ever made, revoked ones included.
 func (s *Store) AnyToken(ctx context.Context) (found bool, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens)").Scan(&found)

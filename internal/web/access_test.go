@@ -16,20 +16,43 @@ func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = a
 
 func host(name string) edit { return func(r *http.Request) { r.Host = name } }
 
-func TestWithoutAnyTokenLoopbackMayProposeAndReadAndNobodyElseAnything(t *testing.T) {
-	w := newWorld(t, nil)
+func TestWithoutATokenNobodyIsLetIn(t *testing.T) {
+	w := newWorld(t, strangers)
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
+	token := w.token("ci", 2, access.Read)
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
+	if err := w.store.RevokeToken(t.Context(), "ci"); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.get("/api/v1/me", bearer(token)), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
+
+	configured := newWorld(t, func(w *world) { w.tokens = []string{"short"} })
+	configured.want(configured.get("/api/v1/me"), 401, fault.Unauthenticated)
+	configured.want(configured.get("/api/v1/me", bearer("short")), 401, fault.Unauthenticated)
+}
+
+func TestAnonymousReadIsForCallersOnThisMachine(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.anonymous, w.web.Network.Hosts = true, []string{"ops.example"} })
 	a := w.get("/api/v1/me")
 	w.want(a, 200, "")
-	if a.json["via"] != "anonymous" || fmt.Sprint(a.json["scopes"]) != "[propose read]" {
+	if a.json["via"] != "anonymous" || fmt.Sprint(a.json["scopes"]) != "[read]" {
 		t.Errorf("got %s", a.body)
 	}
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 403, fault.Forbidden)
 	for name, e := range map[string]edit{
-		"a proxy on this machine": header("X-Forwarded-For", "203.0.113.9"),
-		"a forwarded request":     header("Forwarded", "for=203.0.113.9"),
-		"a listed name":           host("ops.example"),
+		"a proxy on this machine":       header("X-Forwarded-For", "203.0.113.9"),
+		"one that names nobody":         header("X-Forwarded-For", ""),
+		"one that says so itself":       header("Via", "1.1 proxy"),
+		"one of a port":                 header("X-Forwarded-Port", "443"),
+		"a forwarded request":           header("Forwarded", "for=203.0.113.9"),
+		"nginx without any settings":    func(r *http.Request) { r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0 },
+		"a network of content":          header("Cf-Connecting-Ip", "203.0.113.9"),
+		"a balancer":                    header("True-Client-Ip", "203.0.113.9"),
+		"a listed name":                 host("ops.example"),
+		"an address of another machine": from("203.0.113.9:9"),
 	} {
-		w.web.Network.Hosts = []string{"ops.example"}
-		w.build()
 		a := w.get("/api/v1/me", e)
 		if a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
@@ -40,20 +63,14 @@ func TestWithoutAnyTokenLoopbackMayProposeAndReadAndNobodyElseAnything(t *testin
 	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
 }
 
-func TestFromTheFirstTokenOnNobodyIsLetInWithoutOne(t *testing.T) {
-	w := newWorld(t, nil)
-	token := w.token("ci", 2, access.Read)
-	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
-	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
-	if err := w.store.RevokeToken(t.Context(), "ci"); err != nil {
-		t.Fatal(err)
+// A proxy that keeps our own address in Host makes strangers look as if they were on this machine.
+func TestAProxyMakesNobodyLocal(t *testing.T) {
+	w := newWorld(t, strangers)
+	for _, target := range []string{"/", "/api/v1/proposals", "/metrics", "/openapi.json", "/docs", "/audit.jsonl", "/events", "/doctor"} {
+		if a := w.get(target, host("127.0.0.1:8080")); a.StatusCode != 401 {
+			t.Errorf("%s: %d %s", target, a.StatusCode, a.body)
+		}
 	}
-	w.want(w.get("/api/v1/me", bearer(token)), 401, fault.Unauthenticated)
-	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated) // revoking the last one does not open the door
-
-	configured := newWorld(t, func(w *world) { w.tokens = []string{"short"} })
-	configured.want(configured.get("/api/v1/me"), 401, fault.Unauthenticated)
-	configured.want(configured.get("/api/v1/me", bearer("short")), 401, fault.Unauthenticated)
 }
 
 func TestABadCredentialIsNotPassedOver(t *testing.T) {
@@ -84,6 +101,11 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		w.web.Network.ProxyUserHeader = "X-User"
 	})
+	w.token("ci", 2, access.Read)
+	w.token("gone", 2, access.Read)
+	if err := w.store.RevokeToken(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
 	a := w.get("/api/v1/me", from("10.1.2.3:9"), header("X-User", "ann"))
 	w.want(a, 200, "")
 	if a.json["name"] != "ann" || a.json["via"] != "proxy" {
@@ -93,6 +115,16 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 		"another network":     {from("192.0.2.1:9"), header("X-User", "ann")},
 		"no address":          {from("@"), header("X-User", "ann")},
 		"no user":             {from("10.1.2.3:9")},
+		"an empty user":       {from("10.1.2.3:9"), header("X-User", "")},
+		"a blank user":        {from("10.1.2.3:9"), header("X-User", " \t")},
+		"two users in one":    {from("10.1.2.3:9"), header("X-User", "ann, root")},
+		"an invisible letter": {from("10.1.2.3:9"), header("X-User", "an\u200bn")},
+		"no UTF-8":            {from("10.1.2.3:9"), header("X-User", "an\xffn")},
+		"a configured token":  {from("10.1.2.3:9"), header("X-User", "CLAUDEOPS_API_TOKENS[0]")},
+		"anonymous":           {from("10.1.2.3:9"), header("X-User", "Anonymous")},
+		"a token's value":     {from("10.1.2.3:9"), header("X-User", "cops_x")},
+		"a token's name":      {from("10.1.2.3:9"), header("X-User", "CI")},
+		"a revoked token":     {from("10.1.2.3:9"), header("X-User", "gone")},
 		"two users":           {from("10.1.2.3:9"), header("X-User", "ann"), header("X-User", "root")},
 		"a long name":         {from("10.1.2.3:9"), header("X-User", strings.Repeat("a", 201))},
 		"a control character": {from("10.1.2.3:9"), header("X-User", "a\x01b")},
@@ -103,7 +135,7 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 }
 
 func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, strangers)
 	tokens := map[access.Scope]string{}
 	for _, scope := range access.AllScopes() {
 		tokens[scope] = w.token(string(scope), 2, scope)
@@ -131,6 +163,9 @@ func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 		{"POST", "/api/v1/sessions", `{"tier":9}`, access.Operate},
 		{"POST", "/api/v1/sessions/x/stop", "", access.Operate},
 		{"GET", "/metrics", "", access.Read},
+		{"GET", "/openapi.json", "", access.Read},
+		{"GET", "/docs", "", access.Read},
+		{"GET", "/docs/style.css", "", access.Read},
 	} {
 		w.want(w.do(c.method, c.target, c.body), 401, fault.Unauthenticated)
 		for scope, token := range tokens {
@@ -240,7 +275,7 @@ func TestASessionEnds(t *testing.T) {
 	})
 }
 
-func TestSignInIsLimited(t *testing.T) {
+func TestWrongSignInsAreLimitedAndRightOnesAreNot(t *testing.T) {
 	w := newWorld(t, nil)
 	token := w.token("ann", 2, access.Read)
 	try := func(address, token string) reply {
@@ -249,25 +284,30 @@ func TestSignInIsLimited(t *testing.T) {
 	for range 10 {
 		w.want(try("192.0.2.1:1", "wrong"), 401, fault.Unauthenticated)
 	}
-	a := try("192.0.2.1:2", token)
+	a := try("192.0.2.1:2", "wrong")
 	w.want(a, 429, fault.LimitReached)
 	if a.Header.Get("Retry-After") != "60" {
 		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 	}
-	w.want(try("192.0.2.2:1", token), 200, "")
+	w.want(try("192.0.2.2:1", "wrong"), 401, fault.Unauthenticated)
+	for range 20 { // an agent at the same address must not keep its operator out
+		w.want(try("192.0.2.1:1", token), 200, "")
+	}
+	w.want(try("192.0.2.1:2", "wrong"), 429, fault.LimitReached)
 	w.advance(time.Minute)
-	w.want(try("192.0.2.1:1", token), 200, "")
+	w.want(try("192.0.2.1:1", "wrong"), 401, fault.Unauthenticated)
 }
 
-func TestAllAddressesTogetherAreLimited(t *testing.T) {
+func TestStrangersFromEverywhereKeepNobodyOut(t *testing.T) {
 	w := newWorld(t, nil)
-	w.token("ann", 2, access.Read)
+	token := w.token("ann", 2, access.Read)
 	last := reply{}
 	for i := range 201 {
 		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 1)
 		last = w.do("POST", "/sign-in", `{"token":"wrong"}`, from(address.String()))
 	}
 	w.want(last, 429, fault.LimitReached)
+	w.want(w.do("POST", "/sign-in", `{"token":"`+token+`"}`, from("203.0.113.9:1")), 200, "")
 }
 
 func TestASignInThatFailsRepeatsNothing(t *testing.T) {

@@ -2,9 +2,7 @@ package web
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
-	"unicode"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -46,8 +44,8 @@ func (s *Server) lacks(who access.Principal, scope access.Scope) *fault.Error {
 		if !wanted.Has(scope) {
 			wanted = append(wanted, scope)
 		}
-		e.Message += fmt.Sprintf(": whoever decides has to say who they are. Make a token with `claudeops token create --name NAME "+
-			"--max-tier %d --scopes %s`, and sign in with it at %s%s", int(s.Tier), wanted, s.Network.BasePath, signInPath)
+		e.Message += fmt.Sprintf(": whoever changes something has to say who they are. Make a token with `claudeops token create --name "+
+			"NAME --max-tier %d --scopes %s`, and sign in with it at %s%s", int(s.Tier), wanted, s.Network.BasePath, signInPath)
 	}
 	return e
 }
@@ -67,28 +65,17 @@ func (s *Server) identify(c *call) (access.Principal, error) {
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
 		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
 	}
-	if user := s.proxyUser(c.Request); user != "" {
-		return s.Access.Proxied(user), nil
+	if users := s.proxyUsers(c.Request); len(users) > 0 {
+		user, err := proxyUser(users)
+		if err != nil {
+			return access.Principal{}, err
+		}
+		return s.Access.Proxied(c.Context(), user)
 	}
-	if s.Network.Loopback && !forwarded(c.Request) && isLoopback(hostName(c.Host)) {
-		return s.Access.Anonymous(c.Context())
+	if s.Network.local(c.Request) {
+		return s.Access.Anonymous()
 	}
 	return access.Principal{}, access.NeedsToken()
-}
-
-// maxUser bounds the name that a proxy gives, in bytes.
-const maxUser = 200
-
-// proxyUser is the user that a trusted proxy has recognised, or "".
-func (s *Server) proxyUser(r *http.Request) string {
-	if s.Network.ProxyUserHeader == "" || !s.Network.trusts(remote(r)) {
-		return ""
-	}
-	values := r.Header.Values(s.Network.ProxyUserHeader)
-	if len(values) != 1 || len(values[0]) > maxUser || strings.ContainsFunc(values[0], unicode.IsControl) {
-		return ""
-	}
-	return strings.TrimSpace(values[0])
 }
 
 // caller is who calls, for the record.

@@ -9,12 +9,14 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-func TestWhoeverHasNoTokenProposesAndDecidesNothing(t *testing.T) {
+func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	r := &reviewer{world: w}
 	w.web.Reviewer = r
 	w.build()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.person, w.anonymous = "", true
+	w.build()
 	writes, rows := w.fake.Writes(), len(w.attempts())
 
 	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/webhook"
 )
@@ -11,27 +12,32 @@ import (
 type bodyBound struct {
 	bytes  int64
 	advice string // what to do about a larger one
+	// within is how long it may take to arrive; 0 for as long as any request may take. It is short where no credentials are
+	// asked for.
+	within time.Duration
 }
 
 // bodyBounds are the bounds of all routes that read a body, by method and pattern. They are as small as what the route is for
 // permits, since whoever sends a body makes us read it: strangers, too, where no credentials are asked for.
 func bodyBounds() map[string]bodyBound {
-	form := bodyBound{4 << 10, "the form of the page is smaller"}
+	form := bodyBound{bytes: 4 << 10, advice: "the form of the page is smaller"}
+	hook := bodyBound{1 << 20, "events of pull requests are smaller, so that this one does not matter here", openBodyTime}
+	// GitHub may send deliveries of 25 MB; what it sends about a pull request is far below a mebibyte.
 	return map[string]bodyBound{
-		"POST " + signInPath:               {4 << 10, "a token is shorter"},
-		"POST " + api + "/prs":             {4 << 20, "propose less in one pull request"}, // what one MCP message may have
-		"POST " + checkPath:                {256 << 10, "ask about fewer paths at once"},
-		"POST " + sessionsPath:             {64 << 10, "say less in the note"}, // a note fits whose every byte is escaped
-		"POST " + hookPath(webhook.GitHub): {1 << 20, hookAdvice},
-		"POST " + hookPath(webhook.Gitea):  {1 << 20, hookAdvice},
+		"POST " + signInPath:               {4 << 10, "a token is shorter", openBodyTime},
+		"POST " + api + "/prs":             {bytes: 4 << 20, advice: "propose less in one pull request"}, // what one MCP message may have
+		"POST " + checkPath:                {bytes: 256 << 10, advice: "ask about fewer paths at once"},
+		"POST " + sessionsPath:             {bytes: 64 << 10, advice: "say less in the note"}, // a note fits whose every byte is escaped
+		"POST " + hookPath(webhook.GitHub): hook,
+		"POST " + hookPath(webhook.Gitea):  hook,
 		"POST /proposals/{id}/promote":     form,
-		"POST " + pullPath + "/review":     {256 << 10, "say less in the comment"}, // a comment of 64 KiB fits, every byte escaped
-		"POST /sessions":                   {64 << 10, "say less in the note"},
+		"POST " + pullPath + "/review":     {bytes: 256 << 10, advice: "say less in the comment"}, // a comment of 64 KiB fits, every byte escaped
+		"POST /sessions":                   {bytes: 64 << 10, advice: "say less in the note"},
 	}
 }
 
-// GitHub may send up to 25 MB; what it sends about a pull request is far below a mebibyte.
-const hookAdvice = "events of pull requests are smaller, so that this one does not matter here"
+// openBodyTime is how long a body may take to arrive where no credentials are asked for.
+const openBodyTime = 10 * time.Second
 
 // bodyless are the routes with a method for bodies that read none.
 func bodyless() []string {

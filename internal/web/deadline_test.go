@@ -37,7 +37,7 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range atOnce {
 		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat("long ", 1<<13)) // more than fits into a buffer
-		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", body) })
+		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
 	}
 	group.Wait()
 	close(statuses)
@@ -53,13 +53,14 @@ func change(path, text string) string {
 		`"files":[{"path":%q,"action":"create","content":%q}]}`, path, path, text)
 }
 
-func post(t *testing.T, url string, body string) int {
+func post(t *testing.T, url, token, body string) int {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Error(err)

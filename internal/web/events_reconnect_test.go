@@ -16,7 +16,7 @@ import (
 )
 
 // reconnect opens a stream as a client that is behind does, waits for what it missed, and vanishes. It returns the status.
-func reconnect(addr string) (status int, err error) {
+func reconnect(addr, token string) (status int, err error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return 0, err
@@ -28,7 +28,7 @@ func reconnect(addr string) (status int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
-	if _, err := fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nLast-Event-ID: audit:1\r\n\r\n", addr); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nLast-Event-ID: audit:1\r\nAuthorization: Bearer %s\r\n\r\n", addr, token); err != nil {
 		return 0, err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -62,7 +62,7 @@ func TestTenThousandReconnectsLeaveNothingBehind(t *testing.T) {
 	w.refuse(3)
 	l := w.listen(nil)
 	for range 100 { // what is made once is made now
-		if _, err := reconnect(l.addr); err != nil {
+		if _, err := reconnect(l.addr, w.person); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestTenThousandReconnectsLeaveNothingBehind(t *testing.T) {
 	for range clients {
 		group.Go(func() {
 			for begun.Add(1) <= reconnects {
-				switch status, err := reconnect(l.addr); {
+				switch status, err := reconnect(l.addr, w.person); {
 				case err == nil && status == 200:
 					told.Add(1)
 				case err == nil && (status == 429 || status == 503): // those that vanished are still being noticed

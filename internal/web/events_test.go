@@ -71,6 +71,9 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 		l.Fatal(err)
 	}
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + l.addr}, head...)
+	if all := strings.Join(head, "\n"); l.person != "" && !strings.Contains(all, "Authorization:") && !strings.Contains(all, "Cookie:") {
+		lines = append(lines, "Authorization: Bearer "+l.person)
+	}
 	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
 		l.Fatal(err)
 	}

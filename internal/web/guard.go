@@ -31,10 +31,7 @@ func (s *Server) guard(r *http.Request) error {
 		return fault.New(fault.Forbidden, "this server does not answer for the host that was asked for; "+
 			"the operator may list it in CLAUDEOPS_HOSTS")
 	}
-	if err := s.origins.Check(r); err != nil {
-		return fault.Wrap(err, fault.Forbidden, "the request comes from another site")
-	}
-	return nil
+	return s.checkOrigin(r)
 }
 
 // serves reports whether a Host header names this server. It keeps pages of other sites from reaching it by a name of
@@ -93,17 +90,27 @@ func (n Network) client(r *http.Request) netip.Addr {
 	return addr
 }
 
-// forwarded reports whether a proxy has passed the request on, trusted or not.
+// local reports whether a request was made on this machine, as far as that can be known: only this machine can connect, it asks
+// for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be told from a
+// program on this machine, which is why callers who show nothing may at most read, and only if the operator wants it.
+func (n Network) local(r *http.Request) bool {
+	return n.Loopback && remote(r).IsLoopback() && isLoopback(hostName(r.Host)) && !forwarded(r)
+}
+
+// forwarded reports whether a proxy has passed the request on, trusted or not. Proxies add one of these headers, as a rule;
+// nginx does not by itself, but speaks HTTP/1.0 to us then, as no browser does.
 func forwarded(r *http.Request) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "Cf-") {
 			return true
 		}
 	}
-	return false
-}
-
-// overTLS reports whether the browser speaks TLS, to us or to a trusted proxy.
-func (n Network) overTLS(r *http.Request) bool {
-	return r.TLS != nil || n.trusts(remote(r)) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	for _, name := range []string{
+		"Forwarded", "Via", "X-Real-Ip", "X-Original-Forwarded-For", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "X-Request-Start",
+	} {
+		if len(r.Header.Values(name)) > 0 {
+			return true
+		}
+	}
+	return !r.ProtoAtLeast(1, 1)
 }

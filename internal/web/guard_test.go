@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,11 @@ func TestOtherSitesCannotChangeAnything(t *testing.T) {
 		"an old browser":         {header("Origin", "https://evil.example")},
 		"a file":                 {header("Origin", "null")},
 		"another port":           {header("Origin", "http://127.0.0.1:9999")},
+		"another scheme":         {header("Origin", "https://127.0.0.1:8080")},
+		"a scheme of a program":  {header("Origin", "app://127.0.0.1:8080")},
+		"no scheme":              {header("Origin", "//127.0.0.1:8080")},
+		"two origins":            {header("Origin", "http://127.0.0.1:8080"), header("Origin", "http://127.0.0.1:8080")},
+		"TLS of a stranger":      {header("Origin", "https://127.0.0.1:8080"), header("X-Forwarded-Proto", "https")},
 		"a page that was framed": {header("Sec-Fetch-Site", "cross-site"), header("Origin", "http://127.0.0.1:8080")},
 	} {
 		for _, target := range []string{"/api/v1/prs", "/api/v1/proposals/x/promote", "/sign-in", "/sign-out", "/api/v1/policy/check"} {
@@ -56,6 +62,30 @@ func TestOtherSitesCannotChangeAnything(t *testing.T) {
 		t.Errorf("calls %v", w.fake.Calls())
 	}
 	w.want(w.do("POST", "/api/v1/prs", request(nil), with(cookie), header("Sec-Fetch-Site", "same-origin")), 201, "")
+	w.want(w.do("POST", "/api/v1/prs", request(nil), with(cookie), header("Origin", "http://127.0.0.1:8080")), 200, "")
+}
+
+func TestTheOriginHasTheSchemeThatTheBrowserSpeaks(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.web.Network.Hosts = []string{"ops.example"}
+		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	})
+	proxy, tls := from("10.0.0.1:1"), header("X-Forwarded-Proto", "https")
+	for name, row := range map[string]struct {
+		edits []edit
+		want  int
+	}{
+		"https behind a proxy that speaks TLS": {[]edit{proxy, tls, header("Origin", "https://ops.example")}, 200},
+		"http behind it":                       {[]edit{proxy, tls, header("Origin", "http://ops.example")}, 403},
+		"http behind a proxy without TLS":      {[]edit{proxy, header("Origin", "http://ops.example")}, 200},
+		"https behind that":                    {[]edit{proxy, header("Origin", "https://ops.example")}, 403},
+		"https with the word of the browser":   {[]edit{header("Origin", "https://ops.example"), header("Sec-Fetch-Site", "same-origin")}, 200},
+	} {
+		a := w.do("POST", "/api/v1/policy/check", `{"paths":["checks/x.md"]}`, append(row.edits, host("ops.example"))...)
+		if a.StatusCode != row.want {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
 }
 
 func TestEveryAnswerHasTheHeadersThatKeepABrowserCareful(t *testing.T) {
@@ -206,6 +236,7 @@ func TestALargeBodyIsNotReadToItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+w.person)
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return // the server hung up while we were sending, which is fine

@@ -8,43 +8,51 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// Bounds of sign-in: attempts from one address and from all of them within a window. An address of IPv6 stands for its
-// /64, which is what one subscriber has.
+// failureWindow is the time over which wrong credentials are counted, and failuresKept how many addresses are remembered.
 const (
-	signInWindow = time.Minute
-	signInsEach  = 10
-	signInsAll   = 200
+	failureWindow = time.Minute
+	failuresKept  = 1000
 )
 
-// limiter counts attempts in windows of a fixed length. It holds at most signInsAll addresses.
-type limiter struct {
-	now   func() time.Time
+// failures counts wrong credentials by address, in windows of a fixed length. An address of IPv6 stands for its /64, which is
+// what one subscriber has. Only who is wrong learns of it: the right credentials are always let through, or strangers could
+// keep out whoever has them by being wrong from the same address, and they cannot be guessed at any rate.
+type failures struct {
+	now  func() time.Time
+	said string // to whom was wrong too often
+	each int    // from one address
+	all  int    // from all of them; 0 for any number
+
 	mu    sync.Mutex
 	began time.Time
-	all   int
-	each  map[netip.Addr]int
+	total int
+	by    map[netip.Addr]int
 }
 
-func newLimiter(now func() time.Time) *limiter { return &limiter{now: now, each: map[netip.Addr]int{}} }
+func newFailures(now func() time.Time, each, all int, said string) *failures {
+	return &failures{now: now, said: said, each: each, all: all, by: map[netip.Addr]int{}}
+}
 
-// take counts an attempt; limit_reached if there were too many.
-func (l *limiter) take(from netip.Addr) error {
+// count counts a wrong credential. It is limit_reached if there were too many, else err.
+func (f *failures) count(from netip.Addr, err error) error {
 	from = subscriber(from)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	if now.Sub(l.began) >= signInWindow || now.Before(l.began) {
-		l.began, l.all = now, 0
-		clear(l.each)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if now.Sub(f.began) >= failureWindow || now.Before(f.began) {
+		f.began, f.total = now, 0
+		clear(f.by)
 	}
-	if l.all >= signInsAll || l.each[from] >= signInsEach {
-		e := fault.New(fault.LimitReached, "too many attempts to sign in; wait a minute")
-		e.RetryAfter = l.began.Add(signInWindow).Sub(now)
+	if f.by[from] >= f.each || f.all > 0 && f.total >= f.all {
+		e := fault.New(fault.LimitReached, "%s", f.said)
+		e.RetryAfter = f.began.Add(failureWindow).Sub(now)
 		return e
 	}
-	l.all++
-	l.each[from]++
-	return nil
+	f.total++
+	if _, known := f.by[from]; known || len(f.by) < failuresKept {
+		f.by[from]++
+	}
+	return err
 }
 
 // subscriber is the address that stands for whoever has it.

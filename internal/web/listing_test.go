@@ -66,7 +66,7 @@ func TestFiltersOfProposals(t *testing.T) {
 	w.advance(time.Hour)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	for query, want := range map[string]int{
-		"": 2, "outcome=opened": 1, "outcome=refused": 1, "gate=scope": 1, "gate=caps": 0, "code=scope_denied": 1, "caller=anonymous": 2,
+		"": 2, "outcome=opened": 1, "outcome=refused": 1, "gate=scope": 1, "gate=caps": 0, "code=scope_denied": 1, "caller=somebody": 2,
 		"caller=nobody": 0, "repo=JOE/infra": 2, "repo=joe/x": 0, "door=rest": 2, "door=mcp": 0, "q=INODES": 2, "q=dockerfile": 1, "q=%25": 0,
 		"since=2026-11-20T12:30:00Z": 1, "until=2026-11-20T12:30:00Z": 1, "since=2026-11-20T14:30:00%2B02:00": 1,
 		"outcome=&gate=": 2, "provider=fake": 2, "provider=gitea": 0,

@@ -138,6 +138,8 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	if a.json["openapi"] != "3.1.0" {
 		t.Errorf("openapi %v", a.json["openapi"])
 	}
+	person := w.person
+	w.person = ""
 	ids := map[string]bool{}
 	for path, item := range a.json["paths"].(map[string]any) {
 		for method, op := range item.(map[string]any) {
@@ -155,6 +157,7 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 			}
 		}
 	}
+	w.person = person
 	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") || strings.Contains(page, "style=") {
 		t.Error("the page lacks an operation, or refers to another site, or has styles that the policy refuses")
 	}

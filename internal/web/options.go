@@ -158,7 +158,8 @@ type Options struct {
 
 // Network says how the server is reached.
 type Network struct {
-	// Loopback says that only this machine can connect, so that a caller without credentials may be let in.
+	// Loopback says that only this machine can connect, so that a caller without credentials may be let read, if the operator
+	// wants it (access.Options.AnonymousRead). It must be false where a proxy is configured: strangers come from loopback then.
 	Loopback bool
 	// AnyIP accepts every IP address in Host, for a listener on all interfaces. A page that rebinds a name cannot send one.
 	AnyIP bool

@@ -62,10 +62,14 @@ func (s *Server) html(name string, view any) (answer, error) {
 
 // frame is what every page has. current is the path of its entry in the navigation.
 func (s *Server) frame(c *call, title, current string) pages.Page {
+	version := s.Version
+	if c.who.Name == "" { // strangers need not know what runs
+		version = ""
+	}
 	return pages.Page{
 		Base: s.Network.BasePath, Title: title, Current: current, Who: line(c.who.Name), CanSignOut: c.who.Via == access.ViaSession,
 		CanSignIn: c.who.Via == access.ViaAnonymous,
-		Style:     s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: s.Version, Position: c.at,
+		Style:     s.assets.Style.Name, Icon: s.assets.Icon.Name, Version: version, Position: c.at,
 		Scripts: []string{s.assets.Htmx.Name, s.assets.Live.Name},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -29,11 +30,22 @@ func quality(parameters string) float64 {
 	return 1
 }
 
-// signInPage shows the form. next is where to go then, a path below the base.
+// maxCode is more than a one-time code has, in bytes.
+const maxCode = 100
+
+// signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button that
+// sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing up, so that
+// a program which looks at addresses ahead does no harm.
 func (s *Server) signInPage(c *call) (answer, error) {
-	next := safeNext(c.URL.Query().Get("next"))
+	next, code := safeNext(c.URL.Query().Get("next")), c.URL.Query().Get("code")
 	who, err := s.identify(c)
 	c.who = who
+	if code != "" && len(code) <= maxCode {
+		if err == nil && who.Via == access.ViaSession {
+			return s.goTo(next), nil
+		}
+		return s.html("once", pages.Once{Page: s.frame(c, "Sign in", ""), Code: code, Next: next, Script: s.assets.Once.Name})
+	}
 	view := pages.SignIn{
 		Page: s.frame(c, "Sign in", ""), SignInForm: pages.SignInForm{FormBase: s.Network.BasePath, Next: next},
 		SignedIn: line(who.Name),
@@ -59,7 +71,7 @@ func (s *Server) signInFirst(c *call, p Problem) string {
 }
 
 // maxNext bounds the address to go on to after signing in, in bytes.
-const maxNext = 2000
+const maxNext = 1000
 
 // safeNext returns the address of one of our pages, without the base path, as it was given; "/" for everything else,
 // above all for what a browser would take for another site or for a path outside the base.

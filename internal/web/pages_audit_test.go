@@ -28,6 +28,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	out := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/audit.jsonl", nil)
 	r.RemoteAddr = "127.0.0.1:50000"
+	r.Header.Set("Authorization", "Bearer "+w.person)
 	w.handler.ServeHTTP(out, r)
 	lines := bytes.Split(bytes.TrimSuffix(out.Body.Bytes(), []byte("\n")), []byte("\n"))
 	if out.Header().Get("Content-Type") != "application/jsonl; charset=utf-8" || len(lines) != 603 {

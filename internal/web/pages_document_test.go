@@ -143,7 +143,7 @@ func (d document) wellFormed(target string) {
 }
 
 // ownScript is the address of a script that pages may have.
-var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live)\.[0-9a-f]{12}\.js$`)
+var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once)\.[0-9a-f]{12}\.js$`)
 
 // inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person fills in.
 func (d document) inert(target string, n *html.Node) {

@@ -34,8 +34,7 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 }
 
 func TestARefreshAfterTheSessionHasEndedIsNotLedToAnotherPage(t *testing.T) {
-	w := newWorld(t, nil)
-	w.token("ann", 2, "read")
+	w := newWorld(t, strangers)
 	a := w.get("/audit", browser, header("HX-Request", "true"))
 	if a.StatusCode != 401 || a.Header.Get("Location") != "" {
 		t.Errorf("%d %v", a.StatusCode, a.Header)

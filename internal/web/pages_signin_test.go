@@ -40,7 +40,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
+	w := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	token := w.token("ann", 2, "read")
 	a := w.get("/ops/proposals?q=a%26b", browser)
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/ops/sign-in?next=%2Fproposals%3Fq%3Da%2526b" {
@@ -116,8 +116,8 @@ func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
 }
 
 func TestWhoIsNobodyFindsTheWayToSignIn(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
-	w.page("/ops/", 200).has("Sign in")
+	w := newWorld(t, func(w *world) { w.anonymous, w.web.Network.BasePath = true, "/ops" })
+	w.page("/ops/", 200).has("Sign in", "You are anonymous")
 	w.person = w.token("ann", 2, "read")
 	if strings.Contains(string(w.get("/ops/", browser).body), `href="/ops/sign-in"`) {
 		t.Error("somebody who is known is asked to sign in")

@@ -41,7 +41,7 @@ func TestTheOverviewSaysHowTheDoorStandsAndWhatNeedsAPerson(t *testing.T) {
 	w.refuse(2)
 	d := w.page("/", 200)
 	d.has("Tier 2", "may change 3 files", "fake enabled", "GITEA_TOKEN is not set", "Check inodes, too", "a dry run, which you may open", "by scope",
-		"dry run checked, and nothing written 1", "You are anonymous")
+		"dry run checked, and nothing written 1", "You are somebody")
 	meters := d.find("meter")
 	if len(meters) != 1 || attr(meters[0], "value") != "2" || !slices.Contains(d.links(), "/proposals/"+id) {
 		t.Errorf("%d meters, links %v", len(meters), d.links())
@@ -103,7 +103,7 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 	rows := func(d document) int { return len(d.find("tr")) - 1 }
 	for query, want := range map[string]int{
 		"": 50, "?before=72": 50, "?before=22": 21, "?after=71": 50, "?after=120": 1, "?outcome=opened": 1, "?gate=scope&q=dockerfile": 50,
-		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=anonymous": 50,
+		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=somebody": 50,
 	} {
 		if got := rows(w.page("/proposals"+query, 200)); got != want {
 			t.Errorf("%s: %d rows, want %d", query, got, want)

@@ -21,7 +21,7 @@ func TestStatusesOfAProposal(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(a, 201, "")
-	if a.json["number"] != float64(1) || w.attempts()[0].Door != prflow.DoorREST || w.attempts()[0].Caller != "anonymous" {
+	if a.json["number"] != float64(1) || w.attempts()[0].Door != prflow.DoorREST || w.attempts()[0].Caller != "somebody" {
 		t.Errorf("got %s, recorded %+v", a.body, w.attempts()[0])
 	}
 	again := w.do("POST", "/api/v1/prs", request(nil))

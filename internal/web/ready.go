@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -23,7 +24,7 @@ const (
 // Probe is the answer to a probe.
 type Probe struct {
 	Status    string          `json:"status" enum:"ok"`
-	Providers []ProviderState `json:"providers,omitempty" doc:"Only if they were asked about; may be 30 seconds old"`
+	Providers []ProviderState `json:"providers,omitempty" doc:"Only if they were asked about by a caller who may read; may be 30 seconds old"`
 }
 
 // ProviderState says whether a provider serves us. Why not stays in the log, but for the code.
@@ -67,12 +68,40 @@ func (s *Server) ready(c *call) (answer, error) {
 	if q.Providers == "" {
 		return answer{value: probe, volatile: true}, nil
 	}
+	known, err := s.mayRead(c)
+	if err != nil {
+		return answer{}, err
+	}
 	states, err := s.providerStates(c.Context())
 	if err != nil {
 		return answer{}, err
 	}
+	err = providersReady(states)
+	if !known {
+		return answer{value: probe, volatile: true}, anonymized(err)
+	}
 	probe.Providers = states
-	return answer{value: probe, volatile: true}, providersReady(states)
+	return answer{value: probe, volatile: true}, err
+}
+
+// mayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to. Credentials
+// that are no good are an error, none at all are not.
+func (s *Server) mayRead(c *call) (bool, error) {
+	who, err := s.identify(c)
+	shows := len(c.Header.Values("Authorization")) > 0 || len(c.CookiesNamed(cookieName)) > 0 || len(s.proxyUsers(c.Request)) > 0
+	if err != nil && !shows && fault.CodeOf(err) == fault.Unauthenticated {
+		return false, nil
+	}
+	c.who = who
+	return err == nil && who.Scopes.Has(access.Read), err
+}
+
+// anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there are.
+func anonymized(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notReady(fault.New(fault.UpstreamError, "not every provider serves us; whoever may read is told which"))
 }
 
 // providersReady is the fault that names each enabled provider that is down, or nil.

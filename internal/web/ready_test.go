@@ -161,3 +161,33 @@ func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 	}
 	w.want(w.get("/readyz?providers=1"), 503, fault.Internal)
 }
+
+func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
+	for name, down := range map[string]bool{"all answer": false, "one is down": true} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, second := twoForges(t, &log)
+			reader := bearer(w.token("prober", 1, "read"))
+			proposer := bearer(w.token("ci", 1, "propose"))
+			w.person = ""
+			want, code := 200, fault.Code("")
+			if down {
+				second.FailBefore(providertest.MethodPing, fault.New(fault.RateLimited, "no more"))
+				want, code = 503, fault.UpstreamError
+			}
+			for who, edits := range map[string][]edit{"nobody": nil, "without the scope": {proposer}} {
+				a := w.get("/readyz?providers=1", edits...)
+				w.want(a, want, code)
+				for _, told := range []string{"fake", "gitea", "second", "rate_limited"} {
+					if strings.Contains(string(a.body), told) {
+						t.Errorf("%s is told %q: %s", who, told, a.body)
+					}
+				}
+			}
+			if a := w.get("/readyz?providers=1", reader); !strings.Contains(string(a.body), "second") {
+				t.Errorf("who may read: %s", a.body)
+			}
+			w.want(w.get("/readyz?providers=1", bearer("wrong")), 401, fault.Unauthenticated)
+		})
+	}
+}

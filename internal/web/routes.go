@@ -125,22 +125,23 @@ func (s *Server) plainRoutes() []route {
 			method: "GET", pattern: "/readyz", handle: s.ready, id: "ready", params: readyParams{}, answers: ok(Probe{}),
 			summary: "Requests could be served; 503 if not",
 			description: "The records can be read. With providers=1 also: every enabled provider answers, and takes our token. A " +
-				"provider that is down makes it 503 only then, so ask without it where a failing probe restarts the server.",
+				"provider that is down makes it 503 only then, so ask without it where a failing probe restarts the server. Which " +
+				"one is told to callers who may read.",
 		},
 		{
 			method: "GET", pattern: "/metrics", scope: access.Read, handle: s.scrape, id: "metrics",
 			summary: "Metrics in Prometheus's text format", answers: ok(""), contentType: "text/plain",
 		},
 		{
-			method: "GET", pattern: "/openapi.json", handle: s.openAPIDocument, id: "openapi",
+			method: "GET", pattern: "/openapi.json", scope: access.Read, handle: s.openAPIDocument, id: "openapi",
 			summary: "This description", answers: ok(map[string]any{}),
 		},
 		{
-			method: "GET", pattern: "/docs", handle: s.docsPage, id: "docs",
+			method: "GET", pattern: "/docs", scope: access.Read, handle: s.docsPage, id: "docs",
 			summary: "This description as a page", answers: ok(""), contentType: "text/html",
 		},
 		{
-			method: "GET", pattern: "/docs/style.css", handle: s.docsStyle, id: "docsStyle",
+			method: "GET", pattern: "/docs/style.css", scope: access.Read, handle: s.docsStyle, id: "docsStyle",
 			summary: "Style of that page", answers: ok(""), contentType: "text/css",
 		},
 	}

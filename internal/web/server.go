@@ -19,7 +19,7 @@ type Server struct {
 	Options
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
-	signIns *limiter
+	signIns *failures
 	hooks   hookGate
 	metrics *metrics
 	heavy   chan struct{} // holds a token while the whole record is being read
@@ -37,7 +37,8 @@ type Server struct {
 // New makes a Server. An error is a fault in an embedded file, or in the table of routes.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), signIns: newLimiter(o.Now),
+		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		signIns: newFailures(o.Now, wrongSignInsEach, wrongSignInsAll, "too many attempts to sign in; wait a minute"),
 		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
 		pulls: pullsMemo{place: make(chan struct{}, 1)},
 		pings: pingMemo{place: make(chan struct{}, 1)},
@@ -184,7 +185,10 @@ func (s *Server) serve(r route, bound bodyBound) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c := callOf(req.Context())
 		c.Request, c.page, c.bound = req, r.page, bound
-		err := s.admit(c, r)
+		err := hurry(w, c)
+		if err == nil {
+			err = s.admit(c, r)
+		}
 		if err == nil && r.proposes {
 			var done func()
 			if done, err = s.takeTurn(w, c); err == nil {
@@ -202,6 +206,14 @@ func (s *Server) serve(r route, bound bodyBound) http.Handler {
 		}
 		s.problem(w, c, err)
 	})
+}
+
+// hurry gives the body the time that its route has for it.
+func hurry(w http.ResponseWriter, c *call) error {
+	if _, served := c.Context().Value(http.ServerContextKey).(*http.Server); !served || c.bound.within == 0 {
+		return nil
+	}
+	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.bound.within)) // of the network's clock
 }
 
 // takeTurn waits until a proposal may be judged. Its body has its time from then on, not from when it began to wait.

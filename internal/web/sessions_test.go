@@ -89,6 +89,7 @@ func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 	}
 	stop := len(w.agents.rows)
 	w.want(w.do("POST", "/api/v1/sessions/x/stop", "", reads), 403, fault.Forbidden)
+	w.person = ""
 	w.want(w.do("POST", "/api/v1/sessions", `{"tier":1}`), 401, fault.Unauthenticated)
 	if rows := w.agents.rows[stop:]; len(rows) != 1 || rows[0].Action != "session.stop" || rows[0].Caller != "eve" {
 		t.Errorf("recorded %+v", rows)
@@ -96,7 +97,7 @@ func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 }
 
 func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, anonymousReads)
 	a := w.do("POST", "/api/v1/sessions", `{"tier":1}`)
 	w.want(a, 403, fault.Forbidden)
 	if !strings.Contains(string(a.body), "propose,review,read,operate") || len(w.agents.started) != 0 || len(w.agents.rows) != 1 {

@@ -25,47 +25,66 @@ type Identity struct {
 	Scopes  []access.Scope `json:"scopes"`
 }
 
-// signIn exchanges a token for a session cookie. A form is sent on to the page of this server that it names, or to the first.
+// Bounds of wrong tokens and codes a minute: from one address and from all of them.
+const (
+	wrongSignInsEach = 10
+	wrongSignInsAll  = 200
+)
+
+// signInForm is what is sent to sign in: a token or, from the page of a one-time address, a code.
+type signInForm struct {
+	token, code string
+	next        string // where a browser is led then
+	browser     bool   // it was a form
+}
+
+// signIn exchanges a token or a one-time code for a session cookie. A form is sent on to the page of this server that it names,
+// or to the first.
 func (s *Server) signIn(c *call) (answer, error) {
-	if err := s.signIns.take(s.Network.client(c.Request)); err != nil {
-		return answer{}, err
-	}
-	isForm := c.Header.Get("Content-Type") != "application/json"
-	secret, next, err := s.signInSecret(c, isForm)
+	form, err := readSignIn(c)
 	if err != nil {
 		return answer{}, err
 	}
-	id, who, err := s.Access.SignIn(c.Context(), secret)
+	var id string
+	var who access.Principal
+	if form.code != "" {
+		id, who, err = s.Access.SignInOnce(c.Context(), form.code)
+	} else {
+		id, who, err = s.Access.SignIn(c.Context(), form.token)
+	}
 	if err != nil {
+		if fault.CodeOf(err) == fault.Unauthenticated {
+			err = s.signIns.count(s.Network.client(c.Request), err)
+		}
 		return answer{}, err
 	}
 	c.who = who
 	header := http.Header{"Set-Cookie": {s.cookie(c, id, int(access.SessionLife.Seconds()))}}
-	if isForm {
-		header.Set("Location", s.Network.BasePath+next)
+	if form.browser {
+		header.Set("Location", s.Network.BasePath+form.next)
 		return answer{status: http.StatusSeeOther, header: header}, nil
 	}
 	return answer{value: identityOf(who), header: header}, nil
 }
 
-func (s *Server) signInSecret(c *call, isForm bool) (secret, next string, err error) {
-	if isForm {
+func readSignIn(c *call) (signInForm, error) {
+	if c.Header.Get("Content-Type") != "application/json" {
 		form, err := readForm(c)
-		if err != nil || len(form["token"]) != 1 {
-			return "", "", errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
+		if err != nil || len(form["token"])+len(form["code"]) != 1 {
+			return signInForm{}, errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
 		}
-		return form.Get("token"), safeNext(form.Get("next")), nil
+		return signInForm{token: form.Get("token"), code: form.Get("code"), next: safeNext(form.Get("next")), browser: true}, nil
 	}
 	body, err := readBody(c, "application/json")
 	if err != nil {
-		return "", "", err
+		return signInForm{}, err
 	}
 	var q SignInRequest
 	if violations := strictjson.Decode(body, &q, strictjson.Options{What: "body"}); len(violations) > 0 {
 		// repeats nothing of it
-		return "", "", fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else")
+		return signInForm{}, fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else")
 	}
-	return q.Token, "", nil
+	return signInForm{token: q.Token}, nil
 }
 
 // signOut ends the session of the browser, whatever state it is in.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -11,11 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
-// Bounds of deliveries; bodyBounds has that of a body.
-const (
-	maxHooksAtOnce = 32              // whose bodies are in memory
-	hookTimeout    = 4 * time.Second // Gitea waits 5 seconds for an answer by default, GitHub 10
-)
+// hookTimeout is how long a delivery may take: Gitea waits 5 seconds for an answer by default, GitHub 10.
+const hookTimeout = 4 * time.Second
 
 // HookAnswer says what became of a delivery.
 type HookAnswer struct {
@@ -54,7 +52,8 @@ func (s *Server) hook(c *call, source string) (answer, error) {
 	return answer{status: status, value: HookAnswer{said}}, nil
 }
 
-// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right.
+// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right. A
+// delivery that is rightly signed is never kept out by others that are not.
 func (s *Server) deliver(c *call, source string) (status int, said string, err error) {
 	secret := s.HookSecrets[source]
 	if secret == "" {
@@ -62,16 +61,15 @@ func (s *Server) deliver(c *call, source string) (status int, said string, err e
 			strings.ToUpper(source))
 	}
 	from := s.Network.client(c.Request)
-	if err := s.hooks.failures.blocked(from); err != nil {
-		return 0, "", err
+	if err := webhook.Signed(source, c.Header); err != nil { // before its body is read
+		return 0, "", s.hooks.wrong.count(from, err)
 	}
-	body, err := s.hookBody(c)
+	body, err := s.hookBody(c, from)
 	if err != nil {
 		return 0, "", err
 	}
 	if err := webhook.Verify(source, c.Header, body, secret); err != nil {
-		s.hooks.failures.count(from)
-		return 0, "", err
+		return 0, "", s.hooks.wrong.count(from, err)
 	}
 	d, err := webhook.Parse(source, c.Header, body)
 	switch {
@@ -91,18 +89,15 @@ func (s *Server) deliver(c *call, source string) (status int, said string, err e
 	return http.StatusAccepted, "taken", nil
 }
 
-// hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time.
-func (s *Server) hookBody(c *call) ([]byte, error) {
+// hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time, and fewer of one address.
+func (s *Server) hookBody(c *call, from netip.Addr) ([]byte, error) {
 	if given, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err == nil && given == "application/x-www-form-urlencoded" {
 		return nil, unsupported("the delivery comes as a form; set the content type application/json in the webhook's settings at the forge")
 	}
-	select {
-	case s.hooks.reading <- struct{}{}:
-		defer func() { <-s.hooks.reading }()
-	default:
-		e := fault.New(fault.LimitReached, "too many deliveries arrive at the same time; the poll sees what this one is about")
-		e.RetryAfter = time.Second
-		return nil, e
+	leave, err := s.hooks.places.take(from)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	return readBody(c, "application/json")
 }

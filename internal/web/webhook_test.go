@@ -145,7 +145,7 @@ func TestWithoutASecretWebhooksAreOff(t *testing.T) {
 	w.want(w.do("POST", "/webhooks/gitea", merge("joe/infra", 7), header("X-Gitea-Signature", "")), 503, fault.ProviderDisabled)
 }
 
-func TestWhoeverGuessesIsShutOutAndTheForgeIsNot(t *testing.T) {
+func TestWhoeverGuessesIsToldToWaitAndTheForgeIsNot(t *testing.T) {
 	w, _ := hooked(t)
 	body := merge("joe/infra", 7)
 	guess := func() reply {
@@ -159,8 +159,9 @@ func TestWhoeverGuessesIsShutOutAndTheForgeIsNot(t *testing.T) {
 	if blocked.Header.Get("Retry-After") != "60" {
 		t.Errorf("Retry-After is %q", blocked.Header.Get("Retry-After"))
 	}
-	w.want(w.github("b", "pull_request", body, from("198.51.100.9:10")), 429, fault.LimitReached) // even the right one
-	w.want(w.github("b", "pull_request", body), 202, "")
+	w.want(w.github("b", "pull_request", body, from("198.51.100.9:10")), 202, "") // the right one, from the same address
+	w.want(guess(), 429, fault.LimitReached)
+	w.want(w.github("c", "pull_request", body), 202, "")
 	w.advance(time.Minute)
 	w.want(guess(), 401, fault.Unauthenticated)
 }

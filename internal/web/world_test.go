@@ -70,6 +70,9 @@ type world struct {
 	handler http.Handler
 	agents  *agents
 	person  string // token that requests carry unless they carry something else; "" for none
+
+	strangers bool // requests carry none until signedIn
+	anonymous bool // --anonymous-read
 }
 
 // signedIn makes every further request one of a person who may do everything.
@@ -125,8 +128,15 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	if change != nil {
 		change(w)
 	}
+	if !w.strangers && !w.anonymous && len(w.tokens) == 0 {
+		w.person = w.token("somebody", gitprovider.TierRemediate, access.Propose, access.Read)
+	}
 	return w
 }
+
+// strangers and anonymousReads are changes of a world: nobody shows a token, and nobody need to for reading.
+func strangers(w *world)      { w.strangers = true }
+func anonymousReads(w *world) { w.anonymous = true }
 
 func (w *world) build() {
 	w.Helper()
@@ -136,7 +146,7 @@ func (w *world) build() {
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
 	w.web.Tier, w.web.DryRun, w.web.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
-		Tokens: w.store, Sessions: w.store, Configured: w.tokens, Now: w.Now, Random: rand.Reader,
+		Tokens: w.store, Sessions: w.store, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})
 	server, err := web.New(w.web)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:embed static/app.css static/icon.svg static/htmx.min.js static/live.js
+//go:embed static/app.css static/icon.svg static/htmx.min.js static/live.js static/once.js
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -19,7 +19,7 @@ type Asset struct {
 }
 
 // Assets are the files that pages refer to.
-type Assets struct{ Style, Icon, Htmx, Live Asset }
+type Assets struct{ Style, Icon, Htmx, Live, Once Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
@@ -30,6 +30,9 @@ func LoadAssets() (a Assets, err error) {
 		return a, err
 	}
 	if a.Live, err = asset("live.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
+	if a.Once, err = asset("once.js", "text/javascript; charset=utf-8"); err != nil {
 		return a, err
 	}
 	a.Icon, err = asset("icon.svg", "image/svg+xml")
@@ -48,7 +51,7 @@ func asset(name, contentType string) (Asset, error) {
 
 // Find returns the asset with exactly this name.
 func (a Assets) Find(name string) (Asset, bool) {
-	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live} {
+	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live, a.Once} {
 		if one.Name == name {
 			return one, true
 		}

@@ -296,6 +296,14 @@ type SignIn struct {
 	SignedIn string // who is signed in already
 }
 
+// Once is the page of a one-time address.
+type Once struct {
+	Page
+	Code   string
+	Next   string // where to go then, below the base
+	Script string // name of the asset that presses the button
+}
+
 // SignInForm is the form.
 type SignInForm struct {
 	FormBase string
