@@ -104,7 +104,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 		name, _ := d.value(`document.activeElement.textContent.trim() || document.activeElement.id`).(string)
 		order = append(order, name)
 	}
-	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Sessions, Policy, Audit, Doctor, Sign in, q"
+	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Sessions, Policy, Audit, Doctor, Sign out, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
 	}

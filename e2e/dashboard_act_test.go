@@ -54,7 +54,7 @@ func (d *dashboard) signIn() {
 func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
-	dryRun := d.idOf("dry_run") // whoever has no token may still look and propose
+	dryRun := d.idOf("dry_run")
 	d.run(emulation.SetScriptExecutionDisabled(true))
 	d.signIn()
 	d.run(chromedp.Navigate(d.url + "/proposals/" + dryRun))

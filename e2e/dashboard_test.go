@@ -38,14 +38,20 @@ type dashboard struct {
 	world *world
 	url   string
 	ctx   context.Context // of the browser
-	token string          // of the person, once one has signed in
+	token string          // that requests to the API carry
 
 	mu       sync.Mutex
 	problems []string // what the browser complained about
 }
 
-// serve starts `claudeops serve` and returns its address.
-func serve(t *testing.T, w *world, more ...string) string {
+// served is a running `claudeops serve`.
+type served struct {
+	url  string
+	once string // the address that signs a browser in; "" if the tests configure tokens
+}
+
+// serve starts `claudeops serve`.
+func serve(t *testing.T, w *world, more ...string) served {
 	t.Helper()
 	cmd := command(t, program{path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...)})
 	out, err := cmd.StdoutPipe()
@@ -54,18 +60,34 @@ func serve(t *testing.T, w *world, more ...string) string {
 	}
 	launch(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
-	first, err := bufio.NewReader(out).ReadString('\n')
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
 	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(first)
 	if err != nil || found == "" {
 		t.Fatalf("the server said %q, %v", first, err)
 	}
-	return found
+	second, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server said %q, %v", second, err)
+	}
+	return served{url: found, once: regexp.MustCompile(`http://\S+/sign-in\?code=\S+`).FindString(second)}
+}
+
+// operatorToken is the token that the server has made.
+func (w *world) operatorToken(t *testing.T) string {
+	t.Helper()
+	secret, err := os.ReadFile(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "operator-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(secret))
 }
 
 func newDashboard(t *testing.T, more ...string) *dashboard {
 	t.Helper()
 	d := &dashboard{T: t, world: newWorld(t, "2")}
-	d.url = serve(t, d.world, more...)
+	server := serve(t, d.world, more...)
+	d.url = server.url
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
 		chromedp.UserDataDir(profile(t)),
 		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
@@ -89,6 +111,11 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 		}
 	})
 	d.run(log.Enable())
+	if server.once != "" { // as its operator does, who follows the address and presses nothing
+		d.token = d.world.operatorToken(t)
+		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible("#live", chromedp.ByQuery))
+		d.quiet("signing in")
+	}
 	return d
 }
 
@@ -176,7 +203,7 @@ func file(path, action, content string) map[string]any {
 // history leaves something of each kind on the record, and returns the addresses of the pages that show it.
 func (d *dashboard) history() []string {
 	d.Helper()
-	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true")
+	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true").url
 	long := "# Swap\n\n" + strings.Repeat("verylongword", 200) + "\n"
 	for _, p := range []struct {
 		url    string
@@ -206,7 +233,12 @@ func (d *dashboard) history() []string {
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	response, err := http.Get(d.url + "/api/v1/proposals?limit=1&outcome=" + outcome)
+	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+"/api/v1/proposals?limit=1&outcome="+outcome, http.NoBody)
+	if err != nil {
+		d.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+d.token)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		d.Fatal(err)
 	}

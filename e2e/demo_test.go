@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"regexp"
 	"strings"
 	"syscall"
@@ -33,13 +35,17 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 			t.Fatalf("the demo ended: %v\n%s", err, said.String())
 		}
 	}
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(said.String())
+	address, err := url.Parse(regexp.MustCompile(`http://127\.0\.0\.1:\d+/sign-in\?code=\S+`).FindString(said.String()))
+	if err != nil || address.Host == "" {
+		t.Fatalf("it prints no address to sign in at: %s", said.String())
+	}
+	client := signedIn(t, address)
 	for page, want := range map[string]string{
 		"proposals": "Warn three weeks before a certificate ends",
 		"pulls":     "Warn three weeks before a certificate ends",
 		"":          "Look at failed timers, too",
 	} {
-		if got := pageText(t, url+page); !strings.Contains(got, want) {
+		if got := pageText(t, client, "http://"+address.Host+"/"+page); !strings.Contains(got, want) {
 			t.Errorf("/%s does not show %q:\n%s", page, want, got)
 		}
 	}
@@ -51,14 +57,42 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 	}
 }
 
+// signedIn is a client that has signed in by a one-time address, as a browser without scripts does.
+func signedIn(t *testing.T, address *url.URL) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	if page := pageText(t, client, address.String()); !strings.Contains(page, address.Query().Get("code")) {
+		t.Fatalf("the page has no code: %s", page)
+	}
+	form := url.Values{"code": {address.Query().Get("code")}}.Encode()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("signing in: %d", answer.StatusCode)
+	}
+	return client
+}
+
 // pageText gets a page.
-func pageText(t *testing.T, url string) string {
+func pageText(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

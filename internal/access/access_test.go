@@ -52,7 +52,9 @@ type memory struct {
 func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, error) {
 	return m.token, m.token.Hash == hash, m.err
 }
-func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) { return m.token.Name == name, m.err }
+func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) {
+	return m.token.Name == name, m.err
+}
 func (m *memory) InsertSession(_ context.Context, s access.Session, _, _ time.Time) error {
 	m.session = s
 	return m.err

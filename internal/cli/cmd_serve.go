@@ -8,13 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -28,14 +26,17 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the dashboard for people and the REST API for programs",
 		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has\n" +
-			"begun and ends. On an address that other machines can reach it starts only if callers have to show who they are; see\n" +
-			"claudeops token. With --interval it starts an agent session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
+			"begun and ends. Every route but the probes needs a token or a login. Where no token was ever made, the first start makes\n" +
+			"one, in the state folder, and prints an address that signs a browser in once. With --interval it starts an agent session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
 			"CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
 	}
 	a.flags["CLAUDEOPS_INTERVAL"] = cmd.Flags().String("interval", "",
 		"how often to start a session of tier 1, such as 1h; 0 is never (CLAUDEOPS_INTERVAL)")
+	a.flags["CLAUDEOPS_ANONYMOUS_READ"] = cmd.Flags().String("anonymous-read", "",
+		"let programs on this machine read without a token (CLAUDEOPS_ANONYMOUS_READ)")
+	cmd.Flags().Lookup("anonymous-read").NoOptDefVal = "true"
 	return cmd
 }
 
@@ -47,7 +48,8 @@ func (a *app) serve(ctx context.Context) error {
 	if err := p.refuseGuessedSchedule(); err != nil {
 		return err
 	}
-	if err := p.refuseOpenDoor(ctx); err != nil {
+	operator, err := p.wayIn(ctx)
+	if err != nil {
 		return err
 	}
 	if err := p.refuseUnusableState(ctx); err != nil {
@@ -60,6 +62,10 @@ func (a *app) serve(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Web.Addr)
 	if err != nil {
 		return cannotListen(p.cfg.Web.Addr, err)
+	}
+	welcome, err := p.welcome(ctx, operator, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	flow := newDelivering(p)
 	defer flow.finish(ctx)
@@ -76,12 +82,8 @@ func (a *app) serve(ctx context.Context) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
-	if _, err := p.gatekeeper().Anonymous(ctx); err == nil {
-		p.log.Warn("no token exists: whoever reaches this address on this machine, an agent included, may read and propose, and nobody " +
-			"may review; make one with `claudeops token create --name NAME --scopes propose,review,read`")
-	}
-	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n",
-		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier)
+	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
+		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier, welcome)
 	defer end()
 	return p.run(ctx, handler.HTTPServer(), listener)
 }
@@ -152,47 +154,6 @@ func (p *parts) refuseUnusableState(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// refuseOpenDoor refuses to listen where other machines can connect as long as nobody has to say who they are.
-func (p *parts) refuseOpenDoor(ctx context.Context) error {
-	w := p.cfg.Web
-	for i, token := range w.Tokens {
-		if len(token) < access.MinConfigured {
-			p.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least", access.MinConfigured)
-		}
-	}
-	addr, err := net.DefaultResolver.LookupNetIP(ctx, "ip", w.Host())
-	local := w.Host() != "" && err == nil && len(addr) > 0
-	for _, ip := range addr {
-		local = local && ip.Unmap().IsLoopback()
-	}
-	if local {
-		return nil
-	}
-	p.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS", "address", w.Addr)
-	usable := func(t string) bool { return len(t) >= access.MinConfigured }
-	if w.ProxyUserHeader != "" || slices.ContainsFunc(w.Tokens, usable) {
-		return nil
-	}
-	tokens, err := p.store.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(tokens, func(t access.Token) bool { return t.RevokedAt.IsZero() }) {
-		return nil
-	}
-	return usageError{fmt.Errorf("other machines can reach %s, and no token is configured, so the server does not start; make one "+
-		"with `claudeops token create --name NAME --scopes read`, set CLAUDEOPS_API_TOKENS to at least %d characters, or listen on %s",
-		w.Addr, access.MinConfigured, net.JoinHostPort("127.0.0.1", portOf(w.Addr)))}
-}
-
-func portOf(addr string) string {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "8080"
-	}
-	return port
 }
 
 // resumeInBackground settles what killed processes have left, unless this one may not write. done is closed at the end.

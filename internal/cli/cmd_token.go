@@ -59,7 +59,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST]",
 		Short: "Make a token and print it, once",
 		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
-			"and the server's. From the first token on, nobody is let in without one.",
+			"and the server's.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			granted, err := access.ParseScopes(scopes)
@@ -69,6 +69,8 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 				return usageError{err}
 			case !known:
 				return usageError{errors.New("--max-tier is 1, 2 or 3")}
+			case access.Reserved(name):
+				return usageError{fmt.Errorf("--name %s is a name that the record has for other callers; choose another one", name)}
 			case name == "" || len(name) > maxTokenName || shown(name, maxTokenName) != name:
 				return usageError{fmt.Errorf("--name must be 1 to %d bytes without control characters", maxTokenName)}
 			}

@@ -5,11 +5,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/config"
 )
 
 func (f *forged) get(path string) (status int, body string) {
 	f.Helper()
-	answer, err := http.Get(f.url + path)
+	r, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.url+path, http.NoBody)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"]))
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // webServer makes the server for a listener at the address.
 func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Flow: flow.atMost, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.gatekeeper(),
+		Flow: flow.atMost, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.access,
 		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(flow.begin),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
@@ -29,7 +29,8 @@ func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions
 
 func (p *parts) gatekeeper() *access.Gatekeeper {
 	return access.NewGatekeeper(access.Options{
-		Tokens: p.store, Sessions: p.store, Configured: p.cfg.Web.Tokens, Now: time.Now, Random: rand.Reader,
+		Tokens: p.store, Sessions: p.store, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
+		Random: rand.Reader,
 	})
 }
 
@@ -43,9 +44,16 @@ func (p *parts) network(at net.Addr) web.Network {
 		n.Hosts = append(n.Hosts, host)
 	}
 	if addr, err := netip.ParseAddrPort(at.String()); err == nil {
-		n.Loopback, n.AnyIP = addr.Addr().Unmap().IsLoopback(), addr.Addr().IsUnspecified()
+		n.AnyIP = addr.Addr().IsUnspecified()
 	}
+	// What is configured for a proxy says that there is one, and who comes from this machine may be anybody then.
+	n.Loopback = loopbackAddr(at) && w.BasePath == "" && len(w.TrustedProxies) == 0 && len(w.Hosts) == 0
 	return n
+}
+
+func loopbackAddr(at net.Addr) bool {
+	addr, err := netip.ParseAddrPort(at.String())
+	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
 // auditView is the audit as the server reads it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -32,6 +33,7 @@ type parts struct {
 	policy    policy.Policy
 	policyErr error
 	store     *store.Lazy
+	access    *access.Gatekeeper
 	scanner   *content.Scanner
 	local     *local.Provider // nil when disabled
 	people    *people.Service
@@ -66,6 +68,7 @@ func (a *app) wire() *parts {
 		DatabaseURL: p.cfg.DatabaseURL,
 		Now:         time.Now, MakeParents: p.cfg.StateDirDefault, MustExist: a.looksOnly(),
 	})
+	p.access = p.gatekeeper()
 	p.deliverer = notify.New(p.store, p.targets.Senders(notify.SenderOptions{
 		Transport: notify.NewTransport(http.ProxyFromEnvironment),
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},

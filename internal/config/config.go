@@ -90,7 +90,7 @@ func Load(lookup func(string) (string, bool)) Config {
 	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
 	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
 		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
-	c.Secrets = append(c.Secrets, secretValues(hookSecrets...)...)
+	c.Secrets = append(c.Secrets, secretValues(append(hookSecrets, OperatorToken(c.StateDir))...)...)
 	c.Session = e.session(c)
 	c.Secrets = append(c.Secrets, secretValues(slices.Sorted(maps.Values(e.modelCredentials()))...)...)
 	c.Toolsets = splitList(e.get("CLAUDEOPS_TOOLSETS"))

@@ -39,6 +39,7 @@ func Variables() []Setting {
 		{Name: "CLAUDEOPS_BASE_PATH", Meaning: "path below which everything is served, such as /ops"},
 		{Name: "CLAUDEOPS_TRUSTED_PROXIES", Meaning: "networks whose forwarded headers are believed"},
 		{Name: "CLAUDEOPS_PROXY_USER_HEADER", Meaning: "header in which a trusted proxy names the user"},
+		{Name: "CLAUDEOPS_ANONYMOUS_READ", Meaning: "true lets programs on this machine read without a token; on loopback alone", Default: "false"},
 		{Name: "CLAUDEOPS_LOG_FORMAT", Meaning: "json for the log of serve as JSON", Default: "text"},
 		{Name: "GITHUB_WEBHOOK_SECRET", Meaning: "secret of GitHub's webhooks, 16 characters or more; without it they are refused", Secret: true},
 		{Name: "GITEA_WEBHOOK_SECRET", Meaning: "secret of Gitea's or Forgejo's webhooks, 16 characters or more", Secret: true},

@@ -20,6 +20,7 @@ type Web struct {
 	Tokens          []string
 	TrustedProxies  []netip.Prefix
 	ProxyUserHeader string
+	AnonymousRead   bool // callers on this machine may read without a token
 	LogJSON         bool
 	Problem         string
 }
@@ -38,6 +39,7 @@ func (e *env) web() Web {
 		Addr: e.get("CLAUDEOPS_ADDR"), Hosts: splitList(strings.ToLower(e.get("CLAUDEOPS_HOSTS"))),
 		BasePath: strings.TrimRight(e.get("CLAUDEOPS_BASE_PATH"), "/"), Tokens: splitList(e.secret("CLAUDEOPS_API_TOKENS")),
 		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"),
+		AnonymousRead:   e.permission("CLAUDEOPS_ANONYMOUS_READ"),
 		LogJSON:         strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
 	}
 	if w.Addr == "" {
@@ -68,6 +70,10 @@ func (e *env) web() Web {
 		if strings.ContainsAny(host, "/:") && !isIP(host) {
 			w.Problem = "CLAUDEOPS_HOSTS is a list of names and addresses without scheme, port and path"
 		}
+	}
+	if w.AnonymousRead && (w.BasePath != "" || len(w.TrustedProxies) > 0 || len(w.Hosts) > 0) {
+		w.Problem = "CLAUDEOPS_ANONYMOUS_READ is for a server that only this machine reaches: behind a proxy (CLAUDEOPS_BASE_PATH, " +
+			"CLAUDEOPS_TRUSTED_PROXIES, CLAUDEOPS_HOSTS) strangers come from this machine, too"
 	}
 	return w
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"syscall"
 	"time"
@@ -26,7 +27,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 	if err != nil {
 		return err
 	}
-	r.say("Watch it at %s\n", server.url)
+	r.say("Watch it at %s\n", server.address)
 	played := r.play(ctx, append(r.steps(),
 		step{"Another pull request, which a person wants changed", r.openAnother},
 		step{"A dry run that waits for a person", r.leaveDryRun},
@@ -35,9 +36,9 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		return errors.Join(played, server.end())
 	}
 	if played == nil {
-		r.say("\nAll of it happened; it is still there to look at:\n\n  %s\n\n", server.url)
-		r.say("Anybody on this machine may look. To review and to open dry runs there, make a token and sign in with it:\n\n"+
-			"  CLAUDEOPS_STATE_DIR=%s %s token create --name me --scopes read,propose,review\n\n", r.state, r.Binary)
+		r.say("\nAll of it happened; it is still there to look at, to review and to open for real:\n\n  %s\n\n", server.address)
+		r.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
+			filepath.Join(r.state, "operator-token"))
 		r.say("Files are in %s. Ctrl-C ends the server.\n", r.Dir)
 	}
 	return server.wait(ctx)
@@ -45,9 +46,9 @@ func Serve(ctx context.Context, o Options, addr string) error {
 
 // server is a running `claudeops serve`.
 type server struct {
-	url  string
-	stop context.CancelFunc
-	gone chan error
+	address string // that signs a browser in, or of the server where it gives none
+	stop    context.CancelFunc
+	gone    chan error
 }
 
 // serve starts the server and waits until it listens.
@@ -72,13 +73,28 @@ func (r *run) serve(ctx context.Context, addr string) (*server, error) {
 		stop()
 		return nil, err
 	}
-	line, readErr := bufio.NewReader(out).ReadString('\n') // until it says where it listens, or ends
-	s := &server{url: regexp.MustCompile(`http://\S+`).FindString(line), stop: stop, gone: make(chan error, 1)}
+	address, readErr := announced(bufio.NewReader(out))
+	s := &server{address: address, stop: stop, gone: make(chan error, 1)}
 	go func() { s.gone <- cmd.Wait() }()
-	if readErr != nil || s.url == "" {
+	if readErr != nil || s.address == "" {
 		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), r.log())
 	}
 	return s, nil
+}
+
+// announced reads where a server listens and how to sign in, and returns the address to open. It waits until the server says so,
+// or ends.
+func announced(out *bufio.Reader) (address string, err error) {
+	for range 2 {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if found := regexp.MustCompile(`http://\S+`).FindString(line); found != "" {
+			address = found
+		}
+	}
+	return address, nil
 }
 
 // log is the file of what the server says.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Size is the length of the key in bytes: that of the hash it is used with.
@@ -24,14 +25,11 @@ const Name = "mark.key"
 // race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
 func Load(stateDir string) ([]byte, error) {
 	path := filepath.Join(stateDir, Name)
-	key, err := read(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, explain(path, err)
-	}
-	if err := create(stateDir, path); err != nil {
+	text, err := secretfile.Load(stateDir, Name, fresh)
+	if err != nil {
 		return nil, explain(path, err)
 	}
-	key, err = read(path)
+	key, err := Parse(text)
 	return key, explain(path, err)
 }
 
@@ -60,38 +58,13 @@ func Parse(text string) ([]byte, error) {
 	return key, nil
 }
 
-func read(path string) ([]byte, error) {
-	text, err := os.ReadFile(path) // #nosec G304: a fixed name in the state folder
-	if err != nil {
-		return nil, err
-	}
-	return Parse(string(text))
-}
-
-// create writes a new key under a private name and links it into place, which fails if another process was faster: then
-// that one's key holds.
-func create(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+// fresh is a new key as its file has it.
+func fresh() (string, error) {
 	key := make([]byte, Size)
 	if _, err := rand.Read(key); err != nil {
-		return err
+		return "", err
 	}
-	f, err := os.CreateTemp(dir, Name+".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // a leftover harms nobody
-	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return hex.EncodeToString(key) + "\n", nil
 }
 
 func explain(path string, err error) error {
