@@ -65,8 +65,9 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 
 // server is a claudeops serve of ours.
 type server struct {
-	cmd *exec.Cmd
-	url string
+	cmd   *exec.Cmd
+	url   string
+	token string // which it made at its first start
 }
 
 // start starts the server in dry run on a free port of loopback, and waits until it listens.
@@ -89,6 +90,12 @@ func start(ctx context.Context, binary, scratch, state, root string) (*server, e
 		s.stop()
 		return nil, fmt.Errorf("the server does not say where it listens: %q, %w", line, err)
 	}
+	token, err := os.ReadFile(filepath.Join(state, "operator-token"))
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.token = strings.TrimSpace(string(token))
 	return s, nil
 }
 

@@ -104,8 +104,18 @@ func send(ctx context.Context, client *http.Client, make request, n int64) (time
 
 func (s *server) get(target string) request {
 	return func(ctx context.Context, _ int64) (*http.Request, error) {
-		return http.NewRequestWithContext(ctx, http.MethodGet, s.url+target, http.NoBody)
+		return s.request(ctx, http.MethodGet, target, "")
 	}
+}
+
+// request is a request with the server's token.
+func (s *server) request(ctx context.Context, method, target, body string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.url+target, strings.NewReader(body))
+	if err == nil {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, err
 }
 
 // dryRun proposes two files of 4 KB that nobody has proposed before.
@@ -121,11 +131,7 @@ func (s *server) dryRun(ctx context.Context, n int64) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/v1/prs", strings.NewReader(string(body)))
-	if err == nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	return r, err
+	return s.request(ctx, http.MethodPost, "/api/v1/prs", string(body))
 }
 
 // deepCursor follows the listing half-way down.

@@ -63,7 +63,8 @@ func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
 // checkContent is gate 5. The error is for a scanner that cannot work: the caller must then refuse.
 func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.Violation, error) {
 	out := checkSizes(r, s.Policy.MaxFileBytes, s.Policy.MaxTotalBytes)
-	for _, t := range r.searchable(out) {
+	searchable := r.searchable(out)
+	for _, t := range searchable {
 		if !t.isPath {
 			out = append(out, checkCharacters(t)...)
 		}
@@ -77,16 +78,15 @@ func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.V
 		}
 	}
 	found := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
-	if v := s.checkSpread(r); v != nil && !slices.ContainsFunc(out, found) {
+	if v := s.checkSpread(searchable); v != nil && !slices.ContainsFunc(out, found) {
 		out = append(out, *v)
 		r.withheld = true // which part is where cannot be told
 	}
 	return out, nil
 }
 
-// checkSpread looks for one of our own credentials in parts that stand in several texts of the request.
-func (s *Service) checkSpread(r *CreateRequest) *fault.Violation {
-	all := r.texts()
+// checkSpread looks for one of our own credentials in parts that stand in several texts of a request.
+func (s *Service) checkSpread(all []text) *fault.Violation {
 	values := make([]string, len(all))
 	for i, t := range all {
 		values[i] = t.value
