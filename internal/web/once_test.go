@@ -121,3 +121,21 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		}
 	})
 }
+
+func TestACodeIsGoodForOneOfManyWhoTryItAtOnce(t *testing.T) {
+	w, code := onceWorld(t, 0)
+	const tries = 32
+	answers := make(chan int, tries)
+	for range tries {
+		go func() { answers <- w.submit("/ops/sign-in", url.Values{"code": {code}}).StatusCode }()
+	}
+	signedIn := 0
+	for range tries {
+		if status := <-answers; status == 303 {
+			signedIn++
+		}
+	}
+	if signedIn != 1 {
+		t.Errorf("%d were signed in", signedIn)
+	}
+}
