@@ -44,6 +44,9 @@ type dashboard struct {
 	problems []string // what the browser complained about
 }
 
+// browsing is how long a server and a browser may be needed, on a machine that is busy with other work.
+const browsing = 10 * time.Minute
+
 // served is a running `claudeops serve`.
 type served struct {
 	url  string
@@ -53,7 +56,10 @@ type served struct {
 // serve starts `claudeops serve`.
 func serve(t *testing.T, w *world, more ...string) served {
 	t.Helper()
-	cmd := command(t, program{path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...)})
+	cmd := command(t, program{
+		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...),
+		may: browsing,
+	})
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +101,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, browsing)
 	t.Cleanup(cancel)
 	d.ctx = ctx
 	chromedp.ListenTarget(ctx, func(event any) {

@@ -20,6 +20,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 	cmd := command(t, program{
 		path: "claudeops", args: []string{"demo", "--serve", "--dir", home + "/demo"}, dir: home,
 		env: []string{path(), "HOME=" + home, "CLAUDEOPS_ADDR=127.0.0.1:0"},
+		may: browsing,
 	})
 	out, err := cmd.StdoutPipe()
 	if err != nil {
