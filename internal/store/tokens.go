@@ -57,7 +57,7 @@ func (s *Store) FindToken(ctx context.Context, hash string) (t access.Token, fou
 // TokenNamed implements access.Tokens.
 func (s *Store) TokenNamed(ctx context.Context, name string) (found bool, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower($1))", text(name)).Scan(&found)
+		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name)).Scan(&found)
 	})
 	return found, err
 }
