@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -290,14 +289,4 @@ func (w *peopleWorld) read(into any, args ...string) {
 	if err := json.Unmarshal([]byte(out), into); err != nil {
 		w.Fatal(err)
 	}
-}
-
-// with is a copy of the settings with more.
-func with(settings map[string]string, name, value string) map[string]string {
-	out := maps.Clone(settings)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[name] = value
-	return out
 }

@@ -12,7 +12,7 @@ const DefaultGitHubAPI = "https://api.github.com/"
 // Forge is how to reach a git host over its API. Problem says, naming the variable, why it cannot be used; it is "" if
 // nothing speaks against trying.
 type Forge struct {
-	URL     *url.URL // of the API (GitHub) or of the installation (Gitea), with a slash at its end; nil if Problem is set
+	URL     *url.URL // of the API (GitHub) or of the installation (Gitea), with a slash at its end; nil if it is not given or no good
 	Token   string
 	Problem string
 }
@@ -37,10 +37,10 @@ func forge(urlName, raw, tokenName, token string) Forge {
 	if token == "" && raw == "" {
 		return Forge{Problem: urlName + " and " + tokenName + " are not set"}
 	}
-	if token == "" {
-		return Forge{Problem: tokenName + " is not set"}
-	}
 	u, err := parseBase(raw)
+	if token == "" {
+		return Forge{URL: u, Problem: tokenName + " is not set"}
+	}
 	if err != nil {
 		return Forge{Token: token, Problem: fmt.Sprintf("%s %s", urlName, err)}
 	}
