@@ -34,7 +34,7 @@ type peopleSeed struct{ dir, token, dryRun string }
 var seedOfPeople = sync.OnceValues(makePeopleSeed)
 
 func makePeopleSeed() (seed peopleSeed, err error) {
-	if seed.dir, err = os.MkdirTemp("", "claudeops-people-"); err != nil {
+	if seed.dir, err = os.MkdirTemp(os.Getenv(scratch), "people-"); err != nil {
 		return seed, err
 	}
 	run := func(into any, args ...string) error {

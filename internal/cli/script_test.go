@@ -39,11 +39,17 @@ func testMain(m *testing.M) int {
 	if err := build.Run(); err != nil {
 		return complain(err)
 	}
+	if err := os.Setenv(scratch, bin); err != nil {
+		return complain(err)
+	}
 	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return complain(err)
 	}
 	return m.Run()
 }
+
+// scratch is the variable that names a folder which is removed after the tests.
+const scratch = "CLAUDEOPS_TEST_SCRATCH"
 
 func complain(err error) int {
 	fmt.Fprintf(os.Stderr, "cli: %v\n", err)
