@@ -79,7 +79,7 @@ func layers() map[string][]string {
 		"internal/mcpconfig":                          nil,
 		"internal/gitprovider":                        {"internal/fault"},
 		"internal/gitprovider/local":                  domain,
-		"internal/gitprovider/github":                 adapter,
+		"internal/gitprovider/github":                 append([]string{"internal/gitprovider/githubapp"}, adapter...),
 		"internal/gitprovider/githubapp":              adapter,
 		"internal/gitprovider/gitea":                  adapter,
 		"internal/gitprovider/transport":              {"internal/fault"},

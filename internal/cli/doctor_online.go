@@ -73,6 +73,9 @@ func (p *parts) accessFindings(name string, a gitprovider.Access) []finding {
 	if len(a.Scopes) > 0 {
 		who += ", with the scopes " + strings.Join(a.Scopes, ", ")
 	}
+	if a.Installation != nil {
+		who = installed(a)
+	}
 	out := []finding{{Name: name, Status: "ok", Detail: who + "; the base branch is " + a.Base}}
 	add := func(applies bool, status, detail string) {
 		if applies {

@@ -20,6 +20,7 @@ func labelKey(name string) string { return strings.ToLower(name) }
 // Label implements gitprovider.Provider. GitHub would silently make labels that the repository lacks. Unless
 // Options.CreateLabels says so, those are not set: the others are, and the error, not_found, names the missing ones.
 func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number int, labels []string) error {
+	ctx = about(ctx, repo)
 	return publish(p.label(ctx, repo, number, labels))
 }
 
@@ -41,7 +42,7 @@ func (p *Provider) label(ctx context.Context, repo gitprovider.RepoRef, number i
 		u := p.repoURL(repo, "issues", decimal(number), "labels")
 		err := p.post(ctx, u, needPulls, map[string][]string{"labels": existing}, nil)
 		if err != nil {
-			return pullMissing(err, repo, number)
+			return p.pullMissing(err, repo, number)
 		}
 	}
 	if len(missing) > 0 {
@@ -89,7 +90,7 @@ func (p *Provider) lookUpLabels(ctx context.Context, repo gitprovider.RepoRef, l
 		return nil, err
 	}
 	if data.Repository == nil {
-		return nil, notFound()
+		return nil, p.notFound()
 	}
 	for _, label := range data.Repository {
 		if label != nil {

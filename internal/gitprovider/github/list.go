@@ -9,6 +9,7 @@ import (
 // ListOpen implements gitprovider.Provider: one request for each 100 pull requests. In a repository that was read before
 // their files are known, and are asked for only where a head is new.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	ctx = about(ctx, repo)
 	prs, err := p.listOpen(ctx, repo, label)
 	if err != nil {
 		return nil, publish(err)

@@ -13,6 +13,7 @@ import (
 // within 2.4 s, then Mergeable stays nil. Checks that the token may not see count as not reported: fine-grained tokens
 // cannot be given the permission for all of them.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	ctx = about(ctx, repo)
 	status, err := p.status(ctx, repo, number)
 	if err != nil {
 		return gitprovider.Status{}, publish(err)
@@ -102,7 +103,7 @@ func (p *Provider) askPull(ctx context.Context, repo gitprovider.RepoRef, number
 	case err != nil:
 		return nil, err
 	case data.Repository == nil:
-		return nil, notFound()
+		return nil, p.notFound()
 	case data.Repository.PullRequest == nil:
 		return nil, noSuchPull(repo, number)
 	}

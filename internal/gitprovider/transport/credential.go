@@ -28,6 +28,13 @@ type useKey struct{}
 // For notes in the context what the requests made with it are for.
 func For(ctx context.Context, use Use) context.Context { return context.WithValue(ctx, useKey{}, use) }
 
+// ForWrite notes that the requests made with the context may change something, beside what For has noted.
+func ForWrite(ctx context.Context) context.Context {
+	use := useOf(ctx)
+	use.Write = true
+	return For(ctx, use)
+}
+
 func useOf(ctx context.Context) Use {
 	use, _ := ctx.Value(useKey{}).(Use)
 	return use

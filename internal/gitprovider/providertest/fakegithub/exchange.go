@@ -20,6 +20,7 @@ type exchange struct {
 	s      *Server
 	r      *http.Request
 	who    string            // the login of who asks
+	grant  *AppToken         // the token, if it is one of an app's installation
 	route  string            // method and path template
 	path   map[string]string // by parameter, unescaped
 	query  url.Values
