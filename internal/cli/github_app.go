@@ -36,7 +36,7 @@ func (p *parts) privateKey(app config.GitHubApp) transport.Source {
 	if app.KeyFile == "" {
 		return constant(app.Key)
 	}
-	return secretfile.New(app.KeyFile, app.Key, func(key string) { p.learn(config.KeySecrets(key)...) })
+	return secretfile.New(app.KeyFile, app.Key, func(key string) { p.learn(config.KeySecret(key)) })
 }
 
 // constant is a secret that was given in a variable, and stays.

@@ -44,24 +44,9 @@ func appForge(raw string, app *GitHubApp, problem string) Forge {
 	return Forge{URL: u, App: app}
 }
 
-// minKeyLine is the length in bytes from which a line of a private key is looked for by itself: shorter ones may be found in
-// any text.
-const minKeyLine = 32
-
-// KeySecrets are the parts of a private key in PEM that must not appear in a text: all of it, and its lines. Its first and
-// last line are in every key and in none of them.
-func KeySecrets(key string) []string {
-	if key == "" {
-		return nil
-	}
-	out := []string{key}
-	for _, line := range strings.Fields(strings.ReplaceAll(key, `\n`, "\n")) {
-		if len(line) >= minKeyLine {
-			out = append(out, line)
-		}
-	}
-	return out
-}
+// KeySecret is a private key in PEM as it is looked for in texts: with its line breaks, which a variable may have as \n, so that
+// what is the same in all keys can be told from what is secret.
+func KeySecret(key string) string { return strings.ReplaceAll(key, `\n`, "\n") }
 
 // forgeSecrets are the tokens and keys for the forges. A token that is not used, since there is an app, is one all the same.
 func (e *env) forgeSecrets(github, gitea Forge) []string {
@@ -69,5 +54,8 @@ func (e *env) forgeSecrets(github, gitea Forge) []string {
 	if github.Token == "" {
 		out = append(out, secretValues(e.secret("GITHUB_TOKEN"))...)
 	}
-	return append(out, KeySecrets(e.secret("GITHUB_APP_PRIVATE_KEY"))...)
+	if key := e.secret("GITHUB_APP_PRIVATE_KEY"); key != "" {
+		out = append(out, KeySecret(key))
+	}
+	return out
 }

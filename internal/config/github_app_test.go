@@ -67,17 +67,9 @@ func TestAnAppIsTakenBeforeATokenAndBothAreSecrets(t *testing.T) {
 	if c.GitHub.App == nil || c.GitHub.Token != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
 		t.Errorf("got %+v, %q", c.GitHub, c.Warnings)
 	}
-	for _, want := range []string{appKey(), keyLine, "t0ken-of-joe"} {
-		if !slices.Contains(c.Secrets, want) {
-			t.Errorf("%q is not among the secrets", want)
-		}
-	}
-	if slices.ContainsFunc(c.Secrets, func(s string) bool { return !strings.Contains(s, keyLine) && s != "t0ken-of-joe" }) {
-		t.Errorf("what is in every key counts as a secret: %q", c.Secrets)
-	}
-	escaped := strings.ReplaceAll(appKey(), "\n", `\n`)
-	if !slices.Contains(config.KeySecrets(escaped), keyLine) {
-		t.Error("the lines of a key with escaped line breaks are not among the secrets")
+	escaped := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(appKey(), "\n", `\n`)})
+	if !slices.Equal(c.Secrets, []string{"t0ken-of-joe", appKey()}) || !slices.Equal(escaped.Secrets, []string{appKey()}) {
+		t.Errorf("the secrets are %q and %q", c.Secrets, escaped.Secrets)
 	}
 }
 
