@@ -19,6 +19,7 @@ type state struct {
 	objects *objects
 	details map[string]commitDetails // by commit
 	trials  map[string]bool          // commits that are trial merges
+	looks   map[string]labelLook     // of labels that were made with one, by name in lower case
 }
 
 // pullState is what GitHub knows of a pull request besides what memhost does.
@@ -65,7 +66,8 @@ func (s *Server) place(repo *memhost.Repo) *place {
 		st = &state{
 			id: 1_000_000 + len(s.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
-			set: &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
+			looks: map[string]labelLook{},
+			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
 		}
 		s.states[repo] = st
 		s.byID[st.id] = repo

@@ -187,5 +187,11 @@ func (s *Server) inRepo(a *exchange, handle handler) {
 		no.rest(a)
 		return
 	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(a.r.URL.EscapedPath(), "/repos/"+owner+"/"), "/")
+	if strings.HasPrefix(a.r.URL.Path, "/repositories/") {
+		a.place = a.r.URL.EscapedPath()
+	} else {
+		a.place = fmt.Sprintf("/repositories/%d/%s", p.id, rest)
+	}
 	handle(p, a)
 }
