@@ -45,6 +45,7 @@ type Provider struct {
 	files *lru[filesKey, []string] // changed files of pull requests
 	facts *lru[string, facts]      // of repositories, by repoKey
 	trees *lru[string, string]     // root tree by commit
+	lists *lru[string, listing]    // of open pull requests, by listingKey
 }
 
 var (
@@ -81,6 +82,7 @@ func New(opts Options) *Provider {
 		files: newLRU[filesKey](maxCachedFiles, weightOfPaths),
 		facts: newLRU[string](maxCachedRepos, func(facts) int { return 1 }),
 		trees: newLRU[string](maxCachedTrees, func(string) int { return 1 }),
+		lists: newLRU[string](maxListings, weightOfListing),
 	}
 }
 
