@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // maxCAFile bounds CLAUDEOPS_CA_FILE, in bytes.
@@ -91,7 +91,7 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 	}
 	o.Base, o.Token, o.RootCAs, o.AllowPlainHTTP = f.URL, f.Token, roots, p.cfg.ForgePlainHTTP
 	if o.Credential == nil && f.TokenFile != "" {
-		o.Credential = transport.Replaceable(secretfile.New(f.TokenFile, f.Token, func(token string) { p.learn(token) }))
+		o.Credential = transport.Replaceable(credentialfile.New(f.TokenFile, f.Token, func(token string) { p.learn(token) }))
 	}
 	o.Proxy, o.UserAgent, o.Log = http.ProxyFromEnvironment, "claudeops", p.log
 	o.Now, o.Sleep = time.Now, sleep

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // githubApp is the GitHub App in whose name requests are made, nil without one, or says why it cannot be used. Its tokens are
@@ -36,7 +36,7 @@ func (p *parts) privateKey(app config.GitHubApp) transport.Source {
 	if app.KeyFile == "" {
 		return constant(app.Key)
 	}
-	return secretfile.New(app.KeyFile, app.Key, func(key string) { p.learn(config.KeySecret(key)) })
+	return credentialfile.New(app.KeyFile, app.Key, func(key string) { p.learn(config.KeySecret(key)) })
 }
 
 // constant is a secret that was given in a variable, and stays.

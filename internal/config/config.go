@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Config is everything that the operator decides. Warnings name values that were not understood and what was taken
@@ -243,9 +243,9 @@ func (e *env) secret(name string) string {
 	if file == "" {
 		return ""
 	}
-	text, err := secretfile.Read(file)
+	text, err := credentialfile.Read(file)
 	if err != nil {
-		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize, name)
+		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, credentialfile.MaxSize, name)
 	}
 	return text
 }

@@ -1,6 +1,6 @@
-// Package secretfile reads secrets from files, and again when such a file is replaced, so that a token can be changed while
+// Package credentialfile reads tokens and keys from files, and again when such a file is replaced, so that a token can be changed while
 // the process runs.
-package secretfile
+package credentialfile
 
 import (
 	"errors"
