@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
@@ -25,12 +26,19 @@ func (p *parts) githubEntry() gitprovider.Registration {
 	if u := p.cfg.GitHub.URL; u != nil {
 		entry.Hosts = githubHosts(u)
 	}
-	client, problem := p.transport(p.cfg.GitHub, transport.Options{
-		Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL", Scheme: "Bearer",
-	})
+	o := transport.Options{Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL", Scheme: "Bearer"}
+	app, problem := p.githubApp()
+	if app != nil {
+		o.TokenName, o.Credential = "the token of the GitHub App", app
+	}
+	var client *transport.Transport
+	if problem == "" {
+		client, problem = p.transport(p.cfg.GitHub, o)
+	}
 	if entry.Disabled = problem; problem == "" {
+		p.clients[o.Name] = client
 		entry.Provider = github.New(github.Options{
-			API: p.cfg.GitHub.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels, Now: time.Now, Sleep: sleep,
+			API: p.cfg.GitHub.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels, App: app, Now: time.Now, Sleep: sleep,
 		})
 	}
 	return entry
@@ -55,6 +63,7 @@ func (p *parts) giteaEntry() gitprovider.Registration {
 		Name: "gitea", TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL", Scheme: "token",
 	})
 	if entry.Disabled = problem; problem == "" {
+		p.clients["gitea"] = client
 		entry.Provider = gitea.New(gitea.Options{
 			Base: p.cfg.Gitea.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels,
 			Paths: p.store.PullPaths("gitea"), Now: time.Now, Sleep: sleep,
@@ -81,13 +90,15 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 		return nil, "CLAUDEOPS_CA_FILE " + err.Error()
 	}
 	o.Base, o.Token, o.RootCAs, o.AllowPlainHTTP = f.URL, f.Token, roots, p.cfg.ForgePlainHTTP
+	if o.Credential == nil && f.TokenFile != "" {
+		o.Credential = transport.Replaceable(credentialfile.New(f.TokenFile, f.Token, func(token string) { p.learn(token) }))
+	}
 	o.Proxy, o.UserAgent, o.Log = http.ProxyFromEnvironment, "claudeops", p.log
 	o.Now, o.Sleep = time.Now, sleep
 	o.Observe = func(outcome string, took time.Duration) { p.latency.Observe(o.Name, outcome, took) }
 	if client, err = transport.New(o); err != nil {
 		return nil, err.Error()
 	}
-	p.clients[o.Name] = client
 	return client, ""
 }
 

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 )
@@ -88,8 +88,8 @@ func Load(lookup func(string) (string, bool)) Config {
 	hooks, hookSecrets := e.hooks()
 	c.Hooks = hooks
 	c.ForgePlainHTTP, c.CAFile = e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), e.get("CLAUDEOPS_CA_FILE")
-	c.Secrets = secretValues(c.GitHub.Token, c.Gitea.Token, e.secret("CLAUDEOPS_API_TOKENS"),
-		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)
+	c.Secrets = append(e.forgeSecrets(c.GitHub, c.Gitea), secretValues(e.secret("CLAUDEOPS_API_TOKENS"),
+		c.DatabaseURL, c.MarkKey, c.AppriseURLs, c.WebhookURL, c.WebhookSecret)...)
 	c.Secrets = append(c.Secrets, secretValues(append(hookSecrets, OperatorToken(c.StateDir))...)...)
 	c.Session = e.session(c)
 	c.Secrets = append(c.Secrets, secretValues(slices.Sorted(maps.Values(e.modelCredentials()))...)...)
@@ -106,6 +106,13 @@ type env struct {
 
 func (e *env) warn(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
+}
+
+// warnOnce is for what is read more than once.
+func (e *env) warnOnce(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(e.warnings, text) {
+		e.warnings = append(e.warnings, text)
+	}
 }
 
 // get returns a variable. Empty, and a placeholder that the client did not expand (Claude Code passes ${NAME} on
@@ -227,9 +234,6 @@ func secretValues(values ...string) []string {
 	return out
 }
 
-// maxSecretFile bounds the files that hold secrets, in bytes.
-const maxSecretFile = 64 << 10
-
 // secret is the variable, or the content of the file that NAME_FILE names.
 func (e *env) secret(name string) string {
 	if value := e.get(name); value != "" {
@@ -239,15 +243,17 @@ func (e *env) secret(name string) string {
 	if file == "" {
 		return ""
 	}
-	info, err := os.Stat(file)
-	if err != nil || info.Size() > maxSecretFile {
-		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, maxSecretFile, name)
-		return ""
-	}
-	text, err := os.ReadFile(file) // #nosec G304: the operator names the file
+	text, err := credentialfile.Read(file)
 	if err != nil {
-		e.warn("%s_FILE names a file that cannot be read: %s is unset", name, name)
+		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, credentialfile.MaxSize, name)
+	}
+	return text
+}
+
+// secretFile is the file that a secret is from, "" if it is from a variable or unset.
+func (e *env) secretFile(name string) string {
+	if e.get(name) != "" {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	return e.get(name + "_FILE")
 }

@@ -12,9 +12,11 @@ const DefaultGitHubAPI = "https://api.github.com/"
 // Forge is how to reach a git host over its API. Problem says, naming the variable, why it cannot be used; it is "" if
 // nothing speaks against trying.
 type Forge struct {
-	URL     *url.URL // of the API (GitHub) or of the installation (Gitea), with a slash at its end; nil if it is not given or no good
-	Token   string
-	Problem string
+	URL       *url.URL // of the API (GitHub) or of the installation (Gitea), with a slash at its end; nil if it is not given or no good
+	Token     string
+	TokenFile string     // where Token is from, so that it can be read again; "" if it is from a variable
+	App       *GitHubApp // in whose name to act, instead of with Token; nil: none
+	Problem   string
 }
 
 func (e *env) github() Forge {
@@ -22,11 +24,17 @@ func (e *env) github() Forge {
 	if raw == "" {
 		raw = DefaultGitHubAPI
 	}
-	return forge("GITHUB_API_URL", raw, "GITHUB_TOKEN", e.secret("GITHUB_TOKEN"))
+	if app, problem := e.githubApp(); app != nil || problem != "" {
+		return appForge(raw, app, problem)
+	}
+	f := forge("GITHUB_API_URL", raw, "GITHUB_TOKEN", e.secret("GITHUB_TOKEN"))
+	f.TokenFile = e.secretFile("GITHUB_TOKEN")
+	return f
 }
 
 func (e *env) gitea() Forge {
 	out := forge("GITEA_URL", e.get("GITEA_URL"), "GITEA_TOKEN", e.secret("GITEA_TOKEN"))
+	out.TokenFile = e.secretFile("GITEA_TOKEN")
 	if out.URL != nil && strings.HasSuffix(out.URL.Path, "/api/v1/") {
 		return Forge{Token: out.Token, Problem: "GITEA_URL is the address of the API; give that of the installation, without api/v1"}
 	}

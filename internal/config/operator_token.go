@@ -1,9 +1,9 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/claudeops/claudeops/internal/credentialfile"
 )
 
 // OperatorTokenFile is the file in the state folder with the token that `claudeops serve` makes at its first start.
@@ -15,13 +15,9 @@ func OperatorToken(stateDir string) string {
 	if stateDir == "" {
 		return ""
 	}
-	path := filepath.Join(stateDir, OperatorTokenFile)
-	if info, err := os.Stat(path); err != nil || info.Size() > maxSecretFile {
-		return ""
-	}
-	text, err := os.ReadFile(path) // #nosec G304: a fixed name in the state folder
+	text, err := credentialfile.Read(filepath.Join(stateDir, OperatorTokenFile))
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	return text
 }

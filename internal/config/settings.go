@@ -16,6 +16,8 @@ func Variables() []Setting {
 		{Name: "CLAUDEOPS_READ_ONLY", Meaning: "refuse every proposal", Default: "false"},
 		{Name: "GITHUB_API_URL", Meaning: "the API of GitHub Enterprise", Default: DefaultGitHubAPI},
 		{Name: "GITHUB_TOKEN", Meaning: "token of GitHub; without it the provider is off", Secret: true},
+		{Name: "GITHUB_APP_ID", Meaning: "ID or client ID of a GitHub App to act as, instead of by a token"},
+		{Name: "GITHUB_APP_PRIVATE_KEY", Meaning: "private key of the GitHub App, in PEM", Secret: true},
 		{Name: "GITEA_URL", Meaning: "address of a Gitea or Forgejo server"},
 		{Name: "GITEA_TOKEN", Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true},
 		{Name: "CLAUDEOPS_CA_FILE", Meaning: "PEM certificates to trust beside the system's"},

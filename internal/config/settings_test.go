@@ -23,7 +23,7 @@ func notTheOperators() []string {
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
 // themselves.
 func readers() []string {
-	return []string{"get", "secret", "boolean", "permission", "tier", "pollInterval"}
+	return []string{"get", "secret", "secretFile", "boolean", "permission", "tier", "pollInterval"}
 }
 
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.

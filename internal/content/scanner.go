@@ -32,14 +32,16 @@ type Secret struct {
 // Scanner finds credentials in text: those that the rules of gitleaks know, and this server's own. It is safe for
 // concurrent use. The rules are loaded by the first call of Secrets (some 25 ms and 16 MB allocated), never before.
 type Scanner struct {
-	own   *ownSet
+	own   ownCredentials
 	rules func() (*detect.Detector, error)
 }
 
 // NewScanner makes a scanner that also knows own, the values of this server's own credentials. Surrounding white space
 // is dropped; values of fewer than 8 bytes that are not white space are ignored: they would be found everywhere.
 func NewScanner(own []string) *Scanner {
-	return &Scanner{own: newOwnSet(own), rules: sync.OnceValues(loadRules)}
+	s := &Scanner{rules: sync.OnceValues(loadRules)}
+	s.own.add(own)
+	return s
 }
 
 // Secrets lists the first MaxSecrets credentials in text by position. name says in errors which text was scanned; no
@@ -64,7 +66,7 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 		return nil, err
 	}
 	layers, beyond := layersOf(text)
-	found := ownSecrets(s.own.spans(layers), text)
+	found := ownSecrets(s.own.set().spans(layers), text)
 	if beyond >= 0 {
 		line, column := position(text[:beyond])
 		found = append(found, Secret{Rule: EncodedRule, Description: "Text that is encoded too often, or unpacks to too much, to look into.",
@@ -89,7 +91,7 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 func (s *Scanner) Redact(text string) string {
 	var b strings.Builder
 	at := 0
-	for _, found := range s.own.spans(unescapedLayers(layer{text: text})) {
+	for _, found := range s.own.set().spans(unescapedLayers(layer{text: text})) {
 		b.WriteString(text[at:found.start])
 		b.WriteString("[redacted]")
 		at = found.end

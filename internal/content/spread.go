@@ -58,7 +58,7 @@ func (p partSet) holders(folded [][]string) []int {
 // that are only there where one text ends and the next begins. A credential that stands in one piece is found too; see
 // Secrets.
 func (s *Scanner) Spread(texts []string) []int {
-	own := s.own
+	own := s.own.set()
 	if len(own.parts) == 0 {
 		return nil
 	}

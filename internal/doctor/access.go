@@ -41,10 +41,25 @@ func whose(provider string, a gitprovider.Access) string {
 	switch {
 	case provider == "local":
 		return "it is there, and can be written"
+	case a.Installation != nil:
+		return installed(a)
 	case a.User == "":
 		return "the host does not say whom it takes us for" + scopesOf(a)
 	}
 	return "the token is " + a.User + "'s" + scopesOf(a)
+}
+
+// installed says in whose name an app acts, and what its installation grants.
+func installed(a gitprovider.Access) string {
+	which := "chosen repositories"
+	if a.Installation.AllRepositories {
+		which = "all repositories of the owner"
+	}
+	out := "we act as " + a.User + ", whose installation grants for " + which + ": " + strings.Join(a.Installation.Permissions, ", ")
+	if a.Installation.Settings != "" {
+		out += " (" + a.Installation.Settings + ")"
+	}
+	return out
 }
 
 func scopesOf(a gitprovider.Access) string {

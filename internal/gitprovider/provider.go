@@ -204,6 +204,7 @@ type Access struct {
 	// those without which it gets no labels. They are the token's own, whatever its user may do; empty also when the host did not
 	// say.
 	Lacks, LacksForLabels []string
+	Installation          *Installation // of an app that acts in place of a user; nil for a user's token
 
 	Base          string // the branch that the answers are about
 	CanPush       *bool  // may create branches, and so propose
@@ -214,4 +215,11 @@ type Access struct {
 	ChecksRun     *bool    // whether CI is set up to run on our pull requests
 	Archived      bool
 	Fork          bool
+}
+
+// Installation is what an owner granted an app for their repositories.
+type Installation struct {
+	Permissions     []string // as the host names them, such as "contents: write"; sorted
+	AllRepositories bool     // of the owner, not only chosen ones
+	Settings        string   // address of the page where the owner changes it; "" when the host did not say
 }

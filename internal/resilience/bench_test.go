@@ -1,7 +1,6 @@
 package resilience
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -63,52 +62,67 @@ func manyFiles(b *testing.B, repo gitprovider.RepoRef, n int) []byte {
 	return raw
 }
 
-// BenchmarkListOpen measures list_prs over 250 open pull requests, 100 of them ours: the first call of a process, and a
-// further one.
+// BenchmarkListOpen measures list_prs over open pull requests of which two in five are ours: the first call of a process, and
+// a further one.
 func BenchmarkListOpen(b *testing.B) {
-	const all, ours = 250, 100
 	for _, k := range kinds() {
-		w := newWorld(b, k)
-		host := w.forge.Host()
-		for i := range all {
-			labels := []string{}
-			if i%5 < 2 {
-				labels = append(labels, gitprovider.LabelOurs)
-			}
-			path := fmt.Sprintf("checks/n%03d.md", i)
-			err := host.Act(w.repo, func(r *memhost.Repo) error {
-				branch := fmt.Sprintf("feature/n%03d", i)
-				r.Write(branch, "change", []memhost.File{{Path: path, Content: "n\n"}})
-				host.Open(r, gitprovider.PullRequestSpec{Repo: w.repo, Base: r.Default, Head: branch, Title: "n", Labels: labels})
-				return nil
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+		sizes := []int{250}
+		if k.name == "github" {
+			sizes = append(sizes, 1000)
 		}
-		list := func(b *testing.B, p gitprovider.Provider) {
-			prs, err := p.ListOpen(context.Background(), w.repo, gitprovider.LabelOurs)
-			if err != nil || len(prs) != ours {
-				b.Fatalf("%d pull requests, %v", len(prs), err)
-			}
-		}
-		for _, first := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%s/first=%t", k.name, first), func(b *testing.B) {
-				p := k.connect(b, w.forge, transport.Options{})
-				if !first {
-					list(b, p)
-				}
-				w.forge.Faults().Forget()
-				for range b.N {
-					b.StopTimer()
-					if first {
-						p = k.connect(b, w.forge, transport.Options{})
+		for _, all := range sizes {
+			w := newWorld(b, k)
+			openMany(b, w, all)
+			for _, first := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%s/open=%d/first=%t", k.name, all, first), func(b *testing.B) {
+					p := k.connect(b, w.forge, transport.Options{})
+					if !first {
+						listMany(b, w, p, all)
 					}
-					b.StartTimer()
-					list(b, p)
-				}
-				b.ReportMetric(float64(len(w.forge.Faults().Requests()))/float64(b.N), "requests/op")
-			})
+					w.forge.Faults().Forget()
+					for range b.N {
+						b.StopTimer()
+						if first {
+							p = k.connect(b, w.forge, transport.Options{})
+						}
+						b.StartTimer()
+						listMany(b, w, p, all)
+					}
+					b.ReportMetric(float64(len(w.forge.Faults().Requests()))/float64(b.N), "requests/op")
+				})
+			}
 		}
+	}
+}
+
+// openMany opens pull requests, one a minute.
+func openMany(b *testing.B, w *world, all int) {
+	b.Helper()
+	host, now := w.forge.Host(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	host.SetClock(func() time.Time { return now })
+	for i := range all {
+		labels := []string{}
+		if i%5 < 2 {
+			labels = append(labels, gitprovider.LabelOurs)
+		}
+		path := fmt.Sprintf("checks/n%03d.md", i)
+		err := host.Act(w.repo, func(r *memhost.Repo) error {
+			branch := fmt.Sprintf("feature/n%03d", i)
+			r.Write(branch, "change", []memhost.File{{Path: path, Content: "n\n"}})
+			host.Open(r, gitprovider.PullRequestSpec{Repo: w.repo, Base: r.Default, Head: branch, Title: "n", Labels: labels})
+			now = now.Add(time.Minute)
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func listMany(b *testing.B, w *world, p gitprovider.Provider, all int) {
+	b.Helper()
+	prs, err := p.ListOpen(b.Context(), w.repo, gitprovider.LabelOurs)
+	if err != nil || len(prs) != all*2/5 {
+		b.Fatalf("%d pull requests, %v", len(prs), err)
 	}
 }

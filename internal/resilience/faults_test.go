@@ -48,7 +48,8 @@ func troubles(elsewhere string) []trouble {
 		{"403", status(403), false, append(denied, fault.Conflict)},
 		{"404", status(404), false, []fault.Code{fault.NotFound, fault.UpstreamError}},
 		{"409", status(409), false, append(broken, fault.Conflict, fault.NotFound)},
-		{"422", status(422), false, append(broken, fault.Conflict, fault.NotFound, fault.NoChange, fault.InvalidArgument)},
+		{"422", status(422), false, append(broken, fault.Conflict, fault.NotFound, fault.NoChange, fault.InvalidArgument,
+			fault.ProviderDisabled)}, // an app's token is refused so
 		{"429", status(429), false, []fault.Code{fault.RateLimited}},
 		{"429 with a short Retry-After", status(429, "Retry-After", "1"), false, []fault.Code{fault.RateLimited}},
 		{"429 with a long Retry-After", status(429, "Retry-After", "3600"), false, []fault.Code{fault.RateLimited}},
@@ -93,8 +94,8 @@ func sequence(t *testing.T, k kind) int {
 
 // TestWhateverGoesWrongAtWhicheverRequestARetryEndsInTheOnePullRequest is the fault table.
 func TestWhateverGoesWrongAtWhicheverRequestARetryEndsInTheOnePullRequest(t *testing.T) {
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+	for _, k := range withApp() {
+		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			elsewhere := other(t)
 			for n := 1; n <= sequence(t, k); n++ {
@@ -138,8 +139,8 @@ func (w *world) recover(ctx context.Context, codes []fault.Code) {
 }
 
 func TestACallerWhoGoesAwayAtWhicheverRequestLeavesNothingHalfMade(t *testing.T) {
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+	for _, k := range withApp() {
+		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= sequence(t, k); n++ {
 				t.Run(fmt.Sprintf("at request %d", n), func(t *testing.T) {
@@ -170,8 +171,8 @@ type closed struct {
 func (c closed) URL() string { return c.address }
 
 func TestAServerThatRefusesConnectionsLeavesNothing(t *testing.T) {
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+	for _, k := range withApp() {
+		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, k)
 			gone := httptest.NewServer(http.NotFoundHandler())

@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
@@ -31,6 +32,10 @@ type kind struct {
 	// adapter makes the provider as a process does that has just started.
 	adapter func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider
 	options transport.Options
+	// app makes the GitHub App in whose name requests are made; nil for a token.
+	app func(t testing.TB, f forge, o transport.Options) *githubapp.App
+	// label is the kind in names of tests; "" means name.
+	label string
 }
 
 func kinds() []kind {
@@ -73,9 +78,17 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	o.Base, o.Token = base(t, f), f.Token()
 	o.Sleep, o.Jitter = noSleep, func(d time.Duration) time.Duration { return d }
 	o.Limits = transport.Limits{Whole: patience, Retries: 1, MaxBody: 1 << 20}
+	var app *githubapp.App
+	if k.app != nil {
+		app = k.app(t, f, o)
+		o.Credential = app
+	}
 	client, err := transport.New(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if app != nil {
+		return github.New(github.Options{API: base(t, f), Client: client, App: app, Now: time.Now, Sleep: noSleep})
 	}
 	return k.adapter(t, f, client)
 }

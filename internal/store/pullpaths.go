@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -37,19 +40,84 @@ func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, numbe
 
 // RememberPaths keeps what the pull request changes at the head commit, in place of what was known before.
 func (m *PullPaths) RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string) {
-	encoded, err := json.Marshal(append([]string{}, paths...))
-	if err != nil {
-		return
-	}
-	_ = m.store.do(ctx, func(s *Store) error {
-		return s.write(ctx, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `INSERT INTO pull_paths (provider, repo, number, head, paths, seen_us)
-				VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT (provider, repo, number) DO UPDATE SET head = excluded.head, paths = excluded.paths, seen_us = excluded.seen_us`,
-				text(m.provider), repoOf(repo), number, text(head), text(encoded), micros(s.opts.Now()))
-			return err
+	m.RememberManyPaths(ctx, repo, map[int]string{number: head}, map[int][]string{number: paths})
+}
+
+// maxNumbers bounds how many pull requests one statement is about.
+const maxNumbers = 500
+
+// ManyPathsAt returns what those of the pull requests changed, by number, whose latest known head is the given one.
+func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string {
+	out := map[int][]string{}
+	err := m.store.do(ctx, func(s *Store) error {
+		return s.read(ctx, func(tx *sql.Tx) error {
+			for numbers := range slices.Chunk(slices.Sorted(maps.Keys(heads)), maxNumbers) {
+				if err := m.readMany(ctx, tx, repo, numbers, heads, out); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, numbers []int, heads map[int]string,
+	out map[int][]string) error {
+	arguments := []any{text(m.provider), repoOf(repo)}
+	places := make([]string, len(numbers))
+	for i, number := range numbers {
+		arguments = append(arguments, number)
+		places[i] = "$" + strconv.Itoa(len(arguments))
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT number, head, paths FROM pull_paths
+		WHERE provider = $1 AND repo = $2 AND number IN (`+strings.Join(places, ", ")+`)`, arguments...) // #nosec G202: places alone
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var number int
+		var head, encoded string
+		if err := rows.Scan(&number, (*text)(&head), (*text)(&encoded)); err != nil {
+			return err
+		}
+		var paths []string
+		if head == heads[number] && json.Unmarshal([]byte(encoded), &paths) == nil {
+			out[number] = paths
+		}
+	}
+	return rows.Err()
+}
+
+// RememberManyPaths keeps what pull requests change at their heads, in place of what was known before: all of it or nothing.
+func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string) {
+	_ = m.store.do(ctx, func(s *Store) error {
+		return s.write(ctx, func(tx *sql.Tx) error {
+			for _, number := range slices.Sorted(maps.Keys(paths)) { // in one order, so that writers do not wait for one another in a circle
+				if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(s.opts.Now())); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (m *PullPaths) keep(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, number int, head string, paths []string,
+	seen int64) error {
+	encoded, err := json.Marshal(append([]string{}, paths...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO pull_paths (provider, repo, number, head, paths, seen_us)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (provider, repo, number) DO UPDATE SET head = excluded.head, paths = excluded.paths, seen_us = excluded.seen_us`,
+		text(m.provider), repoOf(repo), number, text(head), text(encoded), seen)
+	return err
 }
 
 func repoOf(repo gitprovider.RepoRef) text { return text(strings.ToLower(repo.String())) }

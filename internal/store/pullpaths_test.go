@@ -35,6 +35,24 @@ func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 	}
 }
 
+func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
+	ctx, l := context.Background(), lazyPlace(newPlace(t), Options{})
+	t.Cleanup(func() { _ = l.Close() })
+	m, infra := l.PullPaths("gitea"), gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+	heads, paths := map[int]string{}, map[int][]string{}
+	for number := 1; number <= 2*maxNumbers+1; number++ {
+		heads[number], paths[number] = "aaa", []string{"checks/a.md"}
+	}
+	m.RememberManyPaths(ctx, infra, heads, paths)
+	m.RememberPaths(ctx, infra, 7, "bbb", []string{"checks/b.md"})
+	got := m.ManyPathsAt(ctx, gitprovider.RepoRef{Owner: "Joe", Name: "Infra"}, heads)
+	if _, outdated := got[7]; outdated || len(got) != 2*maxNumbers {
+		t.Errorf("%d pull requests, #7 among them: %t", len(got), outdated)
+	}
+	wantEqual(t, m.ManyPathsAt(ctx, infra, map[int]string{7: "bbb", 9999: "aaa"}), map[int][]string{7: {"checks/b.md"}})
+	wantEqual(t, len(m.ManyPathsAt(ctx, gitprovider.RepoRef{Owner: "joe", Name: "other"}, heads)), 0)
+}
+
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
 	l := lazyPlace(newPlace(t), Options{})
 	if err := l.Close(); err != nil {

@@ -69,6 +69,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 		return none, p.undo(ctx, req, made.Commit.SHA, err)
 	}
 	p.fresh.add(repo, req.Branch)
+	p.own.add(req, made.Commit.SHA)
 	return gitprovider.Commit{ID: made.Commit.SHA, Branch: req.Branch}, nil
 }
 

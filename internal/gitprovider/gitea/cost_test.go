@@ -39,12 +39,40 @@ func TestAProposalCostsOneMoreForEachOpenPullRequestThatWasNotSeen(t *testing.T)
 	sc.propose(sc.p, ourBranch)
 	sc.same("requests at first: the label's id is known from the open ones", sc.requests(), 6+3)
 	sc.propose(sc.p, ourBranch+"-again", providertest.Create("checks/x.md", "x"))
-	sc.same("requests later: one was opened since", sc.requests(), 6+1)
+	sc.same("requests later: the one that was opened since is our own", sc.requests(), 6)
 	sc.propose(sc.p, ourBranch+"-more", providertest.Create("checks/y.md", "y"))
 	sc.Push("claude-ops/check/n0", memhost.File{Path: "checks/pushed.md", Content: "p"})
 	sc.requests()
 	sc.propose(sc.p, ourBranch+"-last", providertest.Create("checks/z.md", "z"))
-	sc.same("requests after a push to one, and one opened", sc.requests(), 6+2)
+	sc.same("requests after a push to one, and one opened by us", sc.requests(), 6+1)
+}
+
+func TestOurOwnPullRequestsCostOtherProcessesNothing(t *testing.T) {
+	t.Parallel()
+	const many = 120
+	shared := &memory{paths: map[string][]string{}}
+	remember := func(o *gitea.Options) { o.Paths = shared }
+	sc := newScene(t, remember)
+	for i := range many {
+		sc.propose(sc.p, fmt.Sprintf("%s-%03d", ourBranch, i), providertest.Create(fmt.Sprintf("checks/n%03d.md", i), "n"))
+	}
+	list := func(when string, cost int) {
+		t.Helper()
+		sc.requests()
+		prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("requests "+when, sc.requests(), cost)
+		sc.same("pull requests", len(prs), many)
+		for i, pr := range prs[2:] {
+			sc.same("paths", pr.Paths, []string{fmt.Sprintf("checks/n%03d.md", i+2)})
+		}
+		sc.same("paths of the first", prs[0].Paths, map[string][]string{
+			"at once": {"checks/n000.md"}, "after a push": {"checks/n000.md", "checks/pushed.md"},
+		}[when])
+	}
+	list("at once", 3)
+	sc.Push(ourBranch+"-000", memhost.File{Path: "checks/pushed.md", Content: "p"})
+	list("after a push", 3+1)
 }
 
 func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 func (p *Provider) withPaths(ctx context.Context, repo gitprovider.RepoRef, from []*gitea.PullRequest) (
 	[]gitprovider.PullRequest, error) {
 	out := make([]gitprovider.PullRequest, len(from))
+	p, end := p.batched(ctx, repo, from)
+	defer end()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(sideBySide)
 	for i, pr := range from {

@@ -56,6 +56,7 @@ type Provider struct {
 	labels       *labelIDs
 	fresh        *freshBranches
 	seen         *pathCache
+	own          *ownCommits
 }
 
 var (
@@ -72,7 +73,7 @@ func New(opts Options) *Provider {
 	p := &Provider{
 		base: opts.Base, http: opts.Client, createLabels: opts.CreateLabels, paths: opts.Paths,
 		now: opts.Now, sleep: opts.Sleep,
-		labels: newLabelIDs(), fresh: newFreshBranches(), seen: newPathCache(),
+		labels: newLabelIDs(), fresh: newFreshBranches(), seen: newPathCache(), own: newOwnCommits(),
 	}
 	if p.now == nil {
 		p.now = time.Now

@@ -117,6 +117,7 @@ func (p *Provider) create(ctx context.Context, spec gitprovider.PullRequestSpec)
 func (p *Provider) lookAfter(ctx context.Context, spec gitprovider.PullRequestSpec, made *gitea.PullRequest, fresh bool) (
 	gitprovider.PullRequest, error) {
 	p.labels.learn(spec.Repo, []*gitea.PullRequest{made})
+	p.rememberOwn(ctx, spec.Repo, made)
 	if made.Head != nil && made.Head.Sha != "" && made.MergeBase == made.Head.Sha {
 		if err := p.closePull(ctx, spec.Repo, made.Index); err != nil {
 			return gitprovider.PullRequest{}, fault.Wrap(err, fault.UpstreamError, "%s was opened in %s without a change in it, "+

@@ -81,7 +81,7 @@ func (n *accessNode) checksRun(workflows *bool) *bool {
 
 // judge fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
 func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
-	if n.ViewerPermission == "" {
+	if n.ViewerPermission == "" && who.grant == nil {
 		return
 	}
 	administers := n.ViewerPermission == "ADMIN"
@@ -89,6 +89,9 @@ func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []bra
 		access.Lacks = []string{"repo"}
 	}
 	push := n.writable() && len(access.Lacks) == 0
+	if who.grant != nil { // GitHub tells an app no permission of a viewer
+		push = who.grant.CanPropose && !n.IsArchived
+	}
 	access.CanPush = &push
 	ref := n.ref()
 	if ref == nil {

@@ -15,6 +15,7 @@ import (
 // Assign implements gitprovider.Assigner: one request for the reviewers, one for the assignees, and further ones only to
 // tell which name GitHub did not take. not_found names them all.
 func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+	ctx = about(ctx, repo)
 	if number < 1 || number > maxNumber {
 		return noSuchPull(repo, number)
 	}
@@ -82,7 +83,7 @@ func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, 
 		}
 	}
 	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "pulls", decimal(number), "requested_reviewers"), needPulls, body, new(gogithub.PullRequest))
-	return pullMissing(err, repo, number)
+	return p.pullMissing(err, repo, number)
 }
 
 // assign returns the names that GitHub left out: it ignores those that it does not take.
@@ -94,7 +95,7 @@ func (p *Provider) assign(ctx context.Context, repo gitprovider.RepoRef, number 
 	err := p.post(transport.Repeatable(ctx), p.repoURL(repo, "issues", decimal(number), "assignees"), needPulls,
 		map[string][]string{"assignees": names}, &issue)
 	if err != nil {
-		return nil, pullMissing(err, repo, number)
+		return nil, p.pullMissing(err, repo, number)
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return slices.ContainsFunc(issue.Assignees, func(u *gogithub.User) bool {
@@ -104,9 +105,9 @@ func (p *Provider) assign(ctx context.Context, repo gitprovider.RepoRef, number 
 }
 
 // pullMissing names the pull request in a not_found: which of repository and number is missing, REST does not tell.
-func pullMissing(err error, repo gitprovider.RepoRef, number int) error {
+func (p *Provider) pullMissing(err error, repo gitprovider.RepoRef, number int) error {
 	if r := refused(err); r != nil && r.fault.Code == fault.NotFound {
-		return fault.New(fault.NotFound, "GitHub has no pull request %d in %s, or GITHUB_TOKEN may not see it", number, repo)
+		return fault.New(fault.NotFound, "GitHub has no pull request %d in %s, or %s may not see it", number, repo, p.token)
 	}
 	return err
 }

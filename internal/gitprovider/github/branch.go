@@ -10,6 +10,7 @@ import (
 
 // BranchTip implements gitprovider.Provider.
 func (p *Provider) BranchTip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
+	ctx = about(ctx, repo)
 	tip, _, err := p.tip(ctx, repo, branch)
 	return tip, publish(err)
 }
@@ -18,6 +19,7 @@ func (p *Provider) BranchTip(ctx context.Context, repo gitprovider.RepoRef, bran
 // one, and looks again if that was refused: GitHub's words are not needed to tell why. Beside the codes of the port:
 // repo_not_allowed if a rule or the archive keeps the branch.
 func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
+	ctx = about(ctx, repo)
 	if err := gitprovider.CheckOurs(branch); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (p *Provider) tip(ctx context.Context, repo gitprovider.RepoRef, branch str
 		return "", "", err
 	}
 	if data.Repository == nil {
-		return "", "", notFound()
+		return "", "", p.notFound()
 	}
 	if data.Repository.Ref != nil {
 		tip = data.Repository.Ref.Target.Oid

@@ -15,6 +15,7 @@ import (
 // this half-way, a base branch that has moved included, removes the branch again. Beside the codes of the port:
 // repo_not_allowed if a rule forbids the branch, or the repository is archived.
 func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	ctx = about(ctx, req.Snapshot.Repo)
 	id, err := p.commit(ctx, req)
 	if err != nil {
 		return gitprovider.Commit{}, publish(err)

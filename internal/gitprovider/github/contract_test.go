@@ -16,3 +16,9 @@ func TestGitHubKeepsTheContract(t *testing.T) {
 }
 
 func makingLabels(o *github.Options) { o.CreateLabels = true }
+
+func TestAGitHubAppKeepsTheContract(t *testing.T) {
+	providertest.Run(t, fakegithub.Harness{NewProvider: func(t testing.TB, s *fakegithub.Server) gitprovider.Provider {
+		return setupApp(t, s, makingLabels)
+	}})
+}

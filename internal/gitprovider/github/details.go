@@ -19,6 +19,7 @@ type person struct{ Login string }
 
 // Details implements gitprovider.Editor with one query. A team that the token may not see is left out.
 func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
+	ctx = about(ctx, repo)
 	out := gitprovider.Details{}
 	var pr struct {
 		Labels         struct{ Nodes []struct{ Name string } }
@@ -58,6 +59,7 @@ func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number
 
 // SetBody implements gitprovider.Editor.
 func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number int, body string) error {
+	ctx = about(ctx, repo)
 	if number < 1 || number > maxNumber {
 		return noSuchPull(repo, number)
 	}
@@ -66,7 +68,7 @@ func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number
 		method: http.MethodPatch, url: p.repoURL(repo, "pulls", decimal(number)), body: map[string]string{"body": body},
 		need: needPulls,
 	}, &now)
-	return publish(pullMissing(err, repo, number))
+	return publish(p.pullMissing(err, repo, number))
 }
 
 // remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that more
@@ -86,6 +88,7 @@ type remarkNode struct {
 // LastRemark implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews. GitHub calls
 // those who may write owners, members of the owning organisation, or collaborators.
 func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+	ctx = about(ctx, repo)
 	var pr struct{ Comments, Reviews struct{ Nodes []*remarkNode } }
 	if err := p.askAbout(ctx, repo, number, remarkFields, "", &pr); err != nil {
 		return nil, publish(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
@@ -19,6 +20,7 @@ import (
 // not told apart from one that binds it.
 func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (
 	gitprovider.Access, error) {
+	ctx = about(ctx, repo)
 	var (
 		who       identity
 		node      *accessNode
@@ -26,7 +28,7 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 	)
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		who, err = p.whoAmI(inner)
+		who, err = p.whoAmI(inner, repo)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -41,7 +43,7 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 		return gitprovider.Access{}, publish(err)
 	}
 	access := gitprovider.Access{
-		User: who.login, Scopes: who.scopes, Base: base, Archived: node.IsArchived, Fork: node.IsFork,
+		User: who.login, Scopes: who.scopes, Installation: who.installation(), Base: base, Archived: node.IsArchived, Fork: node.IsFork,
 		MissingLabels: node.missing(labels),
 	}
 	if base == "" && node.DefaultBranchRef != nil {
@@ -68,10 +70,12 @@ func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base s
 	return access, nil
 }
 
-// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead.
+// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead. grant is
+// what an app was given, nil for a user's token.
 type identity struct {
 	login  string
 	scopes []string
+	grant  *githubapp.Grant
 }
 
 // mayWrite reports whether the scopes are enough to write to a repository; a token without scopes may be fine-grained.
@@ -84,8 +88,12 @@ func (i identity) mayWrite(private bool) bool {
 	return i.scopes == nil
 }
 
-// whoAmI asks for the token's user. An installation's token has none, which is no error.
-func (p *Provider) whoAmI(ctx context.Context) (identity, error) {
+// whoAmI asks for the token's user, or what the app may do in the repository. An installation's token that stands in
+// GITHUB_TOKEN has no user, which is no error.
+func (p *Provider) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identity, error) {
+	if p.app != nil {
+		return p.appIdentity(ctx, repo)
+	}
 	var user gogithub.User
 	resp, err := p.get(ctx, transport.URL(p.api, "user"), needMetadata, &user)
 	if refused(err) != nil {
@@ -154,7 +162,7 @@ func (p *Provider) accessNode(ctx context.Context, repo gitprovider.RepoRef, bas
 	node := data.Repository
 	switch {
 	case node == nil:
-		return nil, notFound()
+		return nil, p.notFound()
 	case base != "" && node.Base == nil:
 		return nil, fault.New(fault.NotFound, "the repository %s has no branch %s; name an existing base branch", repo,
 			clean(base))

@@ -39,7 +39,9 @@ func (e graphError) under(field string) bool { return slices.Contains(e.Path, an
 // graphql sends an operation and decodes its data into out. The error is a *fault.Error, or a *refusal when the method
 // may know better what it means; see publish.
 func (p *Provider) graphql(ctx context.Context, op operation, out any) error {
-	if !op.write {
+	if op.write {
+		ctx = transport.ForWrite(ctx)
+	} else {
 		ctx = transport.Safe(ctx)
 	}
 	body := map[string]any{"query": op.document, "variables": op.variables}

@@ -23,6 +23,7 @@ func labelKey(name string) string { return strings.ToLower(name) }
 // Label implements gitprovider.Provider. GitHub would silently make labels that the repository lacks. Unless
 // Options.CreateLabels says so, those are not set: the others are, and the error, not_found, names the missing ones.
 func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number int, labels []string) error {
+	ctx = about(ctx, repo)
 	return publish(p.label(ctx, repo, number, labels))
 }
 
@@ -45,7 +46,7 @@ func (p *Provider) label(ctx context.Context, repo gitprovider.RepoRef, number i
 		var have []gogithub.Label // read, so that something else than GitHub's answer is noticed
 		err := p.post(transport.Repeatable(ctx), u, needPulls, map[string][]string{"labels": existing}, &have)
 		if err != nil {
-			return pullMissing(err, repo, number)
+			return p.pullMissing(err, repo, number)
 		}
 	}
 	if len(missing) > 0 {
@@ -93,7 +94,7 @@ func (p *Provider) lookUpLabels(ctx context.Context, repo gitprovider.RepoRef, l
 		return nil, err
 	}
 	if data.Repository == nil {
-		return nil, notFound()
+		return nil, p.notFound()
 	}
 	for _, label := range data.Repository {
 		if label != nil {

@@ -7,9 +7,10 @@ import (
 )
 
 // ListOpen implements gitprovider.Provider: one request for each 100 pull requests with the label; see firstOfList for those
-// without. In a repository that was read before
-// their files are known, and are asked for only where a head is new.
+// without. A list that this process read before costs one, whatever its length, and one more for each 50 heads that are new;
+// see listChanged.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	ctx = about(ctx, repo)
 	prs, err := p.listOpen(ctx, repo, label)
 	if err != nil {
 		return nil, publish(err)
@@ -18,6 +19,14 @@ func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label
 }
 
 func (p *Provider) listOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	began := p.now()
+	changed, last, ok, err := p.listChanged(ctx, repo, label)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return p.pullRequests(ctx, repo, withoutForks(changed))
+	}
 	known, _ := p.facts.get(repoKey(repo))
 	list := labelledPulls(label)
 	list.files = !known.warm
@@ -30,8 +39,9 @@ func (p *Provider) listOpen(ctx context.Context, repo gitprovider.RepoRef, label
 		return nil, err
 	}
 	all = mergeListed(all, marked, label)
-	prs, err := p.pullRequests(ctx, repo, all)
+	prs, err := p.pullRequests(ctx, repo, withoutForks(all))
 	if err == nil {
+		p.keepList(repo, label, all, last, began)
 		p.facts.update(repoKey(repo), func(f facts) facts { f.warm = true; return f })
 	}
 	return prs, err

@@ -63,7 +63,7 @@ func (p *Provider) firstOfList(ctx context.Context, repo gitprovider.RepoRef, li
 		return nil, nil, err
 	}
 	if data.Repository == nil || data.Repository.Pulls == nil {
-		return nil, nil, notFound()
+		return nil, nil, p.notFound()
 	}
 	at := data.Repository.Branches
 	for number := 1; at != nil; number++ {
@@ -89,13 +89,12 @@ func (p *Provider) moreOwn(ctx context.Context, repo gitprovider.RepoRef, cursor
 		return nil, err
 	}
 	if data.Repository == nil {
-		return nil, notFound()
+		return nil, p.notFound()
 	}
 	return data.Repository.Branches, nil
 }
 
-// mergeListed adds those of the nodes that belong into a list by label and are not in it, oldest first, and leaves out what
-// comes from forks.
+// mergeListed adds those of the nodes that belong into a list by label and are not in it, oldest first.
 func mergeListed(list, more []*pullNode, label string) []*pullNode {
 	have := map[int]bool{}
 	for _, n := range list {
@@ -107,7 +106,11 @@ func mergeListed(list, more []*pullNode, label string) []*pullNode {
 			list = append(list, n)
 		}
 	}
-	list = slices.DeleteFunc(list, func(n *pullNode) bool { return n.IsCrossRepository })
 	slices.SortStableFunc(list, func(a, b *pullNode) int { return cmp.Compare(a.Number, b.Number) })
 	return list
+}
+
+// withoutForks is a list without the pull requests whose head is in a fork: they are never ours.
+func withoutForks(list []*pullNode) []*pullNode {
+	return slices.DeleteFunc(slices.Clone(list), func(n *pullNode) bool { return n.IsCrossRepository })
 }

@@ -15,9 +15,9 @@ func (p *Provider) meaning(status int, said string, n need, header http.Header) 
 	}
 	switch status {
 	case http.StatusForbidden:
-		return forbidden(said, n, header)
+		return p.forbidden(said, n, header)
 	case http.StatusNotFound:
-		return notFound()
+		return p.notFound()
 	case http.StatusConflict:
 		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s; look again", said)
 	case http.StatusGone:
@@ -32,9 +32,9 @@ func (p *Provider) meaning(status int, said string, n need, header http.Header) 
 }
 
 // notFound cannot tell a repository that does not exist from one that the token may not see: GitHub does not.
-func notFound() *fault.Error {
-	return fault.New(fault.NotFound, "GitHub has no such repository, or GITHUB_TOKEN may not see it; check owner and name, and "+
-		"the repositories that the token is for")
+func (p *Provider) notFound() *fault.Error {
+	return fault.New(fault.NotFound, "GitHub has no such repository, or %s may not see it; check owner and name, and the "+
+		"repositories that it is for", p.token)
 }
 
 // byWords knows refusals whose status or type says less than their words, or nil. Every phrase has a space: names of
@@ -43,9 +43,12 @@ func (p *Provider) byWords(said string, n need) *fault.Error {
 	switch {
 	case mentions(said, "was archived so is read-only", "repository is archived"):
 		return fault.New(fault.RepoNotAllowed, "the repository is archived, so it takes no changes; have it unarchived first")
+	case mentions(said, "installation has been suspended"):
+		return fault.New(fault.ProviderDisabled, "the installation of the GitHub App is suspended; have the owner end that in the "+
+			"installation's settings")
 	case mentions(said, "saml enforcement", "saml sso", "single sign-on"):
-		return fault.New(fault.ProviderDisabled, "the organisation asks for single sign-on; authorise GITHUB_TOKEN for it in the "+
-			"token's settings")
+		return fault.New(fault.ProviderDisabled, "the organisation asks for single sign-on; authorise %s for it in its settings",
+			p.token)
 	case mentions(said, "rule violations", "protected branch", "protected ref", "is protected", "creations being restricted",
 		"not authorized to push", "ref creation restricted"):
 		return fault.New(fault.RepoNotAllowed, "a rule of the repository forbids it: %s; have the branches %s exempted from the "+
@@ -54,25 +57,29 @@ func (p *Provider) byWords(said string, n need) *fault.Error {
 		return rateLimited(secondaryWait)
 	case mentions(said, "resource not accessible by", "must have push access", "must have admin rights",
 		"has not been granted the required scopes", "does not have the correct permissions"):
-		return lacks(n, said)
+		return p.lacks(n, said)
 	}
 	return nil
 }
 
 // forbidden is a 403. A classic token's scopes are in the headers, and so is what a fine-grained one lacks.
-func forbidden(said string, n need, header http.Header) *fault.Error {
+func (p *Provider) forbidden(said string, n need, header http.Header) *fault.Error {
 	if accepted := header.Get("X-Accepted-GitHub-Permissions"); accepted != "" {
-		return lacks(need(clean(accepted)), said)
+		return p.lacks(need(clean(accepted)), said)
 	}
 	accepted, have := header.Get("X-Accepted-OAuth-Scopes"), header.Get("X-OAuth-Scopes")
 	if accepted != "" && header.Values("X-OAuth-Scopes") != nil && !shares(accepted, have) {
-		return fault.New(fault.ProviderDisabled, "GITHUB_TOKEN lacks a scope: it has %q, and one of %q is needed", clean(have),
+		return fault.New(fault.ProviderDisabled, "%s lacks a scope: it has %q, and one of %q is needed", p.token, clean(have),
 			clean(accepted))
 	}
-	return lacks(n, said)
+	return p.lacks(n, said)
 }
 
-func lacks(n need, said string) *fault.Error {
+func (p *Provider) lacks(n need, said string) *fault.Error {
+	if p.app != nil {
+		return fault.New(fault.ProviderDisabled, "the GitHub App may not do this: %s; it needs the permission %q for the repository: "+
+			"add it in the app's settings, and have the owner accept it in the installation's", said, string(n))
+	}
 	return fault.New(fault.ProviderDisabled, "GITHUB_TOKEN may not do this: %s; a fine-grained token needs the permission "+
 		"%q for the repository, a classic one the scope repo, and its user the right to write", said, string(n))
 }
@@ -106,7 +113,7 @@ func (p *Provider) graphRefused(e graphError, resp *http.Response, op operation)
 		r.fault = p.byWords(said, op.need)
 	}
 	if r.fault == nil {
-		r.fault = byType(e, said, op)
+		r.fault = p.byType(e, said, op)
 	}
 	if r.fault.Code == fault.UpstreamError {
 		return r.fault
@@ -114,15 +121,15 @@ func (p *Provider) graphRefused(e graphError, resp *http.Response, op operation)
 	return r
 }
 
-func byType(e graphError, said string, op operation) *fault.Error {
+func (p *Provider) byType(e graphError, said string, op operation) *fault.Error {
 	switch e.Type {
 	case "NOT_FOUND":
 		if len(e.Path) <= 1 { // the repository itself, or a mutation's
-			return notFound()
+			return p.notFound()
 		}
 		return fault.New(fault.NotFound, "GitHub has no such thing: %s", said)
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
-		return lacks(op.need, said)
+		return p.lacks(op.need, said)
 	case "STALE_DATA":
 		return fault.New(fault.Conflict, "the branch has moved meanwhile, so nothing was written to it: %s", said)
 	case "UNPROCESSABLE":

@@ -14,6 +14,7 @@ import (
 // ready for review where the repository has no drafts. Beside the codes of the port: repo_not_allowed for an archived
 // repository, invalid_argument for what GitHub takes for malformed.
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+	ctx = about(ctx, spec.Repo)
 	pr, err := p.open(ctx, spec, spec.Draft)
 	if r := refused(err); r != nil && spec.Draft && r.says("draft pull requests") {
 		pr, err = p.open(ctx, spec, false)
@@ -86,6 +87,7 @@ func (p *Provider) recallChanges(repo gitprovider.RepoRef, pr gitprovider.PullRe
 // FindByHead implements gitprovider.Provider. A fork's branch of the same name is another branch.
 func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
 	error) {
+	ctx = about(ctx, repo)
 	list := pullList{arguments: "headRefName: $head, orderBy: {field: CREATED_AT, direction: DESC}",
 		strings: map[string]string{"head": branch}}
 	pr, err := p.findFirst(ctx, repo, list)

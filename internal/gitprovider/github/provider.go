@@ -9,6 +9,7 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
@@ -23,8 +24,10 @@ type Options struct {
 	Client *transport.Transport
 	// CreateLabels says that labels which the repository lacks are made when a pull request is labelled.
 	CreateLabels bool
-	Now          func() time.Time                     // nil means time.Now
-	Sleep        func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
+	// App is where Client's tokens come from if they are those of a GitHub App; nil for a token of a user.
+	App   *githubapp.App
+	Now   func() time.Time                     // nil means time.Now
+	Sleep func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
 }
 
 // Provider implements gitprovider.Provider, and what a provider can do besides: gitprovider.Assigner, Editor, RemarkReader,
@@ -35,12 +38,15 @@ type Provider struct {
 	transport    *transport.Transport
 	client       *gogithub.Client
 	createLabels bool
+	app          *githubapp.App
+	token        string // what messages call the token
 	now          func() time.Time
 	sleep        func(context.Context, time.Duration)
 
 	files *lru[filesKey, []string] // changed files of pull requests
 	facts *lru[string, facts]      // of repositories, by repoKey
 	trees *lru[string, string]     // root tree by commit
+	lists *lru[string, listing]    // of open pull requests, by listingKey
 }
 
 var (
@@ -75,10 +81,11 @@ func New(opts Options) *Provider {
 	client.BaseURL = &api
 	return &Provider{
 		api: &api, graph: graphQLAddress(&api), transport: opts.Client, client: client, createLabels: opts.CreateLabels,
-		now: opts.Now, sleep: opts.Sleep,
+		app: opts.App, token: tokenName(opts.App), now: opts.Now, sleep: opts.Sleep,
 		files: newLRU[filesKey](maxCachedFiles, weightOfPaths),
 		facts: newLRU[string](maxCachedRepos, func(facts) int { return 1 }),
 		trees: newLRU[string](maxCachedTrees, func(string) int { return 1 }),
+		lists: newLRU[string](maxListings, weightOfListing),
 	}
 }
 

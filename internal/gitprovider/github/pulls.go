@@ -161,7 +161,7 @@ func (p *Provider) pageAfter(ctx context.Context, repo gitprovider.RepoRef, list
 		return nil, err
 	}
 	if data.Repository == nil || data.Repository.Pulls == nil {
-		return nil, notFound()
+		return nil, p.notFound()
 	}
 	return data.Repository.Pulls, nil
 }

@@ -36,6 +36,9 @@ const maxNumber = 1<<31 - 1
 // rest sends a request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil nothing.
 // The error is a *fault.Error, or a *refusal when the method may know better what it means; see publish.
 func (p *Provider) rest(ctx context.Context, r request, out any) (*gogithub.Response, error) {
+	if r.method != http.MethodGet {
+		ctx = transport.ForWrite(ctx)
+	}
 	req, err := p.client.NewRequest(r.method, r.url.String(), r.body)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "a request to GitHub could not be built")

@@ -15,6 +15,7 @@ import (
 // Snapshot implements gitprovider.Provider with one query. Further requests follow only for further pages of pull
 // requests, for the files of those that were never seen before, and for contents that GraphQL cannot carry.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	ctx = about(ctx, q.Repo)
 	snapshot, err := p.snapshot(ctx, q)
 	if err != nil {
 		return nil, publish(err)
@@ -139,7 +140,7 @@ func (p *Provider) ask(ctx context.Context, l *look) error {
 		return err
 	}
 	if len(data.Repository) == 0 || string(data.Repository) == "null" {
-		return notFound()
+		return p.notFound()
 	}
 	if err := json.Unmarshal(data.Repository, &l.repository); err != nil {
 		return notJSON(err)

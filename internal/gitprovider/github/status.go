@@ -14,6 +14,7 @@ import (
 // within 2.4 s, then Mergeable stays nil. Checks that the token may not see count as not reported: fine-grained tokens
 // cannot be given the permission for all of them.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	ctx = about(ctx, repo)
 	status, err := p.status(ctx, repo, number)
 	if err != nil {
 		return gitprovider.Status{}, publish(err)
@@ -120,7 +121,7 @@ func (p *Provider) askOne(ctx context.Context, repo gitprovider.RepoRef, number 
 	case err != nil:
 		return err
 	case data.Repository == nil:
-		return notFound()
+		return p.notFound()
 	case len(data.Repository.PullRequest) == 0 || string(data.Repository.PullRequest) == "null":
 		return noSuchPull(repo, number)
 	}

@@ -15,7 +15,8 @@ const (
 
 // cache keeps answers that carry an ETag, the least recently used go first. It never answers by itself: the server is
 // asked each time whether the answer still holds. GitHub does not count a "304 Not Modified" against the limit (REST
-// best practices, conditional requests). A Transport has one token, so nobody sees what another was shown.
+// best practices, conditional requests). Since the server is asked with the token of the request itself, nobody sees what
+// only another token is shown.
 type cache struct {
 	mu         sync.Mutex
 	maxEntries int

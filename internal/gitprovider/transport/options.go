@@ -26,8 +26,10 @@ type Options struct {
 	Base           *url.URL
 	AllowPlainHTTP bool
 
-	Token  string // empty: requests are anonymous
-	Scheme string // of the Authorization header: "Bearer" (the default) or "token"
+	// Credential gives the tokens; nil: Token is the one for every request, and without it requests are anonymous.
+	Credential Credential
+	Token      string
+	Scheme     string // of the Authorization header: "Bearer" (the default) or "token"
 
 	RootCAs   *x509.CertPool                        // nil: the system's
 	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy
@@ -80,6 +82,9 @@ func (o Options) withDefaults() Options {
 	o.TokenName = cmp.Or(o.TokenName, "the token")
 	o.BaseName = cmp.Or(o.BaseName, "the base URL")
 	o.Scheme = cmp.Or(o.Scheme, "Bearer")
+	if o.Credential == nil && o.Token != "" {
+		o.Credential = fixed(o.Token)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -112,9 +117,8 @@ func (o Options) check() error {
 	case base.Scheme == "http" && !o.AllowPlainHTTP && !loopback(base.Hostname()):
 		return fault.New(fault.ProviderDisabled,
 			"%s is plain http, which would show the token to the network; use https", o.BaseName)
-	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fault.New(fault.ProviderDisabled,
-			"%s holds a space, a line break or another character that no token has; correct it", o.TokenName)
+	case badToken(o.Token):
+		return malformedToken(o.TokenName)
 	case o.Scheme != "Bearer" && o.Scheme != "token":
 		return fault.New(fault.Internal, "unknown authorization scheme for %s", o.Name)
 	}

@@ -44,9 +44,13 @@ func isSafe(req *http.Request) bool {
 //
 // A safe or repeatable request is, when the connection or the answer broke, when a gateway says that the server cannot be
 // reached just now and when the server asks to come back; a safe one also when the server failed (500). Another write is only
-// when it cannot have acted: it was never sent, or the server turned it away for a time.
+// when it cannot have acted: it was never sent, or the server turned it away for a time or for its token, in whose place
+// there is another.
 func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
 	limits := t.opt.Limits
+	if resp != nil && resp.StatusCode == http.StatusUnauthorized && t.renew(c) {
+		return 0, true
+	}
 	if c.tries > limits.Retries {
 		return 0, false
 	}

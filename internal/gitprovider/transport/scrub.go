@@ -5,39 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // redacted stands where a secret stood.
 const redacted = "[redacted]"
 
-// scrubber takes the token, and what may hold secrets besides, out of texts.
+// scrubber takes the tokens, and what may hold secrets besides, out of texts. It is safe for concurrent use.
 type scrubber struct {
-	plain    *regexp.Regexp // the token in any escaping; nil without one. Tokens are ASCII, see Options.check
-	cores    []string       // what the token looks like inside base64, at each of the three alignments
 	userinfo *regexp.Regexp
 	query    *regexp.Regexp
+
+	mu     sync.RWMutex
+	tokens []*tokenForms // the last used in front
 }
+
+// tokenForms is how a token may be written.
+type tokenForms struct {
+	token string
+	plain *regexp.Regexp // in any escaping. Tokens are ASCII, see badToken
+	cores []string       // what it looks like inside base64, at each of the three alignments
+}
+
+// maxTokens bounds how many tokens are looked for: those of requests under way and of many before. Tokens of the
+// configuration and of installations are looked for in everything that leaves the process besides (content.Scanner).
+const maxTokens = 64
 
 // minCore is how many characters of base64 are enough to be sure that they come from the token.
 const minCore = 6
 
-func newScrubber(token string) *scrubber {
-	s := &scrubber{
+func newScrubber() *scrubber {
+	return &scrubber{
 		userinfo: regexp.MustCompile(`://[^/?#\s"]*@`),
 		query:    regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`),
 	}
+}
+
+// learn adds a token to those that are taken out.
+func (s *scrubber) learn(token string) {
 	if token == "" {
-		return s
+		return
 	}
-	s.plain = anyEscaping(token)
+	same := func(f *tokenForms) bool { return f.token == token }
+	s.mu.RLock()
+	first := len(s.tokens) > 0 && same(s.tokens[0])
+	s.mu.RUnlock()
+	if first {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var forms *tokenForms
+	if at := slices.IndexFunc(s.tokens, same); at >= 0 {
+		forms = s.tokens[at]
+	} else {
+		forms = formsOf(token)
+	}
+	others := slices.DeleteFunc(slices.Clone(s.tokens), same)
+	s.tokens = append([]*tokenForms{forms}, others[:min(len(others), maxTokens-1)]...)
+}
+
+func (s *scrubber) known() []*tokenForms {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.tokens
+}
+
+func formsOf(token string) *tokenForms {
+	f := &tokenForms{token: token, plain: anyEscaping(token)}
 	for shift := range 3 {
 		core := coreOf(token, shift)
 		if len(core) >= minCore {
-			s.cores = append(s.cores, core, strings.NewReplacer("+", "-", "/", "_").Replace(core))
+			f.cores = append(f.cores, core, strings.NewReplacer("+", "-", "/", "_").Replace(core))
 		}
 	}
-	return s
+	return f
 }
 
 // coreOf is the base64 of the token after shift bytes of something else, without the characters at both ends that
@@ -58,14 +102,14 @@ func anyEscaping(token string) *regexp.Regexp {
 	return regexp.MustCompile(pattern.String())
 }
 
-// text returns s without the token in any of its forms, without user information in addresses and without the queries
+// text returns s without the tokens in any of its forms, without user information in addresses and without the queries
 // of web addresses.
 func (s *scrubber) text(in string) string {
-	if s.plain != nil {
-		in = s.plain.ReplaceAllString(in, redacted)
-	}
-	for _, core := range s.cores {
-		in = cutRuns(in, core)
+	for _, token := range s.known() {
+		in = token.plain.ReplaceAllString(in, redacted)
+		for _, core := range token.cores {
+			in = cutRuns(in, core)
+		}
 	}
 	in = s.userinfo.ReplaceAllString(in, "://")
 	return s.query.ReplaceAllString(in, "$1")

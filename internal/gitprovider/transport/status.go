@@ -29,7 +29,7 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 	host, status := t.opt.Base.Host, resp.StatusCode
 	said := t.said(resp, message)
 	switch {
-	case status == http.StatusUnauthorized && t.opt.Token == "":
+	case status == http.StatusUnauthorized && t.opt.Credential == nil:
 		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host, t.opt.TokenName, said)
 	case status == http.StatusUnauthorized:
 		return fault.New(fault.ProviderDisabled, "%s was refused by %s (401); check that it is complete and has not expired%s",

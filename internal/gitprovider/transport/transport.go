@@ -40,6 +40,8 @@ func New(o Options) (*Transport, error) {
 	base := *o.Base
 	o.Base = &base
 	dialer := &net.Dialer{Timeout: o.Limits.Dial}
+	scrub := newScrubber()
+	scrub.learn(o.Token)
 	return &Transport{
 		opt: o,
 		http: &http.Transport{
@@ -63,7 +65,7 @@ func New(o Options) (*Transport, error) {
 		slots:  make(chan struct{}, o.Limits.MaxConcurrent),
 		writer: newTurn(),
 		cache:  newCache(cacheEntries, cacheBytes),
-		scrub:  newScrubber(o.Token),
+		scrub:  scrub,
 	}, nil
 }
 
@@ -101,6 +103,8 @@ type call struct {
 	tries  int
 
 	repeatable bool // may be repeated; every read may
+	token   string // of the last try
+	renewed bool   // a refused token was given back already
 }
 
 // exchange tries until there is an answer or a failure that is final.

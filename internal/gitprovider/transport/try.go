@@ -20,6 +20,10 @@ type failure struct {
 // try sends the request once and reads the answer.
 func (t *Transport) try(c *call) (*http.Response, *failure) {
 	parent := c.req.Context()
+	var failed *failure
+	if c.token, failed = t.token(c); failed != nil { // before a slot is taken: getting a token may take one
+		return nil, failed
+	}
 	select {
 	case t.slots <- struct{}{}:
 		defer func() { <-t.slots }()
@@ -53,8 +57,8 @@ func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
 	for _, name := range []string{"Authorization", "Accept-Encoding", "Idempotency-Key", "X-Idempotency-Key"} {
 		out.Header.Del(name)
 	}
-	if c.own && t.opt.Token != "" {
-		out.Header.Set("Authorization", t.opt.Scheme+" "+t.opt.Token)
+	if c.token != "" {
+		out.Header.Set("Authorization", t.opt.Scheme+" "+c.token)
 	}
 	if t.opt.UserAgent != "" {
 		out.Header.Set("User-Agent", t.opt.UserAgent)

@@ -38,6 +38,14 @@ func (s *Server) account(login string) string {
 // admit finds out who asks. It refuses who has no token, or a wrong one.
 func (s *Server) admit(a *exchange) bool {
 	scheme, token, _ := strings.Cut(a.r.Header.Get("Authorization"), " ")
+	if s.signs(a) {
+		a.who = viewer // the signature is checked by the route
+		return true
+	}
+	if known, admitted := s.admitApp(a, token); known {
+		a.header.Del("X-OAuth-Scopes") // an app's token has none
+		return admitted
+	}
 	s.host.Locked(func() { a.who = s.tokens[token] })
 	switch {
 	case scheme == "":

@@ -20,9 +20,11 @@ type exchange struct {
 	s      *Server
 	r      *http.Request
 	who    string            // the login of who asks
+	grant  *AppToken         // the token, if it is one of an app's installation
 	route  string            // method and path template
 	path   map[string]string // by parameter, unescaped
 	query  url.Values
+	place  string // the address of what was asked for, by the repository's id
 	body   []byte
 	header http.Header
 	status int
@@ -87,12 +89,7 @@ func page[T any](a *exchange, items []T) []T {
 	last := max(1, (len(items)+per-1)/per)
 	var links []string
 	link := func(to int, rel string) {
-		query := url.Values{}
-		for name, values := range a.query {
-			query[name] = values
-		}
-		query.Set("page", strconv.Itoa(to))
-		links = append(links, fmt.Sprintf(`<%s%s?%s>; rel="%s"`, a.s.URL(), a.r.URL.EscapedPath(), query.Encode(), rel))
+		links = append(links, fmt.Sprintf(`<%s%s?%s>; rel="%s"`, a.s.URL(), a.place, a.pageQuery(to), rel))
 	}
 	if number > 1 {
 		link(number-1, "prev")
@@ -109,6 +106,24 @@ func page[T any](a *exchange, items []T) []T {
 	}
 	from := min(len(items), (number-1)*per)
 	return items[from:min(len(items), from+per)]
+}
+
+// pageQuery is the query of the request with another page, which stands last if none was named.
+func (a *exchange) pageQuery(to int) string {
+	var out []string
+	page := "page=" + strconv.Itoa(to)
+	for _, part := range strings.Split(a.r.URL.RawQuery, "&") {
+		switch {
+		case strings.HasPrefix(part, "page="):
+			out, page = append(out, page), ""
+		case part != "":
+			out = append(out, part)
+		}
+	}
+	if page != "" {
+		out = append(out, page)
+	}
+	return strings.Join(out, "&")
 }
 
 func (a *exchange) queryInt(name string, otherwise int) int {
@@ -136,11 +151,13 @@ func (a *exchange) send(w http.ResponseWriter) {
 			a.s.t.Errorf("the fake GitHub's answer does not fit the description: %v", err)
 		}
 	}
+	if len(out) > 0 && a.status < http.StatusMultipleChoices {
+		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
+	}
 	if a.r.Method == http.MethodGet && a.status == http.StatusOK {
 		sum := sha256.Sum256(out)
 		etag := `W/"` + hex.EncodeToString(sum[:]) + `"`
 		w.Header().Set("ETag", etag)
-		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
 		if strings.Contains(a.r.Header.Get("If-None-Match"), strings.TrimPrefix(etag, "W/")) {
 			a.status, out = http.StatusNotModified, nil
 		}

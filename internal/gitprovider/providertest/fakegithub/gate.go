@@ -28,6 +28,12 @@ func (r *refusal) rest(a *exchange) {
 // writes tells why somebody may not write: nil if they may. what is the fine-grained permission that is needed, such as
 // "contents", and permission the role.
 func (p *place) writes(who, what, permission string) *refusal {
+	if p.s.acting != nil {
+		if no := p.barred("write", what); no != nil {
+			return no
+		}
+		permission = "none" // an app has no role
+	}
 	switch {
 	case who == viewer && (p.set.MissingScopes || slices.Contains(p.set.NotGranted, what)), !p.allows(who, permission):
 		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}

@@ -62,7 +62,7 @@ func (p *place) gqlCommit(id string) *gql.Object {
 				Node: func(i int) *gql.Object { return p.gqlCommit(c.Parents[i]) },
 			}, in, nil)
 		}),
-		"statusCheckRollup": lazy(func(args) (any, error) { return p.gqlRollup(id), nil }),
+		"statusCheckRollup": p.guarded(func(args) (any, error) { return p.gqlRollup(id), nil }, "checks", "statuses"),
 		"status":            lazy(func(args) (any, error) { return p.gqlStatus(id), nil }),
 		"checkSuites":       lazy(func(in args) (any, error) { return p.gqlSuites(id, in) }),
 		"associatedPullRequests": lazy(func(in args) (any, error) {

@@ -23,14 +23,14 @@ func (p *place) pullNamed(number string) *memhost.PR {
 
 // addPullFields are the fields of a repository that lead to pull requests and labels.
 func (p *place) addPullFields(out fields) {
-	out["pullRequest"] = lazy(func(in args) (any, error) {
+	out["pullRequest"] = p.guarded(func(in args) (any, error) {
 		if pr := p.repo.PR(in.Int("number")); pr != nil {
 			return p.gqlPull(pr), nil
 		}
 		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
 			"Could not resolve to a PullRequest with the number of %d.", in.Int("number"))}
-	})
-	out["pullRequests"] = lazy(func(in args) (any, error) { return p.gqlPulls("pullRequests", in) })
+	}, "pull_requests")
+	out["pullRequests"] = p.guarded(func(in args) (any, error) { return p.gqlPulls("pullRequests", in) }, "pull_requests")
 	out["label"] = lazy(func(in args) (any, error) { return p.gqlLabel(in.String("name")), nil })
 	out["labels"] = lazy(func(in args) (any, error) {
 		var names []string
@@ -83,7 +83,7 @@ func (p *place) gqlPull(pr *memhost.PR) *gql.Object {
 		"reviewDecision":    lazy(func(args) (any, error) { return p.decision(pr), nil }),
 		"mergeable":         lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
 		"mergeStateStatus":  lazy(func(args) (any, error) { return p.mergeState(pr, read()), nil }),
-		"statusCheckRollup": lazy(func(args) (any, error) { return p.gqlRollup(pr.HeadCommit), nil }),
+		"statusCheckRollup": p.guarded(func(args) (any, error) { return p.gqlRollup(pr.HeadCommit), nil }, "checks", "statuses"),
 	}
 	out["mergedBy"] = lazy(func(args) (any, error) {
 		if mergedAt == nil {

@@ -155,8 +155,9 @@ func (p *place) gqlLabel(name string) *gql.Object {
 		return nil
 	}
 	name = p.set.Labels[i]
+	look := p.look(name)
 	return &gql.Object{Type: "Label", Fields: fields{
-		"id": nodeID(kindLabel, p.id, name), "name": name, "color": "ededed", "description": any(nil), "isDefault": false,
+		"id": nodeID(kindLabel, p.id, name), "name": name, "color": look.color, "description": look.description, "isDefault": look.isDefault,
 		"url": escaped(p.web("labels", name)), "createdAt": epoch(),
 		"repository": lazy(func(args) (any, error) { return p.gqlRepo(), nil }),
 	}}

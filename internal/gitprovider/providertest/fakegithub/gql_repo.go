@@ -26,13 +26,10 @@ func (p *place) gqlRepo() *gql.Object {
 		"isArchived": p.repo.Archived, "archivedAt": archived, "isDisabled": false, "isEmpty": len(p.branches()) == 0,
 		"isFork": p.repo.Fork, "parent": parent, "isLocked": false, "isMirror": false, "isPrivate": p.set.Private,
 		"isTemplate": false, "isInOrganization": false, "visibility": visibility,
-		"viewerPermission": strings.ToUpper(p.set.Permission), "viewerCanAdminister": p.set.allows("admin"),
+		"viewerPermission": p.viewerPermission(), "viewerCanAdminister": p.set.allows("admin"),
 		"createdAt": epoch(), "updatedAt": epoch(), "pushedAt": epoch(), "diskUsage": 1, "description": any(nil),
 		"mergeCommitAllowed": true, "squashMergeAllowed": true, "rebaseMergeAllowed": true, "autoMergeAllowed": false,
 		"deleteBranchOnMerge": false, "hasIssuesEnabled": true,
-	}
-	if p.set.Permission == "none" {
-		out["viewerPermission"] = any("READ") // everybody reads what is public
 	}
 	p.addRefFields(out)
 	p.addPullFields(out)
@@ -112,7 +109,7 @@ func (p *place) gqlRef(branch string) *gql.Object {
 	}
 	return &gql.Object{Type: "Ref", Fields: fields{
 		"id": nodeID(kindRef, p.id, "refs/heads/"+branch), "name": branch, "prefix": "refs/heads/",
-		"target":     lazy(func(args) (any, error) { return p.gqlCommit(tip), nil }),
+		"target":     p.guarded(func(args) (any, error) { return p.gqlCommit(tip), nil }, "contents"),
 		"repository": lazy(func(args) (any, error) { return p.gqlRepo(), nil }),
 		"branchProtectionRule": lazy(func(args) (any, error) {
 			if pattern := p.set.protection(branch); pattern != "" && p.set.allows("write") {

@@ -37,7 +37,8 @@ func (s *Server) graphql(a *exchange) {
 		a.fail(http.StatusBadRequest, "A query attribute must be specified and must be a string.")
 		return
 	}
-	out := s.schema.Execute(req, gql.Roots{Query: s.queryRoot(), Mutation: s.mutationRoot(), Around: s.host.Locked})
+	out := s.schema.Execute(req, gql.Roots{Query: s.queryRoot(), Mutation: s.mutationRoot(),
+		Around: func(do func()) { s.as(a, do) }})
 	for _, defect := range out.Defects {
 		s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
 	}

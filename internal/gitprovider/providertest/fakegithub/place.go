@@ -19,6 +19,7 @@ type state struct {
 	objects *objects
 	details map[string]commitDetails // by commit
 	trials  map[string]bool          // commits that are trial merges
+	looks   map[string]labelLook     // of labels that were made with one, by name in lower case
 }
 
 // pullState is what GitHub knows of a pull request besides what memhost does.
@@ -65,7 +66,8 @@ func (s *Server) place(repo *memhost.Repo) *place {
 		st = &state{
 			id: 1_000_000 + len(s.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
-			set: &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
+			looks: map[string]labelLook{},
+			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
 		}
 		s.states[repo] = st
 		s.byID[st.id] = repo
@@ -99,7 +101,7 @@ func (s *Server) byNumber(id int) *place {
 
 // ifVisible is the place, or nil if the repository was deleted or the owner of the token may not see it.
 func (p *place) ifVisible() *place {
-	if p.deleted || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
+	if p.deleted || p.foreign() || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
 		return nil
 	}
 	return p

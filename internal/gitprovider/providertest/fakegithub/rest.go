@@ -3,6 +3,7 @@ package fakegithub
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,6 +39,7 @@ func (s *Server) table() ([]route, error) {
 		}
 	}
 	accounts := s.accountRoutes()
+	maps.Copy(accounts, s.appRoutes())
 	var out []route
 	for _, name := range s.spec.Routes() {
 		if handlers[name] == nil && accounts[name] == nil {
@@ -83,7 +85,7 @@ func (s *Server) rest(a *exchange) {
 		r.account(a)
 		return
 	}
-	s.host.Locked(func() { s.inRepo(a, r.handle) })
+	s.as(a, func() { s.inRepo(a, r.handle) })
 }
 
 // recognise finds the route of a request and reads its parts.
@@ -177,9 +179,19 @@ func (s *Server) inRepo(a *exchange, handle handler) {
 		})
 		return
 	}
-	if p.set.Private && !p.allows(a.who, "read") {
+	if p.set.Private && !p.allows(a.who, "read") || p.foreign() {
 		a.notFound()
 		return
+	}
+	if no := p.barred("read", readNeeds(a.route)); no != nil && a.r.Method == http.MethodGet {
+		no.rest(a)
+		return
+	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(a.r.URL.EscapedPath(), "/repos/"+owner+"/"), "/")
+	if strings.HasPrefix(a.r.URL.Path, "/repositories/") {
+		a.place = a.r.URL.EscapedPath()
+	} else {
+		a.place = fmt.Sprintf("/repositories/%d/%s", p.id, rest)
 	}
 	handle(p, a)
 }

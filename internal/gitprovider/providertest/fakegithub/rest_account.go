@@ -2,7 +2,9 @@ package fakegithub
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
@@ -30,12 +32,8 @@ func (s *Server) accountRoutes() map[string]func(*exchange) {
 	}
 }
 
-// defaultLabels are those that GitHub defines in a new repository.
-func defaultLabels() []string {
-	return []string{
-		"bug", "documentation", "duplicate", "enhancement", "good first issue", "help wanted", "invalid", "question", "wontfix",
-	}
-}
+// defaultLabels are the names of stockLabels.
+func defaultLabels() []string { return slices.Sorted(maps.Keys(stockLabels())) }
 
 // postRepo makes a repository of the viewer's or of their organisation's. They administer it.
 func (s *Server) postRepo(a *exchange, owner string) {
@@ -128,11 +126,20 @@ func (s *Server) acceptInvitation(a *exchange) {
 	a.reply(http.StatusNoContent, nil)
 }
 
+// restMinimalRepo is the repository as invitations show it.
+func (p *place) restMinimalRepo() object {
+	all, out := p.restRepo(), p.links()
+	for _, field := range []string{"id", "node_id", "name", "full_name", "owner", "private", "html_url", "url", "description", "fork"} {
+		out[field] = all[field]
+	}
+	return out
+}
+
 // restInvitation is an invitation that has just been made.
 func (p *place) restInvitation(inv *invitation) object {
 	self := fmt.Sprintf("%s/user/repository_invitations/%d", p.s.URL(), inv.id)
 	return object{
-		"id": inv.id, "node_id": nodeID(kindInvitation, p.id, inv.invitee), "repository": p.restRepo(),
+		"id": inv.id, "node_id": nodeID(kindInvitation, p.id, inv.invitee), "repository": p.restMinimalRepo(),
 		"invitee": p.s.restUser(inv.invitee), "inviter": p.s.restUser(viewer), "permissions": inv.role,
 		"created_at": stamp(epoch()), "expired": false, "url": self, "html_url": p.web("invitations"),
 	}

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 )
@@ -76,5 +77,6 @@ func putCollaborator(p *place, a *exchange) {
 	p.s.invited++
 	inv := &invitation{id: p.s.invited, repo: p.repo, invitee: invitee, role: role}
 	p.s.invitations[inv.id] = inv
+	a.header.Set("Location", fmt.Sprintf("%s/user/repository_invitations/%d", p.s.URL(), inv.id))
 	a.reply(http.StatusCreated, p.restInvitation(inv))
 }

@@ -27,9 +27,10 @@ func (p *place) restLabels(names []string) []object {
 	for _, name := range names {
 		at := p.labelAt(name)
 		name = p.set.Labels[at]
+		look := p.look(name)
 		out = append(out, object{
 			"id": p.id*1000 + at, "node_id": nodeID(kindLabel, p.id, name), "url": p.api("labels", url.PathEscape(name)),
-			"name": name, "color": "ededed", "default": false, "description": "",
+			"name": name, "color": look.color, "default": look.isDefault, "description": look.description,
 		})
 	}
 	return out
@@ -45,16 +46,36 @@ func getLabel(p *place, a *exchange) {
 	a.reply(http.StatusOK, p.restLabels([]string{a.path["name"]})[0])
 }
 
+// newLabel is the body of a request for a label.
+type newLabel struct {
+	Name, Color string
+	Description *string
+}
+
+func (l newLabel) look() labelLook {
+	out := labelLook{color: plainColor}
+	if l.Color != "" {
+		out.color = lower(l.Color)
+	}
+	if l.Description != nil {
+		out.description = *l.Description
+	}
+	return out
+}
+
 func postLabel(p *place, a *exchange) {
-	var in struct{ Name, Color string }
+	var in newLabel
 	switch {
 	case !a.decode(&in) || !p.mayWrite(a, "issues", "write"):
 	case p.labelAt(in.Name) >= 0:
 		a.invalid("Label", "name", "already_exists")
 	case strings.TrimSpace(in.Name) == "" || len(in.Name) > 50:
 		a.invalid("Label", "name", "invalid")
+	case in.Color != "" && !isColor(in.Color):
+		a.invalid("Label", "color", "invalid")
 	default:
 		p.defineLabels(in.Name)
+		p.looks[lower(in.Name)] = in.look()
 		a.header.Set("Location", p.api("labels", url.PathEscape(in.Name)))
 		a.reply(http.StatusCreated, p.restLabels([]string{in.Name})[0])
 	}

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -143,7 +144,7 @@ func TestPagesAreLinkedAndUnchangedAnswersAreNotSentAgain(t *testing.T) {
 		b.push("claude-ops/fix/"+name, "checks/"+name+".md", name)
 	}
 	first := b.want(b.in("GET", "/branches?per_page=2", nil), 200)
-	base := b.URL() + "/repos/" + b.ref.String() + "/branches?page=2&per_page=2"
+	base := fmt.Sprintf("%s/repositories/%.0f/branches?per_page=2&page=2", b.URL(), b.want(b.in("GET", "", nil), 200).at("id"))
 	b.same("link", first.header.Get("Link"), "<"+base+`>; rel="next", <`+base+`>; rel="last"`)
 	second := b.want(b.in("GET", "/branches?per_page=2&page=2", nil), 200)
 	if link := second.header.Get("Link"); strings.Contains(link, `rel="next"`) || !strings.Contains(link, `rel="prev"`) {

@@ -49,7 +49,11 @@ type Server struct {
 	made    int                            // repositories of AddRepo
 	served  int                            // requests
 	tokens  map[string]string              // login by token
-	initial string                         // default branch of repositories that clients make
+	app     *App
+	// appTokens are those of the app's installation, and acting the one of the request that is being answered, if it is one.
+	appTokens []*AppToken
+	acting    *AppToken
+	initial   string // default branch of repositories that clients make
 
 	invited     int                 // invitations so far
 	invitations map[int]*invitation // those that wait for an answer, by id
@@ -148,6 +152,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.admit(a):
 		a.header.Del("X-OAuth-Scopes")
+	case a.grant != nil && r.URL.Path == "/user":
+		a.fail(http.StatusForbidden, "Resource not accessible by integration")
 	case r.URL.Path == "/graphql" && a.who != viewer:
 		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.who)
 		a.notFound()

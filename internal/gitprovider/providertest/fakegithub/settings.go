@@ -55,6 +55,7 @@ type Status struct {
 	Context     string
 	State       string // error, failure, pending or success
 	Description string
+	TargetURL   string // "" for none
 }
 
 // protects reports whether a branch is protected.

@@ -1,0 +1,158 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+const (
+	// changedSize is how many pull requests are looked through for changes, the last changed first. If more than these have
+	// changed the list is read whole.
+	changedSize = 50
+	// changedMargin is how far behind the last change that was seen it is looked again: what GitHub dated before may have become
+	// visible after.
+	changedMargin = 2 * time.Minute
+	// listingFresh is how long a list is kept up to date by its changes before it is read whole again.
+	listingFresh = time.Hour
+	// maxListings bounds, in bytes of titles and bodies, the lists that are kept.
+	maxListings = 16 << 20
+)
+
+// listing is a list of open pull requests as it was after the last change that was seen. It does not change once it is made.
+type listing struct {
+	nodes []*pullNode // by number
+	last  time.Time   // change that was seen
+	read  time.Time   // when it was read whole, by our clock
+}
+
+func weightOfListing(l listing) int {
+	const overhead = 1024
+	total := 0
+	for _, n := range l.nodes {
+		total += len(n.Title) + len(n.Body) + overhead
+	}
+	return total
+}
+
+func listingKey(repo gitprovider.RepoRef, label string) string {
+	return repoKey(repo) + "\n" + labelKey(label)
+}
+
+// changedPulls are all pull requests, the last changed first. GitHub dates everything that can bring one into a list, out of
+// it, or change what is shown of it: opening, closing, merging, pushes, labels, titles, bodies and base branches.
+func changedPulls() pullList {
+	return pullList{arguments: "states: [OPEN, CLOSED, MERGED], orderBy: {field: UPDATED_AT, direction: DESC}", size: changedSize}
+}
+
+// listChanged brings a list that was read before up to date, with one request whatever its length. ok is false if it was not
+// read before or is so short that to read it costs one request, too, if too much has changed since, or if what comes out has
+// not as many with the label as GitHub says: then it has to be read whole, and last is the last change that was seen before
+// that, if any was.
+func (p *Provider) listChanged(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time,
+	ok bool, err error) {
+	known, found := p.lists.get(listingKey(repo, label))
+	if !found || len(known.nodes) <= pageSize || p.now().Sub(known.read) > listingFresh {
+		return nil, time.Time{}, false, nil
+	}
+	changed, total, err := p.changes(ctx, repo, label)
+	if err != nil {
+		return nil, time.Time{}, false, err
+	}
+	if len(changed.Nodes) > 0 && changed.Nodes[0] != nil {
+		last = changed.Nodes[0].UpdatedAt
+	}
+	if !changed.reaches(known.last.Add(-changedMargin)) {
+		return nil, last, false, nil
+	}
+	nodes = known.with(changed.Nodes, label)
+	labelled := 0
+	for _, n := range nodes {
+		if n.labelled(label) {
+			labelled++
+		}
+	}
+	if labelled != total {
+		return nil, last, false, nil
+	}
+	p.lists.put(listingKey(repo, label), listing{nodes: nodes, last: later(last, known.last), read: known.read})
+	return nodes, last, true, nil
+}
+
+// changes reads what was changed last, and how many pull requests are in the list.
+func (p *Provider) changes(ctx context.Context, repo gitprovider.RepoRef, label string) (*pullConnection, int, error) {
+	q, list := newQuery(repo), changedPulls()
+	q.variable("label", "String!", label)
+	q.add("labelled: pullRequests(states: [OPEN], labels: [$label], first: 1) { totalCount }")
+	q.add(list.field("changed", list.size, ""))
+	q.fragment(pullFragment)
+	var data struct {
+		Repository *struct {
+			Labelled *struct{ TotalCount int }
+			Changed  *pullConnection
+		}
+	}
+	if err := p.graphql(ctx, q.operation(needPullsRead), &data); err != nil {
+		return nil, 0, err
+	}
+	if data.Repository == nil || data.Repository.Changed == nil || data.Repository.Labelled == nil {
+		return nil, 0, p.notFound()
+	}
+	return data.Repository.Changed, data.Repository.Labelled.TotalCount, nil
+}
+
+// reaches reports whether a list of the last changed shows everything that was changed at a time or later.
+func (c *pullConnection) reaches(at time.Time) bool {
+	if slices.Contains(c.Nodes, nil) { // one that the token may not see
+		return false
+	}
+	return !c.PageInfo.HasNextPage || c.Nodes[len(c.Nodes)-1].UpdatedAt.Before(at)
+}
+
+// with is the list after changes.
+func (l listing) with(changed []*pullNode, label string) []*pullNode {
+	now := map[int]*pullNode{}
+	for _, n := range changed {
+		now[n.Number] = n
+	}
+	out := slices.DeleteFunc(slices.Clone(l.nodes), func(n *pullNode) bool { return now[n.Number] != nil })
+	for _, n := range now {
+		if n.State == "OPEN" && (n.labelled(label) || gitprovider.Listed(n.pullRequest(), label)) {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, func(a, b *pullNode) int { return cmp.Compare(a.Number, b.Number) })
+	return out
+}
+
+func (n *pullNode) labelled(label string) bool {
+	return n.Labels != nil && slices.ContainsFunc(n.Labels.Nodes, func(have struct{ Name string }) bool {
+		return labelKey(have.Name) == labelKey(label)
+	})
+}
+
+// keepList remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in the
+// list is.
+func (p *Provider) keepList(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
+	if last.IsZero() {
+		for _, n := range nodes {
+			last = later(last, n.UpdatedAt)
+		}
+	}
+	if last.IsZero() {
+		return
+	}
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b *pullNode) int { return cmp.Compare(a.Number, b.Number) })
+	p.lists.put(listingKey(repo, label), listing{nodes: nodes, last: last, read: began})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

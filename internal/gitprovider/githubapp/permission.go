@@ -1,0 +1,77 @@
+package githubapp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// permissions are what an installation grants, or a token may do: "read", "write" or "admin" by GitHub's name.
+type permissions map[string]string
+
+// required are the permissions that a request needs, and optional those that it makes use of if the installation grants them:
+// what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of their own.
+func required(use transport.Use) permissions {
+	if use.Write {
+		return permissions{"contents": "write", "pull_requests": "write"}
+	}
+	return permissions{"contents": "read", "pull_requests": "read"}
+}
+
+func optional(use transport.Use) []string {
+	if use.Write {
+		return nil
+	}
+	return []string{"actions", "checks", "statuses"}
+}
+
+// wanted picks what a token is asked for from what the installation grants. GitHub refuses the whole token for one permission
+// that is not granted, so that such a one is told of here instead: provider_disabled.
+func wanted(granted permissions, use transport.Use) (permissions, error) {
+	out := permissions{"metadata": "read"}
+	var lacks []string
+	for name, level := range required(use) {
+		if !granted.covers(name, level) {
+			lacks = append(lacks, shown(name, level))
+		}
+		out[name] = level
+	}
+	for _, name := range optional(use) {
+		if granted.covers(name, "read") {
+			out[name] = "read"
+		}
+	}
+	if len(lacks) > 0 {
+		slices.Sort(lacks)
+		return nil, fault.New(fault.ProviderDisabled, "the installation of the GitHub App for %s lacks the permission %s; add it in the "+
+			"app's settings, and have the owner accept it in the installation's", use.Owner, strings.Join(lacks, " and "))
+	}
+	return out, nil
+}
+
+func (p permissions) covers(name, level string) bool {
+	levels := []string{"", "read", "write", "admin"}
+	return slices.Index(levels, p[name]) >= slices.Index(levels, level)
+}
+
+// shown is a permission as GitHub's pages name it: "Pull requests: read and write".
+func shown(name, level string) string {
+	words := strings.ReplaceAll(name, "_", " ")
+	if level == "write" {
+		level = "read and write"
+	}
+	return fmt.Sprintf("%q", strings.ToUpper(words[:1])+words[1:]+": "+level)
+}
+
+// list gives the permissions as "name: level", sorted.
+func (p permissions) list() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		out = append(out, name+": "+p[name])
+	}
+	return out
+}
