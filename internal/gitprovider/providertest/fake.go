@@ -21,6 +21,8 @@ type Fake struct {
 	name   string
 	calls  []string
 	faults map[string]*faults
+	// lateness is what Lateness answers.
+	lateness time.Duration
 }
 
 var (
@@ -97,9 +99,11 @@ func (f *Fake) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch.
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label,
+// DeleteBranch, Withdraw.
 func (f *Fake) Writes() int {
-	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch)
+	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch) +
+		f.Count(MethodWithdraw)
 }
 
 // Reads is how many calls there were of methods that only read.

@@ -18,6 +18,9 @@ const (
 	MethodListOpen        = "ListOpen"
 	MethodStatus          = "Status"
 	MethodPing            = "Ping"
+	MethodOurBranches     = "OurBranches"
+	MethodReadCommit      = "ReadCommit"
+	MethodWithdraw        = "Withdraw"
 )
 
 // faults are what waits for the next calls of one method. Each call takes the first of each kind.
