@@ -53,7 +53,6 @@ func New(o Options) (*Transport, error) {
 			},
 			TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    o.Limits.TLSHandshake,
-			ResponseHeaderTimeout:  o.Limits.ResponseHeader,
 			IdleConnTimeout:        idleFor,
 			MaxIdleConnsPerHost:    o.Limits.MaxConcurrent,
 			MaxResponseHeaderBytes: 1 << 20,
