@@ -13,6 +13,9 @@ type Settler interface {
 	// OurBranches returns the branches below BranchPrefix with their tips, all of them or an error.
 	OurBranches(ctx context.Context, repo RepoRef) (map[string]string, error)
 
+	// OpenOurs returns the open pull requests that may be ours, as a Snapshot has them.
+	OpenOurs(ctx context.Context, repo RepoRef) ([]PullRequest, error)
+
 	// ReadCommit returns one commit. not_found if the repository has no commit of that id.
 	ReadCommit(ctx context.Context, repo RepoRef, id string) (CommitInfo, error)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -50,6 +51,9 @@ type creation struct {
 	verdicts []Verdict
 	warnings []string
 	recorded bool // the attempt is in the audit already
+	reserved bool // the files are held by the record of this proposal, which nobody has ended yet
+	heir     bool // the branch was named by an earlier proposal of ours, whose place this one has taken
+	telling  sync.Mutex
 }
 
 // Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally
@@ -109,6 +113,8 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 }
 
 func (c *creation) progress(phase string) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	if c.caller.Progress != nil {
 		c.caller.Progress(phase)
 	}

@@ -22,6 +22,8 @@ type mark struct {
 	Branch   string `json:"branch"`
 	Digest   string `json:"digest"`
 	Request  string `json:"request"`
+	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // markForm is gitprovider.MarkOpening, a version, payload and signature.
@@ -77,6 +79,12 @@ func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
 		}
 	}
 	return mark{}, false
+}
+
+// withdrawn reports whether the true mark of a pull request says that we have closed it.
+func (r markReader) withdrawn(pr gitprovider.PullRequest) bool {
+	m, isTrue := r.read(pr)
+	return isTrue && m.Withdrawn
 }
 
 // keepOurs drops the pull requests that only claim to be ours from a snapshot, and notes the changes that true marks name.

@@ -62,7 +62,7 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 	}
 	for _, p := range proposals {
 		for i, pr := range c.snapshot.Open {
-			if pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
+			if p.ID == c.requestID || pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
 				continue
 			}
 			if c.abandoned(p) {
@@ -115,7 +115,14 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 	}
 	var latest *gitprovider.PullRequest
 	for i, pr := range c.snapshot.Closed {
-		if c.cooldownLeft(pr) > 0 && len(c.overlap(pr.Paths)) > 0 && (latest == nil || pr.ClosedAt.After(latest.ClosedAt)) {
+		if c.cooldownLeft(pr) <= 0 || len(c.overlap(pr.Paths)) == 0 || latest != nil && !pr.ClosedAt.After(latest.ClosedAt) {
+			continue
+		}
+		byUs, err := c.closedByUs(ctx, pr)
+		if err != nil {
+			return err
+		}
+		if !byUs {
 			latest = &c.snapshot.Closed[i]
 		}
 	}
@@ -133,6 +140,16 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 		LastReview: c.lastReview(ctx, latest.Number),
 	}
 	return c.deny(GateCooldown, e)
+}
+
+// closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
+// before it was there to be seen. The first its mark says, the second the records.
+func (c *creation) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {
+	m, ours := c.marks[pr.Number]
+	if !ours || m.Withdrawn {
+		return ours, nil
+	}
+	return c.History.Undone(ctx, m.Request)
 }
 
 // rememberPaths fills in, from the ledger, the paths of rejected pull requests whose branch the provider has no more.

@@ -206,9 +206,10 @@ func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to prflow.P
 	holder := text(s.holdings.name(id))
 	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
 			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
-			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url)
+			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url),
+			undone = CASE WHEN CAST($8 AS BIGINT) = 1 THEN 1 ELSE undone END
 		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
-		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder)
+		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, flag(to.Undone))
 	if err != nil {
 		return err
 	}

@@ -97,3 +97,16 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 	_, err = p.exchange(ctx, http.MethodPatch, p.repoURL(repo, at...), body, nil)
 	return p.judge(err, repo, pullName(w.Number))
 }
+
+// OpenOurs implements gitprovider.Settler.
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+	open, err := p.openPulls(ctx, repo)
+	if err != nil {
+		return nil, p.judge(err, repo, "")
+	}
+	open = slices.DeleteFunc(open, func(pr *gitea.PullRequest) bool {
+		return headGone(pr) || !gitprovider.MayBeOurs(pullRequest(pr, p.now()))
+	})
+	prs, err := p.withPaths(ctx, repo, open)
+	return prs, p.judge(err, repo, "")
+}

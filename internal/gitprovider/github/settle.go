@@ -93,3 +93,14 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 	}, nil)
 	return publish(pullMissing(err, repo, w.Number))
 }
+
+// OpenOurs implements gitprovider.Settler.
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+	list := openPulls()
+	first, err := p.pageAfter(ctx, repo, list, "")
+	if err != nil {
+		return nil, publish(err)
+	}
+	prs, err := p.ours(ctx, repo, list, first, time.Time{})
+	return prs, publish(err)
+}

@@ -114,3 +114,13 @@ func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitp
 		return nil
 	})
 }
+
+// OpenOurs implements gitprovider.Settler.
+func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := p.look(ctx, repo)
+	return slices.DeleteFunc(seen.open, notOurs), err
+}

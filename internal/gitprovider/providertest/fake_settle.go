@@ -37,6 +37,18 @@ func (f *Fake) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (tips m
 	return tips, nil
 }
 
+// OpenOurs implements gitprovider.Settler.
+func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef) (prs []gitprovider.PullRequest, err error) {
+	err = f.call(ctx, MethodOpenOurs, func() error {
+		repo, err := f.repo(ref)
+		if err == nil {
+			prs = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
+		}
+		return err
+	})
+	return prs, err
+}
+
 // ReadCommit implements gitprovider.Settler.
 func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo, err error) {
 	err = f.call(ctx, MethodReadCommit, func() error {

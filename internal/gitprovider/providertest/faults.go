@@ -18,6 +18,7 @@ const (
 	MethodListOpen        = "ListOpen"
 	MethodStatus          = "Status"
 	MethodPing            = "Ping"
+	MethodOpenOurs        = "OpenOurs"
 	MethodOurBranches     = "OurBranches"
 	MethodReadCommit      = "ReadCommit"
 	MethodWithdraw        = "Withdraw"
