@@ -63,6 +63,9 @@ type History interface {
 	// Progress.Undone. false for one that the ledger does not know.
 	Undone(ctx context.Context, id string) (bool, error)
 
+	// UndoneBranches returns the branches of the repository's proposals that we have begun to remove at or after since.
+	UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error)
+
 	// PathsOf returns the paths of the proposal that became the pull request with this number, sorted; none if the
 	// ledger does not know it.
 	PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error)

@@ -143,11 +143,14 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 }
 
 // closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
-// before it was there to be seen. The first its mark says, the second the records.
+// before it was there to be seen. The first a mark says, whosever key it is signed with, the second the records.
 func (c *creation) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {
+	if newMarkReader(nil, c.resolution.Provider.Name(), c.snapshot.Repo).withdrawn(pr) {
+		return true, nil
+	}
 	m, ours := c.marks[pr.Number]
-	if !ours || m.Withdrawn {
-		return ours, nil
+	if !ours {
+		return false, nil
 	}
 	return c.History.Undone(ctx, m.Request)
 }

@@ -34,8 +34,8 @@ func (c *creation) succeed(ctx context.Context, left Proposal) (reused *gitprovi
 	if err := c.settle(ctx, left); err != nil {
 		return nil, false, err
 	}
-	if same && c.branch == left.Branch {
-		c.avoid(left.Branch)
+	if err := c.avoidRemoved(ctx); err != nil {
+		return nil, false, err
 	}
 	reused, err = c.lookAgain(ctx)
 	return reused, false, err
@@ -52,13 +52,24 @@ func (c *creation) takeOver(ctx context.Context, left Proposal) (done bool, err 
 	return done, err
 }
 
-// avoid takes another name than one whose branch we have removed: the removal may have been sent more than once, and arrive
-// late.
-func (c *creation) avoid(branch string) {
-	names := c.branchNames()
-	if next := slices.Index(names, branch) + 1; next < len(names) {
-		_ = c.rename(names[next]) // the texts were dressed before without an error
+// avoidRemoved takes another name than those whose branches we have begun to remove a short time ago: the removal may have
+// been sent more than once, and arrive late.
+func (c *creation) avoidRemoved(ctx context.Context) error {
+	lateness := c.resolution.Provider.Lateness()
+	if lateness == 0 {
+		return nil
 	}
+	repo := c.snapshot.Repo
+	removed, err := c.History.UndoneBranches(ctx, c.resolution.Provider.Name(), repo.Owner, repo.Name, c.Now().Add(-lateness))
+	if err != nil || !slices.Contains(removed, c.branch) {
+		return err
+	}
+	for _, name := range c.branchNames() {
+		if !slices.Contains(removed, name) {
+			return c.rename(name)
+		}
+	}
+	return nil
 }
 
 // lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had sent

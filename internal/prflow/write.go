@@ -14,6 +14,9 @@ import (
 // heeds the caller's cancellation: half of it done is worse than all or nothing of it.
 func (c *creation) write(ctx context.Context) (CreateResult, error) {
 	c.progress("reserving the files")
+	if err := c.avoidRemoved(ctx); err != nil {
+		return CreateResult{}, err
+	}
 	reused, err := c.reserve(ctx)
 	switch {
 	case err != nil:

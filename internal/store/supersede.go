@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -49,23 +50,27 @@ func (s *Store) Supersede(ctx context.Context, left, next prflow.Proposal, a prf
 
 // Undone implements prflow.History.
 func (s *Store) Undone(ctx context.Context, id string) (undone bool, err error) {
-	var count int
+	var when int64
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, "SELECT undone FROM proposals WHERE id = $1", text(id)).Scan(&count)
+		err := tx.QueryRowContext(ctx, "SELECT undone_us FROM proposals WHERE id = $1", text(id)).Scan(&when)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err
 	})
-	return count == 1, err
+	return when > 0, err
 }
 
-// flag is a truth value as the database keeps it.
-func flag(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
+// UndoneBranches implements prflow.History.
+func (s *Store) UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) (out []string, err error) {
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var branch text
+		err := rows.Scan(&branch)
+		out = append(out, string(branch))
+		return err
+	}, "SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND undone_us >= $4",
+		text(provider), text(owner), text(repo), micros(since))
+	return out, err
 }
 
 // Supersede implements prflow.Ledger; see Store.Supersede.
@@ -76,4 +81,9 @@ func (l *Lazy) Supersede(ctx context.Context, left, next prflow.Proposal, a prfl
 // Undone implements prflow.History.
 func (l *Lazy) Undone(ctx context.Context, id string) (bool, error) {
 	return get(ctx, l, func(s *Store) (bool, error) { return s.Undone(ctx, id) })
+}
+
+// UndoneBranches implements prflow.History.
+func (l *Lazy) UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error) {
+	return get(ctx, l, func(s *Store) ([]string, error) { return s.UndoneBranches(ctx, provider, owner, repo, since) })
 }
