@@ -54,6 +54,8 @@ type creation struct {
 	reserved bool // the files are held by the record of this proposal, which nobody has ended yet
 	heir     bool // the branch was named by an earlier proposal of ours, whose place this one has taken
 	telling  sync.Mutex
+
+	nothingLate bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
 
 // Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally

@@ -79,7 +79,10 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 			continue
 		}
 		holds, err := branchHolds(ctx, c.resolution.Provider, c.snapshot.Repo, pr.Branch, c.changes.Changes())
-		if err != nil {
+		switch {
+		case fault.CodeOf(err) == fault.NotFound: // its branch was removed a moment ago
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if holds {

@@ -111,20 +111,28 @@ func (c *creation) committed(ctx context.Context, id string) error {
 }
 
 // lookForBranch settles a failed Commit by looking. A definite answer stands; after an ambiguous one the branch may
-// exist, and if it holds exactly our change, it is taken as made. That there is none says nothing: what was sent may
-// still arrive.
+// exist, and if it holds exactly our change, it is taken as made. That there is none says something only where nothing
+// comes late.
 func (c *creation) lookForBranch(ctx context.Context, failure error) error {
 	if !ambiguous(failure) {
 		return failure
 	}
 	tip, err := c.resolution.Provider.BranchTip(ctx, c.snapshot.Repo, c.branch)
-	if err != nil || tip == "" {
+	if err != nil {
 		return failure
 	}
-	if kind, err := c.kindOf(ctx, tip); err != nil || kind != branchOurs {
-		return failure
+	kind := branchTheirs
+	if tip != "" {
+		kind, err = c.kindOf(ctx, tip)
 	}
-	return c.committed(ctx, tip)
+	switch {
+	case err != nil:
+		return failure
+	case kind == branchOurs:
+		return c.committed(ctx, tip)
+	}
+	c.nothingLate = kind == branchTheirs && c.resolution.Provider.Lateness() == 0
+	return failure
 }
 
 // openPullRequest opens the pull request. After an ambiguous failure it is looked whether there is one.
@@ -141,6 +149,7 @@ func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest
 	if err == nil && found != nil && found.State == gitprovider.StateOpen {
 		return *found, nil
 	}
+	c.nothingLate = err == nil && provider.Lateness() == 0
 	return pr, failure
 }
 
