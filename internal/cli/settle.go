@@ -91,5 +91,5 @@ func (p *parts) sweep(ctx context.Context, sweeper *prflow.Sweeper) ([]prflow.Sw
 	if err != nil {
 		return nil, err
 	}
-	return sweeper.Sweep(ctx, p.flow.WithAllowed(repos))
+	return sweeper.Sweep(ctx, prflow.KnownRepositories(repos, p.policy, p.flow.ProviderOf))
 }

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// WithAllowed adds to repositories those that the policy's allowlists name one by one, sorted.
-func (s *Service) WithAllowed(repos []RepoName) []RepoName {
-	out := slices.Clone(repos)
-	for _, pattern := range s.Policy.AllRepositories() {
+// KnownRepositories are those of the record and those that the allowlists name one by one, sorted. providerOf settles an
+// entry that names no provider; see Service.ProviderOf.
+func KnownRepositories(recorded []RepoName, rules Policy, providerOf func(owner, name string) string) []RepoName {
+	out := slices.Clone(recorded)
+	for _, pattern := range rules.AllRepositories() {
 		name := RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
 		if strings.ContainsAny(name.Owner+name.Name, "*?[{\\") {
 			continue
 		}
 		if name.Provider == "" {
-			name.Provider = s.ProviderOf(name.Owner, name.Name)
+			name.Provider = providerOf(name.Owner, name.Name)
 		}
 		known := func(r RepoName) bool { return strings.EqualFold(r.String(), name.String()) }
 		if name.Provider != "" && !slices.ContainsFunc(out, known) {

@@ -81,6 +81,16 @@ func (f *Fake) PointBranch(ref gitprovider.RepoRef, branch, commit string) {
 	f.host.Locked(func() { f.host.Repo(ref).Branches[branch] = commit })
 }
 
+// Amend replaces a branch by one commit on the default branch, with the message and the files, as a person may.
+func (f *Fake) Amend(ref gitprovider.RepoRef, branch, message string, files ...File) (commit string) {
+	f.host.Locked(func() {
+		repo := f.host.Repo(ref)
+		delete(repo.Branches, branch)
+		commit = repo.Write(branch, message, files)
+	})
+	return commit
+}
+
 // Calls returns the names of the methods that were called, in order, whatever came of them.
 func (f *Fake) Calls() []string {
 	f.mu.Lock()
