@@ -28,18 +28,17 @@ func (a *app) prResumeCommand() *cobra.Command {
 			p := a.wire()
 			var settled []prflow.Settled
 			err := p.people.Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
-				settled, err = p.flow.Resume(cmd.Context())
+				if settled, err = p.flow.Resume(cmd.Context()); err != nil {
+					return err
+				}
+				swept, err := p.sweep(cmd.Context(), p.flow.NewSweeper())
+				for _, b := range swept {
+					settled = append(settled, prflow.Settled{Repo: b.Repo, Branch: b.Branch, Error: b.Error})
+				}
 				return err
 			})
 			if err != nil {
 				return err
-			}
-			swept, err := p.sweep(cmd.Context(), p.flow.NewSweeper())
-			if err != nil {
-				return err
-			}
-			for _, b := range swept {
-				settled = append(settled, prflow.Settled{Repo: b.Repo, Branch: b.Branch, Error: b.Error})
 			}
 			return a.printSettled(settled)
 		},

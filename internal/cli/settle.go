@@ -58,7 +58,7 @@ func (s *settler) rounds(ctx context.Context) {
 }
 
 func (s *settler) mine(ctx context.Context, round string, every time.Duration) bool {
-	mine, err := s.store.ClaimRound(ctx, round, every)
+	mine, _, err := s.store.ClaimRound(ctx, round, every)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("a round was not begun", "round", round, "error", fault.From(err).Message)
 	}

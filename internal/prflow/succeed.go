@@ -48,7 +48,9 @@ func (c *creation) takeOver(ctx context.Context, left Proposal) (done bool, err 
 	}
 	a := c.settlement(left, OutcomeFailed, Progress{}, fmt.Sprintf("taken over by request %s, which proposes the same", c.requestID))
 	done, err = c.Ledger.Supersede(ctx, left, c.proposal(StateReserved), a)
-	c.heir = done
+	if c.heir = done; done {
+		c.rule(GateCaps, nil, "in the place of request "+left.ID+", which counts no more")
+	}
 	return done, err
 }
 
