@@ -155,17 +155,17 @@ type Pinger interface {
 // Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that the
 // host did not say.
 type Access struct {
-	User          string   // whom the host takes us for; "" when it did not say
-	Scopes        []string // of the token, as the host names them; nil when it did not say
+	User   string   // whom the host takes us for; "" when it did not say
+	Scopes []string // of the token, as the host names them; nil when it did not say
 	// Lacks are permissions of the token, as the host names them, without which no pull request can be opened, and LacksForLabels
 	// those without which it gets no labels. They are the token's own, whatever its user may do; empty also when the host did not
 	// say.
 	Lacks, LacksForLabels []string
 
-	Base          string   // the branch that the answers are about
-	CanPush       *bool    // may create branches, and so propose
-	CanPushToBase *bool    // may write to the base branch without a pull request: it should not
-	CanMerge      *bool    // may merge a pull request into the base branch: it should not
+	Base          string // the branch that the answers are about
+	CanPush       *bool  // may create branches, and so propose
+	CanPushToBase *bool  // may write to the base branch without a pull request: it should not
+	CanMerge      *bool  // may merge a pull request into the base branch: it should not
 	BaseProtected *bool
 	MissingLabels []string // of those asked about
 	ChecksRun     *bool    // whether CI is set up to run on our pull requests

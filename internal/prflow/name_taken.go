@@ -50,7 +50,7 @@ func (c *creation) nameTaken(ctx context.Context, failure error) (reused *gitpro
 		switch {
 		case kind == branchTheirs:
 			return nil, c.nextBranch(ctx, failure)
-		case wait == 0 || c.heir:
+		case wait == 0 || c.heir || provider.Lateness() == 0: // or whoever works on it would hold the files in our records
 			return nil, c.takeBranch(ctx, kind, tip, failure)
 		}
 		c.progress("waiting for whoever is making the same change")
