@@ -13,8 +13,8 @@ type Settler interface {
 	// OurBranches returns the branches below BranchPrefix with their tips, all of them or an error.
 	OurBranches(ctx context.Context, repo RepoRef) (map[string]string, error)
 
-	// OpenOurs returns the open pull requests that may be ours, as a Snapshot has them.
-	OpenOurs(ctx context.Context, repo RepoRef) ([]PullRequest, error)
+	// OpenOurs returns the open pull requests that may be ours and have a number below the given one, as a Snapshot has them.
+	OpenOurs(ctx context.Context, repo RepoRef, below int) ([]PullRequest, error)
 
 	// ReadCommit returns one commit. not_found if the repository has no commit of that id.
 	ReadCommit(ctx context.Context, repo RepoRef, id string) (CommitInfo, error)

@@ -18,12 +18,12 @@ func (c *creation) rivals(ctx context.Context, pr gitprovider.PullRequest) []git
 	if provider.Lateness() == 0 || pr.Number == c.snapshot.LastNumber+1 {
 		return nil
 	}
-	open, err := provider.OpenOurs(ctx, c.snapshot.Repo)
+	open, err := provider.OpenOurs(ctx, c.snapshot.Repo, pr.Number)
 	if err == nil {
 		now := &gitprovider.Snapshot{Repo: c.snapshot.Repo, Open: open}
 		if err = c.keepOurs(now); err == nil {
 			return slices.DeleteFunc(now.Open, func(other gitprovider.PullRequest) bool {
-				return other.Number >= pr.Number || len(c.overlap(other.Paths)) == 0
+				return len(c.overlap(other.Paths)) == 0
 			})
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -130,4 +133,33 @@ func (w *world) proposeUpdate(service *prflow.Service, i int) error {
 	}
 	_, err = service.Create(context.Background(), prflow.Caller{Door: prflow.DoorMCP, Name: "test"}, raw)
 	return err
+}
+
+// TestTheLookForOthersCostsOneRequest opens a pull request of somebody else at the last moment, so that ours does not get the
+// next number.
+func TestTheLookForOthersCostsOneRequest(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k)
+			var once sync.Once
+			w.forge.Faults().Plan(func(r *http.Request) bool {
+				if opensPull(r) {
+					once.Do(func() {
+						world := w.forge.Host().World(t, w.repo, nil)
+						world.Push("feature/x", memhost.File{Path: "x.md", Content: "x\n"})
+						world.OpenPR("feature/x", "Somebody else's")
+					})
+				}
+				return false
+			}, httpfault.Fault{Kind: httpfault.LateFirst})
+			result, err := w.create(t.Context())
+			if err != nil || result.Number != 2 || len(result.Warnings) != 0 {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			if got, usual := len(w.forge.Faults().Requests()), sequence(t, k); got != usual+1 {
+				t.Errorf("%d requests, %d are usual", got, usual)
+			}
+		})
+	}
 }

@@ -99,13 +99,13 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
 	open, err := p.openPulls(ctx, repo)
 	if err != nil {
 		return nil, p.judge(err, repo, "")
 	}
 	open = slices.DeleteFunc(open, func(pr *gitea.PullRequest) bool {
-		return headGone(pr) || !gitprovider.MayBeOurs(pullRequest(pr, p.now()))
+		return int(pr.Index) >= below || headGone(pr) || !gitprovider.MayBeOurs(pullRequest(pr, p.now()))
 	})
 	prs, err := p.withPaths(ctx, repo, open)
 	return prs, p.judge(err, repo, "")

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,12 +96,18 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
 	list := openPulls()
 	first, err := p.pageAfter(ctx, repo, list, "")
 	if err != nil {
 		return nil, publish(err)
 	}
-	prs, err := p.ours(ctx, repo, list, first, time.Time{})
+	all, err := p.readOn(ctx, repo, list, first)
+	if err != nil {
+		return nil, publish(err)
+	}
+	prs, err := p.pullRequests(ctx, repo, slices.DeleteFunc(all, func(n *pullNode) bool {
+		return n.Number >= below || !gitprovider.MayBeOurs(n.pullRequest())
+	}))
 	return prs, publish(err)
 }

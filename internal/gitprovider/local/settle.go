@@ -116,11 +116,11 @@ func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitp
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	seen, err := p.look(ctx, repo)
-	return slices.DeleteFunc(seen.open, notOurs), err
+	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return pr.Number >= below || notOurs(pr) }), err
 }

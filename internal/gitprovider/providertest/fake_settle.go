@@ -38,11 +38,11 @@ func (f *Fake) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (tips m
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef) (prs []gitprovider.PullRequest, err error) {
+func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) (prs []gitprovider.PullRequest, err error) {
 	err = f.call(ctx, MethodOpenOurs, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
-			prs = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
+			prs = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen && pr.Number < below })
 		}
 		return err
 	})

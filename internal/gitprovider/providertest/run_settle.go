@@ -11,6 +11,7 @@ import (
 func settleTests() map[string]func(*testing.T, Harness) {
 	return map[string]func(*testing.T, Harness){
 		"lists our branches alone":                       settleBranches,
+		"lists our open pull requests below a number":    settleOpen,
 		"reads a commit with parents, message and files": settleCommit,
 		"knows no commit that is not there":              settleNoCommit,
 		"withdraws what was just opened":                 settleWithdraw,
@@ -33,6 +34,26 @@ func settleBranches(t *testing.T, h Harness) {
 	a := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	b := s.commit("claude-ops/fix/disk", Update("checks/disk.md", "newer\n"))
 	s.same("tips", all(), map[string]string{a.Branch: a.ID, b.Branch: b.ID})
+}
+
+func settleOpen(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	first := s.propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Push("feature/x", File{Path: "x.md", Content: "x\n"})
+	s.OpenPR("feature/x", "Somebody else's")
+	last := s.propose("claude-ops/check/inodes", Create("checks/inodes.md", "i\n"))
+	for below, want := range map[int][]int{first.Number: nil, last.Number: {first.Number}, last.Number + 1: {first.Number, last.Number}} {
+		prs, err := s.p.OpenOurs(s.ctx, s.Ref(), below)
+		s.must(err)
+		var numbers []int
+		for _, pr := range prs {
+			numbers = append(numbers, pr.Number)
+			if len(pr.Paths) != 1 {
+				t.Errorf("#%d changes %v", pr.Number, pr.Paths)
+			}
+		}
+		s.same("numbers", numbers, want)
+	}
 }
 
 func settleCommit(t *testing.T, h Harness) {
