@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,46 +15,62 @@ import (
 func (a *app) prResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
-		Short: "Settle proposals that a killed process left unfinished",
-		Long: "resume looks at the provider for each proposal that a process left behind: an open pull request is recorded, a branch\n" +
-			"without one is removed if it is still ours. What another process is working on is left alone. It ends with exit\n" +
-			"code 4 if something could not be settled. An mcp-server does the same before its first proposal.",
+		Short: "Settle what killed processes and unclear answers have left",
+		Long: "resume looks at the provider for each proposal that a process left behind, or whose provider gave no clear answer: an open\n" +
+			"pull request is recorded, a branch without one is removed if it is still ours. What was sent to a forge may arrive late, so\n" +
+			"there a branch is removed no earlier than a quarter of an hour after its proposal; the identical proposal goes on with it at\n" +
+			"once. Then resume looks, in the repositories that the records or the allowlist name, for branches of ours without a record:\n" +
+			"those that carry our mark, are an hour old and have no pull request are removed. What another process is working on is left\n" +
+			"alone. It ends with exit code 4 if something could not be settled. An mcp-server does the first part before its first\n" +
+			"proposal, and claudeops serve does both as long as it runs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.wire()
 			var settled []prflow.Settled
 			err := p.people.Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
-				settled, err = p.flow.Resume(cmd.Context())
+				if settled, err = p.flow.Resume(cmd.Context()); err != nil {
+					return err
+				}
+				swept, err := p.sweep(cmd.Context(), p.flow.NewSweeper())
+				for _, b := range swept {
+					settled = append(settled, prflow.Settled{Repo: b.Repo, Branch: b.Branch, Error: b.Error})
+				}
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			failures := 0
-			for _, s := range settled {
-				if s.Error != "" {
-					failures++
-				}
-			}
-			err = a.print(settled, func(w *strings.Builder) {
-				if len(settled) == 0 {
-					w.WriteString("Nothing was left unfinished.\n")
-				}
-				for _, s := range settled {
-					switch {
-					case s.Live:
-						fmt.Fprintf(w, "%s  %s  is being worked on\n", s.RequestID, s.Repo)
-					case s.Error != "":
-						fmt.Fprintf(w, "%s  %s  not settled: %s\n", s.RequestID, s.Repo, s.Error)
-					default:
-						fmt.Fprintf(w, "%s  %s  settled\n", s.RequestID, s.Repo)
-					}
-				}
-			})
-			if err == nil && failures > 0 {
-				return silentExit(fault.ExitProvider)
-			}
-			return err
+			return a.printSettled(settled)
 		},
 	}
+}
+
+// printSettled prints what was settled. Entries without a request id are branches without a record.
+func (a *app) printSettled(settled []prflow.Settled) error {
+	failed := slices.ContainsFunc(settled, func(s prflow.Settled) bool { return s.Error != "" })
+	err := a.print(settled, func(w *strings.Builder) {
+		if len(settled) == 0 {
+			w.WriteString("Nothing was left unfinished.\n")
+		}
+		for _, s := range settled {
+			switch {
+			case s.Live:
+				fmt.Fprintf(w, "%s  %s  is being worked on\n", s.RequestID, s.Repo)
+			case s.Late != "":
+				fmt.Fprintf(w, "%s  %s  waits until %s: what was sent to the provider may still arrive\n", s.RequestID, s.Repo, s.Late)
+			case s.RequestID == "" && s.Error != "":
+				fmt.Fprintf(w, "%s  %s  branches not settled: %s\n", s.Repo, s.Branch, s.Error)
+			case s.RequestID == "":
+				fmt.Fprintf(w, "%s  %s  removed: it had no pull request\n", s.Repo, s.Branch)
+			case s.Error != "":
+				fmt.Fprintf(w, "%s  %s  not settled: %s\n", s.RequestID, s.Repo, s.Error)
+			default:
+				fmt.Fprintf(w, "%s  %s  settled\n", s.RequestID, s.Repo)
+			}
+		}
+	})
+	if err == nil && failed {
+		return silentExit(fault.ExitProvider)
+	}
+	return err
 }

@@ -95,7 +95,7 @@ func (p *parts) inBackground(ctx context.Context, handler *web.Server, agents *s
 		defer close(verified)
 		handler.KeepVerifying(ctx)
 	}()
-	all := []chan struct{}{p.resumeInBackground(ctx), verified, p.pruneInBackground(ctx), agents.keep(ctx)}
+	all := []chan struct{}{p.settleInBackground(ctx), verified, p.pruneInBackground(ctx), agents.keep(ctx)}
 	return func() {
 		for _, done := range all {
 			<-done
@@ -154,24 +154,4 @@ func (p *parts) refuseUnusableState(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// resumeInBackground settles what killed processes have left, unless this one may not write. done is closed at the end.
-func (p *parts) resumeInBackground(ctx context.Context) (done chan struct{}) {
-	done = make(chan struct{})
-	if p.readOnlyReason() != "" || p.cfg.DryRun || p.policy.Tiers.MaxFiles(p.cfg.Tier) == 0 {
-		close(done)
-		return done
-	}
-	go func() {
-		defer close(done)
-		settled, err := p.flow.Resume(ctx)
-		if err != nil {
-			p.log.Warn("unfinished proposals not looked for", "error", fault.From(err).Message)
-		}
-		for _, s := range settled {
-			p.log.Info("unfinished proposal", "request_id", s.RequestID, "repo", s.Repo, "live", s.Live, "error", s.Error)
-		}
-	}()
-	return done
 }

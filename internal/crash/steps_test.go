@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-// atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 150 s, and makes others
+// atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 270 s, and makes others
 // wait for 20 s before they are refused.
 const atOnce = 15 * time.Second
 

@@ -15,8 +15,11 @@ import (
 // Codes that every method may return: not_found (repository), upstream_error, timeout, rate_limited,
 // provider_disabled. Further codes are named at the method.
 //
-// The port has no merge, no approval and no force-push on purpose: what is not here, no caller can reach.
+// The port has no merge, no approval and no force-push on purpose: what is not here, no caller can reach. It closes
+// nothing but what its caller has just opened; see Settler.Withdraw.
 type Provider interface {
+	Settler
+
 	// Name is the provider's name in configuration and records: "github", "gitea" or "local".
 	Name() string
 
@@ -103,6 +106,9 @@ type Snapshot struct {
 	// known; empty unless the query asks for it. ForeignUnread counts those whose files are not known, or not all of them.
 	Foreign       []PullRequest
 	ForeignUnread int
+	// LastNumber is the highest number among all the pull requests that were read, ours or not. Hosts count upwards, so
+	// that a pull request with the next number was the next one. 0 from a host whose Lateness is 0.
+	LastNumber int
 }
 
 // MaxContentRead bounds, in bytes, the base file contents that a Snapshot carries.

@@ -23,7 +23,11 @@ func (memory) Record(context.Context, prflow.Attempt, *prflow.Proposal, ...prflo
 
 type noHistory struct{}
 
-func (noHistory) Position(context.Context) (prflow.Position, error)           { return 0, nil }
+func (noHistory) Position(context.Context) (prflow.Position, error) { return 0, nil }
+func (noHistory) Undone(context.Context, string) (bool, error)      { return false, nil }
+func (noHistory) UndoneBranches(context.Context, string, string, string, time.Time) ([]string, error) {
+	return nil, nil
+}
 func (noHistory) ByDigest(context.Context, string) ([]prflow.Proposal, error) { return nil, nil }
 func (noHistory) Unfinished(context.Context) ([]prflow.Proposal, error)       { return nil, nil }
 func (noHistory) PathsOf(context.Context, string, string, string, int) ([]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -51,7 +52,12 @@ type creation struct {
 	marks    map[int]mark // the true marks of the snapshot's pull requests, by number
 	verdicts []Verdict
 	warnings []string
-	recorded bool // the attempt is in the audit already
+	recorded bool        // the attempt is in the audit already
+	reserved bool        // the files are held by the record of this proposal, which nobody has ended yet
+	heir     bool        // the branch was named by an earlier proposal of ours, whose place this one has taken
+	telling  *sync.Mutex // held while the caller is told how far this is
+
+	nothingLate bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
 
 // Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally
@@ -65,12 +71,14 @@ func (s *Service) Create(ctx context.Context, caller Caller, raw []byte) (Create
 }
 
 func (s *Service) newCreation(caller Caller, action string) *creation {
-	return &creation{Service: s, caller: caller, started: s.Now(), requestID: s.NewID(), action: action}
+	return &creation{
+		Service: s, caller: caller, started: s.Now(), requestID: s.NewID(), action: action, telling: new(sync.Mutex),
+	}
 }
 
 // attempted runs the pipeline, and records it if it fails.
 func (c *creation) attempted(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
-	result, err := c.guarded(run)
+	result, err := c.guarded(ctx, run)
 	if err != nil {
 		err = c.fail(ctx, err)
 	}
@@ -78,11 +86,15 @@ func (c *creation) attempted(ctx context.Context, run func() (CreateResult, erro
 	return result, err
 }
 
-// guarded turns a panic into an error, so that the attempt is recorded like any other.
-func (c *creation) guarded(run func() (CreateResult, error)) (result CreateResult, err error) {
+// guarded turns a panic into an error, so that the attempt is recorded like any other. A proposal that may have written
+// something by then is left to be settled.
+func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)) (result CreateResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.Log.Error("panic in a creation", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
+			if c.reserved {
+				c.leaveUnsettled(context.WithoutCancel(ctx))
+			}
 			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
 		}
 	}()
@@ -111,6 +123,8 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 }
 
 func (c *creation) progress(phase string) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	if c.caller.Progress != nil {
 		c.caller.Progress(phase)
 	}

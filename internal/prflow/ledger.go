@@ -32,6 +32,11 @@ type Ledger interface {
 	// has adopted or ended it. From then on the former holder's Advance and Finish are conflicts.
 	Adopt(ctx context.Context, left Proposal) (ok bool, err error)
 
+	// Supersede replaces a proposal that another process has abandoned or left unsettled by one of the same files: left
+	// ends as failed with the attempt in the audit, and next is reserved with its paths, all or nothing. left and ok are as
+	// with Adopt.
+	Supersede(ctx context.Context, left, next Proposal, a Attempt) (ok bool, err error)
+
 	// Record appends an attempt that never held a reservation to the audit: a refusal, a reused pull request, a dry run.
 	// dryRun, if not nil, is recorded as a proposal in the same transaction, so that a person can look at it; the notices
 	// go to the outbox.
@@ -53,6 +58,13 @@ type History interface {
 
 	// Unfinished returns the proposals that still hold a reservation, oldest first, at most 1000.
 	Unfinished(ctx context.Context) ([]Proposal, error)
+
+	// Undone reports whether we have begun to remove what the proposal with this request id had written; see
+	// Progress.Undone. false for one that the ledger does not know.
+	Undone(ctx context.Context, id string) (bool, error)
+
+	// UndoneBranches returns the branches of the repository's proposals that we have begun to remove at or after since.
+	UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error)
 
 	// PathsOf returns the paths of the proposal that became the pull request with this number, sorted; none if the
 	// ledger does not know it.
@@ -132,6 +144,10 @@ type Progress struct {
 	Commit   string
 	PRNumber int
 	PRURL    string
+	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed then
+	// is nobody's decision. It is recorded before the removal, and stays. Proposals that the store hands out do not have it;
+	// see History.Undone.
+	Undone bool
 }
 
 // Door is the way by which an attempt came in.

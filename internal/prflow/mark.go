@@ -21,6 +21,8 @@ type mark struct {
 	Branch   string `json:"branch"`
 	Digest   string `json:"digest"`
 	Request  string `json:"request"`
+	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // markForm is gitprovider.MarkOpening, a version, payload and signature.
@@ -59,23 +61,42 @@ func newMarkReader(key []byte, provider string, repo gitprovider.RepoRef) markRe
 
 // read returns the first true mark of a pull request that belongs to it.
 func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
+	for _, found := range r.find(pr) {
+		if found.signed {
+			return found.mark, true
+		}
+	}
+	return mark{}, false
+}
+
+// withdrawn reports whether a mark of a pull request says that we have closed it ourselves. It may be signed with another
+// key: that of another state folder. Only those can write one who may edit the pull request, and an agent cannot (see
+// outgoing).
+func (r markReader) withdrawn(pr gitprovider.PullRequest) bool {
+	return slices.ContainsFunc(r.find(pr), func(found foundMark) bool { return found.Withdrawn })
+}
+
+// foundMark is a mark that names the pull request it stands in.
+type foundMark struct {
+	mark
+	signed bool // with our key
+}
+
+func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
 	if !strings.Contains(pr.Body, gitprovider.MarkOpening) {
-		return mark{}, false
+		return nil
 	}
 	for _, found := range r.form.FindAllStringSubmatch(pr.Body, 10) {
-		if !hmac.Equal([]byte(found[2]), []byte(signature(r.key, found[1]))) {
-			continue
-		}
 		payload, err := base64.RawURLEncoding.DecodeString(found[1])
 		var m mark
 		if err != nil || json.Unmarshal(payload, &m) != nil {
 			continue
 		}
 		if m.Provider == r.provider && m.Repo == r.repo && m.Branch == pr.Branch {
-			return m, true
+			out = append(out, foundMark{m, hmac.Equal([]byte(found[2]), []byte(signature(r.key, found[1])))})
 		}
 	}
-	return mark{}, false
+	return out
 }
 
 // keepOurs takes the pull requests that only claim to be ours for those of others in a snapshot, and notes the changes that

@@ -42,6 +42,13 @@ func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) erro
 	if a.Outcome == OutcomeRefused {
 		notices = c.notices(EventRefused, a)
 	}
+	if c.reserved { // it ends without a pull request of its own
+		c.reserved = false
+		err := c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, a, notices...)
+		if fault.CodeOf(err) != fault.Conflict { // else another process has settled it, which took this one for dead
+			return err
+		}
+	}
 	return c.Ledger.Record(ctx, a, dryRun, notices...)
 }
 

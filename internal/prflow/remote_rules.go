@@ -66,7 +66,7 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 	}
 	for _, p := range proposals {
 		for i, pr := range c.snapshot.Open {
-			if pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
+			if p.ID == c.requestID || pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
 				continue
 			}
 			if c.abandoned(p) {
@@ -83,7 +83,10 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 			continue
 		}
 		holds, err := branchHolds(ctx, c.resolution.Provider, c.snapshot.Repo, pr.Branch, c.changes.Changes())
-		if err != nil {
+		switch {
+		case fault.CodeOf(err) == fault.NotFound: // its branch was removed a moment ago
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if holds {
@@ -119,7 +122,14 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 	}
 	var latest *gitprovider.PullRequest
 	for i, pr := range c.snapshot.Closed {
-		if c.cooldownLeft(pr) > 0 && len(c.overlap(pr.Paths)) > 0 && (latest == nil || pr.ClosedAt.After(latest.ClosedAt)) {
+		if c.cooldownLeft(pr) <= 0 || len(c.overlap(pr.Paths)) == 0 || latest != nil && !pr.ClosedAt.After(latest.ClosedAt) {
+			continue
+		}
+		byUs, err := c.closedByUs(ctx, pr)
+		if err != nil {
+			return err
+		}
+		if !byUs {
 			latest = &c.snapshot.Closed[i]
 		}
 	}
@@ -137,6 +147,19 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 		LastReview: c.lastRemark(ctx, latest.Number),
 	}
 	return c.deny(GateCooldown, e)
+}
+
+// closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
+// before it was there to be seen. The first a mark says, whosever key it is signed with, the second the records.
+func (c *creation) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {
+	if newMarkReader(nil, c.resolution.Provider.Name(), c.snapshot.Repo).withdrawn(pr) {
+		return true, nil
+	}
+	m, ours := c.marks[pr.Number]
+	if !ours {
+		return false, nil
+	}
+	return c.History.Undone(ctx, m.Request)
 }
 
 // rememberPaths fills in, from the ledger, the paths of rejected pull requests whose branch the provider has no more.

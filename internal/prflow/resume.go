@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"context"
+	"errors"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -12,12 +13,16 @@ type Settled struct {
 	Repo      string `json:"repo"` // provider:owner/name
 	Branch    string `json:"branch"`
 	// Live says that another process still works on it; it was left alone.
-	Live  bool   `json:"live"`
+	Live bool `json:"live"`
+	// Late is until when what its process had sent may still arrive (RFC 3339, UTC): it was left alone, unless its pull request
+	// was there. "" if that is past, or was.
+	Late  string `json:"late_until,omitempty"`
 	Error string `json:"error,omitempty"` // why it could not be settled now
 }
 
-// Resume settles every proposal that a process which ended has left: an open pull request is recorded, a branch without
-// one is removed if it still is ours. It goes on after a failure, which is told in the entry.
+// Resume settles every proposal that a process which ended has left, or whose provider gave no clear answer: an open pull
+// request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that was sent
+// for it. It goes on after a failure, which is told in the entry.
 func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	left, err := s.History.Unfinished(ctx)
 	if err != nil {
@@ -27,7 +32,10 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	for _, p := range left {
 		entry := Settled{RequestID: p.ID, Repo: p.Provider + ":" + p.Owner + "/" + p.Repo, Branch: p.Branch}
 		if entry.Live = !s.abandoned(p); !entry.Live {
-			if err := s.settle(ctx, p); err != nil {
+			var late *lateError
+			if err := s.settle(ctx, p); errors.As(err, &late) {
+				entry.Late = timestamp(late.until)
+			} else if err != nil {
 				entry.Error = s.Secrets.Redact(fault.From(err).Message)
 				s.Log.Error("proposal not settled", "request_id", p.ID, "error", logText(s, err))
 			}

@@ -42,6 +42,8 @@ type Options struct {
 	Key func() ([]byte, error)
 	// Notices makes the notices for an event; nil for none.
 	Notices func(event Event, a Attempt) []Notice
+	// ProgressEvery is how often a caller hears that a write still takes; 0: every 10 s.
+	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
 	Step func(step string)
 }
@@ -88,7 +90,8 @@ func (s *Service) notices(event Event, a Attempt) []Notice {
 type Caller struct {
 	Door Door
 	Name string // as the client names itself: untrusted
-	// Progress, if not nil, is told of each phase of a creation as it begins.
+	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
+	// called by two at once.
 	Progress func(phase string)
 }
 
@@ -97,7 +100,7 @@ const (
 	// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
 	contentTimeout = 60 * time.Second
 
-	writeTimeout  = 2 * time.Minute  // from the reservation to the last remote write
+	writeTimeout  = 4 * time.Minute  // from the reservation to the last remote write
 	recordTimeout = 15 * time.Second // for the record of an attempt whose caller has gone
 )
 

@@ -3,7 +3,6 @@ package prflow
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -22,7 +21,7 @@ const (
 )
 
 // reserve takes the paths, or finds who has them: an open pull request with the very same change is returned, another
-// one is a refusal; what a dead process left is settled first.
+// one is a refusal; what a dead process left is settled first, or taken over if it is the same change.
 func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error) {
 	deadline := c.Now().Add(waitForWinner)
 	for {
@@ -33,8 +32,8 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 		case taken.State == StateOpened:
 			return c.lostTo(*taken)
 		case c.abandoned(*taken):
-			if err := c.settle(ctx, *taken); err != nil {
-				return nil, err
+			if reused, done, err := c.succeed(ctx, *taken); err != nil || reused != nil || done {
+				return reused, err
 			}
 			continue
 		case c.Now().After(deadline):
@@ -89,32 +88,58 @@ func (s *Service) settle(ctx context.Context, left Proposal) error {
 }
 
 func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
-	resolution, err := s.providerOf(left)
+	provider, err := s.providerOf(left)
 	if err != nil {
 		return err
 	}
 	s.Sleep(ctx, settleGrace)
-	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
-	pr, err := resolution.FindByHead(ctx, repo, left.Branch)
-	if err != nil {
+	pr, undone, err := s.pullOf(ctx, provider, left)
+	switch {
+	case err != nil:
 		return err
+	case pr != nil && pr.State == gitprovider.StateClosed && undone:
+		return s.settleUndone(ctx, provider, left, *pr)
+	case pr != nil:
+		return s.settleOpened(ctx, left, *pr)
 	}
-	theirs, err := s.isOf(left, pr)
-	if err != nil {
+	if wait := s.lateFor(provider, left); wait > 0 && !undone {
+		return &lateError{until: s.Now().Add(wait), err: stillLate(left, wait)}
+	}
+	found, err := s.undo(ctx, provider, left)
+	switch {
+	case err != nil:
 		return err
-	}
-	if theirs {
-		return s.settleAs(ctx, left, OutcomeOpened, Progress{
-			State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL,
-		}, "settled after its process ended: the pull request exists")
-	}
-	if pr == nil || pr.State != gitprovider.StateOpen { // else the branch carries somebody else's pull request
-		if err := s.removeBranch(ctx, resolution, repo, left); err != nil {
-			return err
-		}
+	case found != nil && found.State == gitprovider.StateClosed:
+		return s.settleUndone(ctx, provider, left, *found)
+	case found != nil:
+		return s.settleOpened(ctx, left, *found)
 	}
 	return s.settleAs(ctx, left, OutcomeFailed, Progress{State: StateFailed},
 		"settled after its process ended: no pull request was opened and no branch of it remains")
+}
+
+// pullOf finds the pull request of a proposal that was left, nil if there is none, and says whether we have begun to undo
+// that proposal.
+func (s *Service) pullOf(ctx context.Context, p gitprovider.Provider, left Proposal) (
+	pr *gitprovider.PullRequest, undone bool, err error) {
+	if undone, err = s.History.Undone(ctx, left.ID); err != nil {
+		return nil, false, err
+	}
+	pr, err = p.FindByHead(ctx, gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}, left.Branch)
+	if err != nil || pr == nil {
+		return nil, undone, err
+	}
+	ours, err := s.isOf(left, pr)
+	if err != nil || !ours {
+		return nil, undone, err
+	}
+	return pr, undone, nil
+}
+
+func (s *Service) settleOpened(ctx context.Context, left Proposal, pr gitprovider.PullRequest) error {
+	return s.settleAs(ctx, left, OutcomeOpened, Progress{
+		State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL,
+	}, "settled after its process ended: the pull request exists")
 }
 
 // isOf reports whether a pull request with the proposal's branch is the proposal's own: by its commit, or by its mark. The
@@ -143,41 +168,16 @@ func (s *Service) providerOf(left Proposal) (gitprovider.Provider, error) {
 		left.Provider, left.ID)
 }
 
-// removeBranch deletes the branch of a proposal that was left, unless somebody has changed it: then it is a person's
-// now, and stays.
-func (s *Service) removeBranch(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, left Proposal) error {
-	tip, err := p.BranchTip(ctx, repo, left.Branch)
-	if err != nil || tip == "" {
-		return err
-	}
-	ours := tip == left.Commit || tip == left.BaseCommit // at the base commit it holds nothing of anybody's
-	if !ours && left.Commit == "" {
-		ours, err = branchHolds(ctx, p, repo, left.Branch, changesOf(left))
-		if err != nil {
-			return err
-		}
-	}
-	if !ours {
-		return nil
-	}
-	err = p.DeleteBranch(ctx, repo, left.Branch, tip)
-	if fault.CodeOf(err) == fault.Conflict {
+func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, to Progress, message string) error {
+	err := s.Ledger.Finish(ctx, left.ID, to, s.settlement(left, outcome, to, message))
+	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
 		return nil
 	}
 	return err
 }
 
-func changesOf(left Proposal) []gitprovider.Change {
-	var out []gitprovider.Change
-	for _, f := range left.Files {
-		if path, err := gitprovider.ParsePath(f.Path); err == nil {
-			out = append(out, gitprovider.Change{Path: path, Action: f.Action, Content: f.Content})
-		}
-	}
-	return out
-}
-
-func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, to Progress, message string) error {
+// settlement is the audit's line for what became of a proposal that was left.
+func (s *Service) settlement(left Proposal, outcome Outcome, to Progress, message string) Attempt {
 	now := s.Now()
 	attempt := Attempt{
 		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: ActionSettle, Session: left.Session,
@@ -191,51 +191,43 @@ func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, 
 	if text := RedirectNote(left.Body); text != "" {
 		attempt.Verdicts = []Verdict{{Gate: GateRepository, Ruling: Pass, Warnings: []string{text}}}
 	}
-	err := s.Ledger.Finish(ctx, left.ID, to, attempt)
-	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
-		return nil
-	}
-	return err
+	return attempt
 }
 
-// errUnsettled marks a failure after which nobody knows what the provider holds.
-var errUnsettled = errors.New("what the provider holds is unknown")
-
-func unsettled(err error) error {
-	e := *fault.From(err)
-	e.Cause = errors.Join(errUnsettled, e.Cause)
-	return &e
-}
-
-// abandon ends a reserved proposal that failed, undoing the branch if there is one, and records the attempt. What cannot
-// be settled now stays reserved as unsettled, for the next request on these files.
+// abandon ends a reserved proposal that failed. After a definite failure the branch is undone if there is one, and the
+// attempt is recorded. After an ambiguous one nothing is undone, since what was sent may still arrive: the proposal stays
+// unsettled and keeps its files, and the answer says how it is settled.
 func (c *creation) abandon(ctx context.Context, failure error) error {
 	e := fault.From(failure)
-	clean := !errors.Is(e, errUnsettled)
-	if clean && c.commit != "" {
-		clean = c.undoBranch(ctx)
-	}
-	if !clean {
-		if err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateUnsettled, Commit: c.commit}); err != nil {
-			c.Log.Error("unsettled proposal not marked", "request_id", c.requestID, "error", logText(c.Service, err))
+	if !ambiguous(e) || c.nothingLate {
+		if c.commit == "" || c.undoBranch(ctx) {
+			return e // the record of the attempt ends the proposal
 		}
-		return e
+	} else {
+		e = notKnown(e)
 	}
-	attempt := c.attempt(OutcomeOf(e), e)
-	if err := c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, attempt); err != nil {
-		c.Log.Error("failed proposal not recorded", "request_id", c.requestID, "error", logText(c.Service, err))
-		return e
-	}
-	c.recorded = true
+	c.leaveUnsettled(ctx)
 	return e
 }
 
-// undoBranch removes the branch of this creation if its tip is still ours. It reports whether nothing of it remains.
-func (c *creation) undoBranch(ctx context.Context) bool {
-	err := c.resolution.Provider.DeleteBranch(ctx, c.snapshot.Repo, c.branch, c.commit)
-	if err == nil || slices.Contains([]fault.Code{fault.Conflict, fault.NotFound}, fault.CodeOf(err)) {
-		return true
+// leaveUnsettled keeps the files of a proposal of which nobody knows how far it got, until it is settled.
+func (c *creation) leaveUnsettled(ctx context.Context) {
+	c.reserved = false
+	if err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateUnsettled, Commit: c.commit}); err != nil {
+		c.Log.Error("unsettled proposal not marked", "request_id", c.requestID, "error", logText(c.Service, err))
 	}
-	c.Log.Error("branch not undone", "request_id", c.requestID, "branch", c.branch, "error", logText(c.Service, err))
-	return false
 }
+
+// notKnown tells a caller what to do after a failure that leaves open what the provider has done.
+func notKnown(e *fault.Error) *fault.Error {
+	out := *e
+	out.Message += ". What it has done is not known yet, and nothing was undone: make the identical call again, which is safe " +
+		"and settles this; it makes no second pull request"
+	if out.RetryAfter == 0 {
+		out.RetryAfter = retryUnsettled
+	}
+	return &out
+}
+
+// retryUnsettled is when a caller is told to call again after a failure that nobody knows the meaning of.
+const retryUnsettled = 10 * time.Second

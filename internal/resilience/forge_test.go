@@ -77,7 +77,7 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	o.Name, o.TokenName, o.BaseName, o.Scheme = k.options.Name, k.options.TokenName, k.options.BaseName, k.options.Scheme
 	o.Base, o.Token = base(t, f), f.Token()
 	o.Sleep, o.Jitter = noSleep, func(d time.Duration) time.Duration { return d }
-	o.Limits = transport.Limits{Whole: patience, Retries: 1, MaxBody: 1 << 20}
+	o.Limits = transport.Limits{Whole: patience, Write: patience, Retries: 1, MaxBody: 1 << 20}
 	var app *githubapp.App
 	if k.app != nil {
 		app = k.app(t, f, o)

@@ -86,13 +86,17 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= sequence(t, k); n++ {
-				for _, acts := range []bool{false, true} {
-					t.Run(fmt.Sprintf("request %d, the server acts: %t", n, acts), func(t *testing.T) {
+				for c := range 4 {
+					acts, lost := c%2 == 1, c/2 == 1
+					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost), func(t *testing.T) {
 						t.Parallel()
 						w := newWorld(t, k)
 						w.killedAt(n, acts)
 						w.assertAtMostOne("after the kill")
 						w.forge.Faults().Forget()
+						if lost {
+							w.loseState()
+						}
 
 						var out bytes.Buffer
 						if err := w.process(&out).Run(); err != nil {

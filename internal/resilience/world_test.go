@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,9 @@ type world struct {
 	// stateDir holds the records. The processes of kill_test.go use it, too.
 	stateDir string
 	log      *safeBuffer
-	said     []string // everything that callers were answered
+	said     []string     // everything that callers were answered
+	ahead    atomic.Int64 // of the real clock, as everybody here sees it
+	key      string       // of the marks; goes with the state folder
 }
 
 func newWorld(t testing.TB, k kind) *world {
@@ -48,9 +51,23 @@ func newWorld(t testing.TB, k kind) *world {
 		memhost.File{Path: "checks/disk.md", Content: "# Disk\n"},
 		memhost.File{Path: "checks/old.md", Content: "# Old\n"},
 	)
-	w.store = openStore(t, w.stateDir)
+	w.key = rand.Text()
+	w.forge.Host().SetClock(w.now)
+	w.store = openStore(t, w.stateDir, w.now)
 	t.Cleanup(func() { _ = w.store.Close() })
 	return w
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+// loseState takes away the state folder: records and key.
+func (w *world) loseState() {
+	w.t.Helper()
+	if err := w.store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.stateDir, w.key = w.t.TempDir(), rand.Text()
+	w.store = openStore(w.t, w.stateDir, w.now)
 }
 
 // emptyRecords is the database of a store without records, made once, since the race detector makes that slow.
@@ -61,7 +78,7 @@ var emptyRecords = struct {
 }{}
 
 // openStore opens a store without records in the folder.
-func openStore(t testing.TB, dir string) *store.Store {
+func openStore(t testing.TB, dir string, now func() time.Time) *store.Store {
 	t.Helper()
 	emptyRecords.once.Do(func() {
 		s, err := store.Open(t.Context(), t.TempDir(), store.Options{})
@@ -79,7 +96,7 @@ func openStore(t testing.TB, dir string) *store.Store {
 	if err := os.WriteFile(filepath.Join(dir, emptyRecords.name), emptyRecords.data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), dir, store.Options{})
+	s, err := store.Open(t.Context(), dir, store.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +117,8 @@ func (w *world) service() *prflow.Service {
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
 		Ledger:   w.store, History: w.store, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
 		Policy: w.policy, Tier: gitprovider.TierInvestigate,
-		Log: logger, Now: time.Now, NewID: rand.Text, Sleep: noSleep,
-		Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+		Log: logger, Now: w.now, NewID: rand.Text, Sleep: noSleep,
+		Key: func() ([]byte, error) { return []byte(w.key), nil },
 	})
 }
 
@@ -127,7 +144,13 @@ func (w *world) request() []byte {
 // create makes the request to a service of its own.
 func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
 	w.t.Helper()
-	result, err := w.service().Create(ctx, prflow.Caller{Door: prflow.DoorMCP, Name: "test"}, w.request())
+	return w.createBy(ctx, w.service())
+}
+
+// createBy makes the request to the service.
+func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
+	w.t.Helper()
+	result, err := service.Create(ctx, prflow.Caller{Door: prflow.DoorMCP, Name: "test"}, w.request())
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
 	if err != nil {

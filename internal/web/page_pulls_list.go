@@ -137,23 +137,11 @@ func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, erro
 	if err != nil {
 		return nil, err
 	}
-	if rules, err := s.Policy(); err == nil {
-		for _, pattern := range rules.AllRepositories() {
-			name := prflow.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
-			if strings.ContainsAny(name.Owner+name.Name, "*?[{\\") {
-				continue
-			}
-			if name.Provider == "" {
-				name.Provider = s.Reader.ProviderOf(name.Owner, name.Name)
-			}
-			known := func(r prflow.RepoName) bool { return strings.EqualFold(r.String(), name.String()) }
-			if name.Provider != "" && !slices.ContainsFunc(repos, known) {
-				repos = append(repos, name)
-			}
-		}
+	rules, err := s.Policy()
+	if err != nil {
+		rules = prflow.Policy{} // only what is recorded
 	}
-	slices.SortStableFunc(repos, func(a, b prflow.RepoName) int { return strings.Compare(a.String(), b.String()) })
-	return repos, nil
+	return prflow.KnownRepositories(repos, rules, s.Reader.ProviderOf), nil
 }
 
 // openPull is a row of the page with what it is made of.

@@ -55,10 +55,12 @@ func (p *Provider) openPulls(ctx context.Context, repo gitprovider.RepoRef) ([]*
 }
 
 // closedPulls reads the pull requests that were closed without merging at since or later. They come by their last
-// update, which is never before the closing, so the first older one ends the search.
-func (p *Provider) closedPulls(ctx context.Context, repo gitprovider.RepoRef, since time.Time) ([]*gitea.PullRequest, error) {
+// update, which is never before the closing, so the first older one ends the search. last is the highest number that was
+// read, of merged ones and of those closed before.
+func (p *Provider) closedPulls(ctx context.Context, repo gitprovider.RepoRef, since time.Time) (
+	closed []*gitea.PullRequest, last int, err error) {
 	if since.IsZero() {
-		return nil, nil
+		return nil, 0, nil
 	}
 	read := p.pulls(repo, gitea.StateClosed, "recentupdate")
 	var found []*gitea.PullRequest
@@ -66,21 +68,22 @@ func (p *Provider) closedPulls(ctx context.Context, repo gitprovider.RepoRef, si
 	for number := 1; number <= maxPages; number++ {
 		next, err := read(ctx, number)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for _, pr := range next.items {
+			last = max(last, int(pr.Index))
 			if !pr.HasMerged && !seen[pr.Index] && !timeOf(pr.Closed).Before(since) {
 				found = append(found, pr)
 			}
 			seen[pr.Index] = true
 		}
-		last := len(next.items) - 1
-		if last < 0 || timeOf(next.items[last].Updated).Before(since) || next.total >= 0 && len(seen) >= next.total {
+		end := len(next.items) - 1
+		if end < 0 || timeOf(next.items[end].Updated).Before(since) || next.total >= 0 && len(seen) >= next.total {
 			slices.SortFunc(found, func(a, b *gitea.PullRequest) int { return int(a.Index - b.Index) })
-			return found, nil
+			return found, last, nil
 		}
 	}
-	return nil, tooLong()
+	return nil, 0, tooLong()
 }
 
 // ListOpen implements gitprovider.Provider. The label is compared here, by its exact name. Beside the port's codes:

@@ -17,6 +17,8 @@ type looked struct {
 	open   []*gitea.PullRequest
 	closed []*gitea.PullRequest
 	tips   map[string]string
+	// lastNumber is the highest number among all that was read, those included that are in neither list.
+	lastNumber int
 }
 
 // Snapshot implements gitprovider.Provider. The first round reads repository, tree, open and closed pull requests (and
@@ -32,7 +34,7 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	snap := &gitprovider.Snapshot{
 		Repo: gitprovider.RepoRef{Owner: q.Repo.Owner, Name: l.repo.Name, Remote: q.Repo.Remote}, URL: l.repo.HTMLURL,
 		DefaultBranch: l.repo.DefaultBranch, Base: q.Base, BaseCommit: l.base.commit,
-		Archived: l.repo.Archived, Fork: l.repo.Fork, Tree: l.base.tree, Tips: l.tips,
+		Archived: l.repo.Archived, Fork: l.repo.Fork, Tree: l.base.tree, Tips: l.tips, LastNumber: l.lastNumber,
 	}
 	if l.repo.Owner != nil && l.repo.Owner.UserName != "" {
 		snap.Repo.Owner = l.repo.Owner.UserName
@@ -64,7 +66,7 @@ func (p *Provider) look(ctx context.Context, q gitprovider.SnapshotQuery) (looke
 			return err
 		},
 		func() (err error) {
-			l.closed, err = p.closedPulls(ctx, q.Repo, q.ClosedSince)
+			l.closed, l.lastNumber, err = p.closedPulls(ctx, q.Repo, q.ClosedSince)
 			return err
 		},
 		func() (err error) {
@@ -82,6 +84,9 @@ func (p *Provider) look(ctx context.Context, q gitprovider.SnapshotQuery) (looke
 	}
 	if off := p.switchedOff(l.repo, q.Repo); off != nil {
 		return l, off
+	}
+	for _, pr := range l.open {
+		l.lastNumber = max(l.lastNumber, int(pr.Index))
 	}
 	return l, p.judge(err, q.Repo, "")
 }

@@ -44,6 +44,7 @@ type repositoryNode struct {
 	Base                 *refNode
 	Labels               *struct{ Nodes []struct{ Name string } }
 	Open, Recent, Closed *pullConnection
+	Newest               *struct{ Nodes []struct{ Number int } }
 }
 
 type refNode struct {
@@ -133,6 +134,7 @@ func (p *Provider) ask(ctx context.Context, l *look) error {
 	if !l.ClosedSince.IsZero() {
 		q.add(l.closed.field("closed", recentClosed, ""))
 	}
+	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.fragment(pullFragment + changedFragment)
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
 	var data struct{ Repository json.RawMessage }
@@ -168,6 +170,9 @@ func (p *Provider) begin(l *look) (*gitprovider.Snapshot, error) {
 	out := &gitprovider.Snapshot{
 		Repo: ref, URL: r.URL, Base: base.Name, Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
 		Tips: map[string]string{}, Contents: map[gitprovider.Path][]byte{},
+	}
+	if r.Newest != nil && len(r.Newest.Nodes) > 0 {
+		out.LastNumber = r.Newest.Nodes[0].Number
 	}
 	if r.DefaultBranchRef != nil {
 		out.DefaultBranch = r.DefaultBranchRef.Name

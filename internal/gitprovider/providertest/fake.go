@@ -21,6 +21,8 @@ type Fake struct {
 	name   string
 	calls  []string
 	faults map[string]*faults
+	// lateness is what Lateness answers.
+	lateness time.Duration
 }
 
 var (
@@ -81,6 +83,16 @@ func (f *Fake) PointBranch(ref gitprovider.RepoRef, branch, commit string) {
 	f.host.Locked(func() { f.host.Repo(ref).Branches[branch] = commit })
 }
 
+// Amend replaces a branch by one commit on the default branch, with the message and the files, as a person may.
+func (f *Fake) Amend(ref gitprovider.RepoRef, branch, message string, files ...File) (commit string) {
+	f.host.Locked(func() {
+		repo := f.host.Repo(ref)
+		delete(repo.Branches, branch)
+		commit = repo.Write(branch, message, files)
+	})
+	return commit
+}
+
 // Calls returns the names of the methods that were called, in order, whatever came of them.
 func (f *Fake) Calls() []string {
 	f.mu.Lock()
@@ -99,10 +111,10 @@ func (f *Fake) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody.
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody, Withdraw.
 func (f *Fake) Writes() int {
 	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch) +
-		f.Count(MethodSetBody)
+		f.Count(MethodSetBody) + f.Count(MethodWithdraw)
 }
 
 // Reads is how many calls there were of methods that only read.

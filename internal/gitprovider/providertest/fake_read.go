@@ -36,7 +36,7 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		ref.Remote = q.Repo.Remote
 		snap = &gitprovider.Snapshot{
 			Repo: ref, URL: "https://fake.example/" + ref.String(), DefaultBranch: repo.Default, Base: base, BaseCommit: tip,
-			Archived: repo.Archived, Fork: repo.Fork, Tips: map[string]string{},
+			Archived: repo.Archived, Fork: repo.Fork, Tips: map[string]string{}, LastNumber: lastNumber(repo),
 		}
 		for _, branch := range q.Branches {
 			if at, exists := repo.Branches[branch]; exists {

@@ -26,7 +26,7 @@ func (f *Fake) Commit(ctx context.Context, req gitprovider.CommitRequest) (made 
 		if err := mayCommit(repo, req); err != nil {
 			return err
 		}
-		c := &memhost.Commit{Parents: []string{req.Snapshot.BaseCommit}, Message: req.Message}
+		c := &memhost.Commit{Parents: []string{req.Snapshot.BaseCommit}, Message: req.Message, Time: req.Time}
 		if c.Files, err = apply(repo, req); err != nil {
 			return err
 		}

@@ -21,6 +21,10 @@ const (
 	MethodDetails         = "Details"
 	MethodSetBody         = "SetBody"
 	MethodLastRemark      = "LastRemark"
+	MethodOpenOurs        = "OpenOurs"
+	MethodOurBranches     = "OurBranches"
+	MethodReadCommit      = "ReadCommit"
+	MethodWithdraw        = "Withdraw"
 )
 
 // faults are what waits for the next calls of one method. Each call takes the first of each kind.

@@ -21,6 +21,7 @@ func Run(t *testing.T, h Harness) {
 		"pull request":  pullRequestTests(),
 		"status":        statusTests(),
 		"branch":        branchTests(),
+		"settling":      settleTests(),
 		"every method":  everyMethodTests(),
 		"races":         raceTests(),
 		"complete list": listTests(),

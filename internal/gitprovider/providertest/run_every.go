@@ -38,6 +38,12 @@ func (s *scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string
 	errs["DeleteBranch"] = s.p.DeleteBranch(ctx, ref, spec.Head, req.Snapshot.BaseCommit)
 	_, errs["ListOpen"] = s.p.ListOpen(ctx, ref, gitprovider.LabelOurs)
 	_, errs["Status"] = s.p.Status(ctx, ref, 1)
+	_, errs["OpenOurs"] = s.p.OpenOurs(ctx, ref, 10)
+	_, errs["OurBranches"] = s.p.OurBranches(ctx, ref)
+	_, errs["ReadCommit"] = s.p.ReadCommit(ctx, ref, req.Snapshot.BaseCommit)
+	errs["Withdraw"] = s.p.Withdraw(ctx, ref, gitprovider.Withdrawal{
+		Number: 1, Branch: spec.Head, Head: req.Snapshot.BaseCommit,
+	})
 	return errs
 }
 

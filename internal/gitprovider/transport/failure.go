@@ -37,7 +37,7 @@ func (t *Transport) Failure(err error) *fault.Error {
 		return fault.Wrap(t.scrub.err(err), fault.UpstreamError,
 			"%s answered something else than its API promises; check %s", t.opt.Base.Host, t.opt.BaseName)
 	}
-	return t.classify(context.Background(), context.Background(), err).fault
+	return t.classify(context.Background(), limited{ctx: context.Background()}, err).fault
 }
 
 // ended is the fault for a context that is done.
@@ -50,8 +50,8 @@ func (t *Transport) endedBy(cause error) *fault.Error {
 	return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the call to %s was cancelled before it had finished", t.opt.Name)
 }
 
-// classify says what a failed try means. parent is the caller's context, limited the same with our limit.
-func (t *Transport) classify(parent, limited context.Context, err error) *failure {
+// classify says what a failed try means. parent is the caller's context, limited the same with our limits.
+func (t *Transport) classify(parent context.Context, limited limited, err error) *failure {
 	if parent.Err() != nil {
 		return &failure{fault: t.ended(parent)}
 	}
@@ -68,8 +68,10 @@ func (t *Transport) classify(parent, limited context.Context, err error) *failur
 	case errors.As(err, &unreached) && !unreached.Timeout():
 		return &failure{fault: as(fault.UpstreamError, "%s cannot be reached: %s; check %s and the network",
 			unreached.reason(), t.opt.BaseName), unsent: true}
-	case limited.Err() != nil:
-		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", t.opt.Limits.Whole)}
+	case errors.Is(context.Cause(limited.ctx), errNoHeader):
+		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
+	case limited.ctx.Err() != nil:
+		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", limited.whole)}
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
 	case errors.As(err, &refused):

@@ -50,13 +50,16 @@ type Options struct {
 type Limits struct {
 	Dial           time.Duration // to connect; 10 s
 	TLSHandshake   time.Duration // 10 s
-	ResponseHeader time.Duration // from the request's last byte to the answer's header; 20 s
-	Whole          time.Duration // one try from connecting to the last byte of the body; 30 s
-	MaxBody        int64         // bytes of an answer after decompression; 32 MiB
-	Retries        int           // tries after the first; 2; negative: none
-	RetryWait      time.Duration // ceiling of the first wait; it doubles each time, and jitter takes a part; 250 ms
-	MaxRetryAfter  time.Duration // the longest wait that a server may ask of us; beyond it the answer is final; 10 s
-	MaxConcurrent  int           // requests at once; 8
+	ResponseHeader time.Duration // of a read: from the request's last byte to the answer's header; 20 s
+	Whole          time.Duration // one try of a read, from connecting to the last byte of the body; 30 s
+	// Write is one try of a write. A busy small server (Gitea on a Raspberry Pi) takes a minute for one, and to have waited
+	// is much better than not to know what it did: 90 s.
+	Write         time.Duration
+	MaxBody       int64         // bytes of an answer after decompression; 32 MiB
+	Retries       int           // tries after the first; 2; negative: none
+	RetryWait     time.Duration // ceiling of the first wait; it doubles each time, and jitter takes a part; 250 ms
+	MaxRetryAfter time.Duration // the longest wait that a server may ask of us; beyond it the answer is final; 10 s
+	MaxConcurrent int           // requests at once; 8
 	// WritePause is kept between the end of a write and the next write. GitHub recommends a second for clients that
 	// write in bulk; one pull request is three writes, so the default is none.
 	WritePause time.Duration
@@ -68,6 +71,7 @@ func (l Limits) withDefaults() Limits {
 		TLSHandshake:   cmp.Or(l.TLSHandshake, 10*time.Second),
 		ResponseHeader: cmp.Or(l.ResponseHeader, 20*time.Second),
 		Whole:          cmp.Or(l.Whole, 30*time.Second),
+		Write:          cmp.Or(l.Write, 90*time.Second),
 		MaxBody:        cmp.Or(l.MaxBody, 32<<20),
 		Retries:        max(0, cmp.Or(l.Retries, 2)),
 		RetryWait:      cmp.Or(l.RetryWait, 250*time.Millisecond),

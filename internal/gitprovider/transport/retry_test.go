@@ -231,7 +231,11 @@ func TestAStallIsATimeout(t *testing.T) {
 	for _, tt := range tests {
 		for _, method := range []string{"GET", "POST"} {
 			t.Run(tt.name+" of a "+method, func(t *testing.T) {
-				b := newBed(t, tt.next, func(o *transport.Options) { o.Limits = tt.limits })
+				b := newBed(t, tt.next, func(o *transport.Options) {
+					if o.Limits = tt.limits; method == "POST" { // bounded as a whole alone
+						o.Limits, tt.says = transport.Limits{ResponseHeader: time.Nanosecond, Whole: time.Nanosecond, Write: short}, "within 50ms"
+					}
+				})
 				if tt.fault != "" {
 					b.PlanFrom(1, httpfault.Fault{Kind: tt.fault})
 				}

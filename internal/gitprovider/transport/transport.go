@@ -55,7 +55,6 @@ func New(o Options) (*Transport, error) {
 			},
 			TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    o.Limits.TLSHandshake,
-			ResponseHeaderTimeout:  o.Limits.ResponseHeader,
 			IdleConnTimeout:        idleFor,
 			MaxIdleConnsPerHost:    o.Limits.MaxConcurrent,
 			MaxResponseHeaderBytes: 1 << 20,
@@ -102,9 +101,9 @@ type call struct {
 	stored *entry // an earlier answer that the server is asked to confirm
 	tries  int
 
-	repeatable bool // may be repeated; every read may
-	token   string // of the last try
-	renewed bool   // a refused token was given back already
+	repeatable bool   // may be repeated; every read may
+	token      string // of the last try
+	renewed    bool   // a refused token was given back already
 }
 
 // exchange tries until there is an answer or a failure that is final.

@@ -30,16 +30,17 @@ func (t *Transport) try(c *call) (*http.Response, *failure) {
 	case <-parent.Done():
 		return nil, &failure{fault: t.ended(parent)}
 	}
-	ctx, cancel := context.WithTimeout(parent, t.opt.Limits.Whole)
-	defer cancel()
-	resp, err := t.http.RoundTrip(t.prepare(ctx, c))
+	limited, end := t.limit(parent, c)
+	defer end()
+	resp, err := t.http.RoundTrip(t.prepare(limited.ctx, c))
+	limited.answered()
 	if err != nil {
-		return nil, t.classify(parent, ctx, err)
+		return nil, t.classify(parent, limited, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, t.opt.Limits.MaxBody+1))
 	if err != nil {
-		return nil, t.classify(parent, ctx, err)
+		return nil, t.classify(parent, limited, err)
 	}
 	if int64(len(body)) > t.opt.Limits.MaxBody {
 		return nil, &failure{fault: fault.New(fault.UpstreamError,

@@ -2,6 +2,7 @@ package httpfault
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -17,6 +18,7 @@ type Handler struct {
 	latency time.Duration
 	plans   []*plan
 	seen    []*Seen
+	late    []*http.Request // that Late and LateStall have kept
 }
 
 // plan is a fault and when it is due.
@@ -181,3 +183,26 @@ func (w *watched) Flush() {
 
 // Unwrap serves http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// keep holds a request back for ActLate.
+func (h *Handler) keep(r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // in memory already
+	kept := r.Clone(context.WithoutCancel(r.Context()))
+	rewind(kept, body)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.late = append(h.late, kept)
+}
+
+// ActLate lets next act on the requests that were kept by Late and LateStall, in the order of their arrival. Their answers go
+// nowhere. It returns how many there were.
+func (h *Handler) ActLate() int {
+	h.mu.Lock()
+	late := h.late
+	h.late = nil
+	h.mu.Unlock()
+	for _, r := range late {
+		h.act(r)
+	}
+	return len(late)
+}

@@ -224,3 +224,20 @@ func TestConcurrentRequestsAreAllRecordedAndOneFaultHitsOne(t *testing.T) {
 		t.Error("Forget left requests")
 	}
 }
+
+func TestWhatIsLateActsWhenItIsTold(t *testing.T) {
+	for _, kind := range []httpfault.Kind{httpfault.Late, httpfault.LateStall} {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBed(t)
+			b.PlanNth(1, httpfault.Fault{Kind: kind})
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, _, _, err := b.post(ctx, "/"); err == nil || b.acts.Load() != 0 {
+				t.Errorf("%v, %d acts", err, b.acts.Load())
+			}
+			if n := b.ActLate(); n != 1 || b.acts.Load() != 1 || b.ActLate() != 0 {
+				t.Errorf("%d were late, %d acts", n, b.acts.Load())
+			}
+		})
+	}
+}

@@ -43,6 +43,18 @@ func (h *Handler) misbehave(w http.ResponseWriter, r *http.Request, f Fault, ans
 	case StallAfter:
 		h.act(r)
 		<-r.Context().Done()
+	case Late:
+		h.keep(r)
+		cut(w)
+	case LateStall:
+		h.keep(r)
+		<-r.Context().Done()
+	case LateFirst:
+		body, _ := io.ReadAll(r.Body) // in memory already
+		h.ActLate()
+		rewind(r, body)
+		h.next.ServeHTTP(&watched{ResponseWriter: w, answered: answered}, r)
+		answered(http.StatusOK)
 	case Truncated:
 		truncate(w, h.act(r))
 	case Oversized:

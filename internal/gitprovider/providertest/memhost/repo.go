@@ -39,6 +39,7 @@ type Commit struct {
 	Parents []string
 	Files   map[string]File
 	Message string
+	Time    time.Time // of the committer, where whoever made it knows one
 }
 
 // PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a fork.
@@ -180,6 +181,9 @@ func differing(a, b map[string]File) []string {
 	}
 	return slices.Sorted(maps.Keys(paths))
 }
+
+// Differing lists the files that differ between two commits, sorted; "" is a commit without files.
+func (r *Repo) Differing(a, b string) []string { return differing(r.Tree(a), r.Tree(b)) }
 
 // Merge merges file by file; ok is false if both sides changed one in different ways.
 func (r *Repo) Merge(base, head string) (merged map[string]File, ok bool) {

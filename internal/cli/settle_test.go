@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A branch of ours whose records are lost goes away in a round of a server.
+func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
+	w := newLocalWorld(t)
+	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
+	w.propose("old")
+	if err := os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
+	p := a.wire()
+	t.Cleanup(func() { _ = p.store.Close() })
+	p.flow.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	ticks := make(chan time.Time)
+	s := &settler{parts: p, sweeper: p.flow.NewSweeper(), ticks: ticks}
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { s.rounds(ctx); close(done) }()
+	ticks <- time.Now()
+	ticks <- time.Now() // the first round has ended
+	end()
+	<-done
+	if left := w.git("-C", w.repo, "for-each-ref", "refs/heads/claude-ops/"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
