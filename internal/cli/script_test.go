@@ -21,11 +21,17 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start, and
 // puts it first on PATH.
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand { // of a session that a test runs in this process
+		os.Exit(processtree.Reap())
+	}
+	os.Exit(testMain(m))
+}
 
 func testMain(m *testing.M) int {
 	bin, err := os.MkdirTemp("", "claudeops-cli-")
