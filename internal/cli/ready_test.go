@@ -1,31 +1,15 @@
 package cli_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/config"
 )
 
+// get reads from the server, with the token that the operator has given it or that it has made itself.
 func (f *forged) get(path string) (status int, body string) {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.url+path, http.NoBody)
-	if err != nil {
-		f.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"]))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	return f.ask(http.MethodGet, path, "")
 }
 
 func TestAServerSaysWhetherTheForgeServesItAndHowLongThatTook(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/config"
 )
 
 // restToken is what REST callers of these tests carry.
@@ -20,7 +23,7 @@ func (f *forged) ask(method, path, body string) (int, string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+restToken)
+	r.Header.Set("Authorization", "Bearer "+cmp.Or(f.env["CLAUDEOPS_API_TOKENS"], config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"])))
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
