@@ -79,24 +79,25 @@ func dayOf(name, text string) (time.Time, error) {
 func (q filterParams) view() pages.Filter {
 	f := pages.Filter{
 		Repo: q.Repo, Caller: q.Caller, Search: q.Q, Since: q.Since, Until: q.Until,
-		Outcome: options("any", q.Outcome, []string{"opened", "reused", "dry_run", "refused", "failed"}),
+		Outcome: options(q.Outcome, []string{"opened", "reused", "dry_run", "refused", "failed"}),
 	}
 	var gates []string
 	for _, g := range prflow.Gates() {
 		gates = append(gates, string(g))
 	}
-	f.Gate = options("any", q.Gate, gates)
+	f.Gate = options(q.Gate, gates)
 	var states []string
 	for _, state := range prflow.PullStates() {
 		states = append(states, string(state))
 	}
-	f.Pull = options("any", q.Pull, states)
+	f.Pull = options(q.Pull, states)
 	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != ""
 	return f
 }
 
-func options(none, chosen string, values []string) []pages.Option {
-	out := []pages.Option{{Text: none}}
+// options are the values of a filter, and "any" before them.
+func options(chosen string, values []string) []pages.Option {
+	out := []pages.Option{{Text: "any"}}
 	for _, v := range values {
 		out = append(out, pages.Option{Value: v, Text: strings.ReplaceAll(v, "_", " "), Chosen: v == chosen})
 	}

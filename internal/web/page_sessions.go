@@ -39,7 +39,7 @@ func (s *Server) sessionsPage(c *call) (answer, error) {
 	for _, state := range session.States() {
 		states = append(states, string(state))
 	}
-	view.States = options("any", q.State, states)
+	view.States = options(q.State, states)
 	at := url.Values{}
 	if q.State != "" {
 		at.Set("state", q.State)

@@ -20,7 +20,7 @@ func (m *bulk) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads 
 	m.asked++
 	out := map[int][]string{}
 	for number, head := range heads {
-		if paths, ok := m.memory.PathsAt(ctx, repo, number, head); ok {
+		if paths, ok := m.PathsAt(ctx, repo, number, head); ok {
 			out[number] = paths
 		}
 	}
@@ -30,7 +30,7 @@ func (m *bulk) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads 
 func (m *bulk) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string) {
 	m.told++
 	for number := range paths {
-		m.memory.RememberPaths(ctx, repo, number, heads[number], paths[number])
+		m.RememberPaths(ctx, repo, number, heads[number], paths[number])
 	}
 }
 
