@@ -150,17 +150,17 @@ func smallState(s *deploy.Service) {
 	s.Tmpfs = append(s.Tmpfs, "/state:size=4m")
 }
 
-// refused holds that a run does not start, for the reason, and that no agent ran.
-func (r *rig) refused(t *testing.T, reason string) {
+// refused holds that a run does not start, for the reason and with the exit code, and that no agent ran.
+func (r *rig) refused(t *testing.T, code int, reason string) {
 	t.Helper()
 	got := r.run(t, nil, "--tier", "1") // whose model cannot be asked
-	if got.code != 1 || len(got.sessions) > 0 || len(got.seen) > 0 || !strings.Contains(got.stderr+got.stdout, reason) {
+	if got.code != code || len(got.sessions) > 0 || len(got.seen) > 0 || !strings.Contains(got.stderr+got.stdout, reason) {
 		t.Errorf("exit %d, want the reason %q:\n%s%s", got.code, reason, got.stdout, got.stderr)
 	}
 }
 
 func sessionWithoutState(t *testing.T, r *rig) {
-	r.refused(t, "the state folder /state cannot be written")
+	r.refused(t, 2, "the state folder /state cannot be written")
 	if branches := r.branches(t); len(branches) > 0 {
 		t.Errorf("branches were made: %v", branches)
 	}
@@ -191,7 +191,7 @@ func (r *rig) fill(t *testing.T) (free func()) {
 
 func sessionOnAFullDisk(t *testing.T, r *rig) {
 	free := r.fill(t)
-	r.refused(t, "is full; free some space")
+	r.refused(t, 1, "is full; free some space")
 	free()
 	r.run(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2").one(t, "succeeded")
 	r.assertProposed(t, quieterDiskBranch, r.proposal())
