@@ -45,17 +45,31 @@ func (e *postgresEngine) fail(ctx context.Context, err error) error {
 		return fault.From(ctx.Err())
 	}
 	var connect *pgconn.ConnectError
-	what := e.describe(err)
+	what, code := e.describe(err), fault.Internal
+	if isSetting(err) {
+		code = fault.Misconfigured
+	}
 	switch {
 	case what != "":
 	case errors.As(err, &connect):
+		code = fault.Misconfigured
 		what = "cannot be reached; check that it runs, and host, port and TLS options of CLAUDEOPS_DATABASE_URL"
 	case lostConnection(err):
 		what = "cannot be reached any more; check the server and the network, and try again"
 	default:
 		what = "failed; the log has the details"
 	}
-	return fault.Wrap(err, fault.Internal, "the PostgreSQL database %s %s", e.name(), what)
+	return fault.Wrap(err, code, "the PostgreSQL database %s %s", e.name(), what)
+}
+
+// isSetting reports whether the operator has to change the address, the user or the rights that were set up.
+func isSetting(err error) bool {
+	switch sqlState(err) {
+	case stateInvalidPassword, stateInvalidUser, stateNoDatabase, stateNoSchema, stateNoPrivilege,
+		stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction, stateReadOnlyTransaction:
+		return true
+	}
+	return false
 }
 
 // lostConnection reports whether the error is the end of a connection.

@@ -92,7 +92,7 @@ func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.
 
 	mustExec(t, admin, grants(schema, role)[0])
 	_, err = openPlace(t.Context(), asUser, Options{}) // there is nothing yet, and it may not make it
-	wantCode(t, err, fault.Internal)
+	wantCode(t, err, fault.Misconfigured)
 	if !strings.Contains(err.Error(), "denies the user") || !strings.Contains(err.Error(), "docs/records.md") {
 		t.Fatalf("got %v", err)
 	}

@@ -58,7 +58,7 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openPlace(context.Background(), test.place(t), Options{})
-			wantCode(t, err, fault.Internal)
+			wantCode(t, err, fault.Misconfigured)
 			if !strings.Contains(err.Error(), test.message) {
 				t.Errorf("the message does not say %q: %v (%v)", test.message, err, errCause(err))
 			}
@@ -112,7 +112,7 @@ func TestADatabaseThatCannotHoldAllTextIsRefused(t *testing.T) {
 	mustExec(t, admin, "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() { mustExec(t, admin, "DROP DATABASE "+name) })
 	_, err := openPlace(t.Context(), changed(t, os.Getenv(testDatabase), func(u *url.URL) { u.Path = "/" + name }), Options{})
-	wantCode(t, err, fault.Internal)
+	wantCode(t, err, fault.Misconfigured)
 	if !strings.Contains(err.Error(), "has the encoding LATIN1") {
 		t.Fatalf("got %v", err)
 	}

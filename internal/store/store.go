@@ -56,8 +56,8 @@ type Store struct {
 }
 
 // Open opens the database in the folder dir, and makes folder (mode 0700), database (0600) and tables if they are
-// missing. It refuses, with fault.Internal, a folder that cannot be used, and a database that is damaged, not ours, or
-// of a newer program, and leaves that as it is. A database of an older program is brought up to date. With
+// missing. It refuses, with fault.Misconfigured, a folder that cannot be used and a database that is not ours or of a newer
+// program, and with fault.Internal one that is damaged, and leaves that as it is. A database of an older program is brought up to date. With
 // opts.DatabaseURL it is OpenURL, and dir is not used.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if opts.DatabaseURL != "" {
