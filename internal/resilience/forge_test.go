@@ -1,6 +1,7 @@
 package resilience
 
 import (
+	"cmp"
 	"net/url"
 	"testing"
 	"time"
@@ -16,13 +17,22 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
-// forge is a fake forge.
+// forge is a fake forge, or a real one behind a proxy.
 type forge interface {
 	URL() string
 	Token() string
+	// Host is what a fake holds; nil for a real one, which is an outside.
 	Host() *memhost.Host
 	Faults() *httpfault.Handler
 	AddRepo(files ...memhost.File) gitprovider.RepoRef
+}
+
+// outside is a forge that can be looked at as people do only.
+type outside interface {
+	// Look gives our branches, and the open pull requests.
+	Look(repo gitprovider.RepoRef) (branches []string, open []int)
+	// AssertChange demands that the pull request is one commit on the base branch with what world.request asks for.
+	AssertChange(repo gitprovider.RepoRef, number int)
 }
 
 // kind is one sort of forge.
@@ -33,7 +43,8 @@ type kind struct {
 	adapter func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider
 	options transport.Options
 	// app makes the GitHub App in whose name requests are made; nil for a token.
-	app func(t testing.TB, f forge, o transport.Options) *githubapp.App
+	app      func(t testing.TB, f forge, o transport.Options) *githubapp.App
+	patience time.Duration // bounds one request; 0 means the constant
 	// label is the kind in names of tests; "" means name.
 	label string
 }
@@ -68,7 +79,7 @@ func base(t testing.TB, f forge) *url.URL {
 	return u
 }
 
-// patience bounds one request. It is what a stalled one costs the test.
+// patience bounds one request to a fake. It is what a stalled one costs the test.
 const patience = time.Second
 
 // connect makes the client and the adapter.
@@ -77,7 +88,8 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	o.Name, o.TokenName, o.BaseName, o.Scheme = k.options.Name, k.options.TokenName, k.options.BaseName, k.options.Scheme
 	o.Base, o.Token = base(t, f), f.Token()
 	o.Sleep, o.Jitter = noSleep, func(d time.Duration) time.Duration { return d }
-	o.Limits = transport.Limits{Whole: patience, Write: patience, Retries: 1, MaxBody: 1 << 20}
+	bound := cmp.Or(k.patience, patience)
+	o.Limits = transport.Limits{Whole: bound, Write: bound, Retries: 1, MaxBody: 1 << 20}
 	var app *githubapp.App
 	if k.app != nil {
 		app = k.app(t, f, o)

@@ -54,7 +54,9 @@ func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T
 				for _, c := range lateCases() {
 					t.Run(fmt.Sprintf("request %d, %s", n, c), func(t *testing.T) {
 						t.Parallel()
-						newWorld(t, k).meetsLate(t.Context(), n, c)
+						w := newWorld(t, k)
+						w.forge.Faults().PlanNth(n, httpfault.Fault{Kind: c.kind()})
+						w.meetsLate(t.Context(), c)
 					})
 				}
 			}
@@ -62,10 +64,10 @@ func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T
 	}
 }
 
-func (w *world) meetsLate(ctx context.Context, n int, c lateCase) {
+// meetsLate proposes, with the late effect that is planned, and makes the identical call before or after the effect.
+func (w *world) meetsLate(ctx context.Context, c lateCase) {
 	w.t.Helper()
 	first := w.service()
-	w.forge.Faults().PlanNth(n, httpfault.Fault{Kind: c.kind()})
 	if _, err := w.createBy(ctx, first); err != nil && !fault.From(err).Retryable() {
 		w.t.Errorf("the first answer: %v", err)
 	}

@@ -52,7 +52,9 @@ func newWorld(t testing.TB, k kind) *world {
 		memhost.File{Path: "checks/old.md", Content: "# Old\n"},
 	)
 	w.key = rand.Text()
-	w.forge.Host().SetClock(w.now)
+	if host := w.forge.Host(); host != nil {
+		host.SetClock(w.now)
+	}
 	w.store = openStore(t, w.stateDir, w.now)
 	t.Cleanup(func() { _ = w.store.Close() })
 	return w
@@ -161,6 +163,9 @@ func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.C
 
 // state is what people see at the forge: our branches, and the open pull requests of ours.
 func (w *world) state() (branches []string, open []int) {
+	if real, is := w.forge.(outside); is {
+		return real.Look(w.repo)
+	}
 	w.forge.Host().Locked(func() {
 		repo := w.forge.Host().Repo(w.repo)
 		for name := range repo.Branches {
@@ -192,6 +197,10 @@ func (w *world) assertTheOne(number int) {
 	branches, open := w.state()
 	if len(branches) != 1 || !slices.Equal(open, []int{number}) {
 		w.t.Fatalf("branches %v, open pull requests %v, want #%d alone", branches, open, number)
+	}
+	if real, is := w.forge.(outside); is {
+		real.AssertChange(w.repo, number)
+		return
 	}
 	w.forge.Host().Locked(func() {
 		repo := w.forge.Host().Repo(w.repo)
