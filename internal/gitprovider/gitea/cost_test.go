@@ -238,7 +238,7 @@ func TestListOpenOfManyIsCompleteAndCheaperTheSecondTime(t *testing.T) {
 		}
 	}
 	sc.requests()
-	for _, cost := range []int{5 + 100, 5} {
+	for _, cost := range []int{5 + 1 + 100, 5} {
 		prs, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
 		sc.must(err)
 		sc.same("numbers", numbers(prs), want)

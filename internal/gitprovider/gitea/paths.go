@@ -19,12 +19,13 @@ func (p *Provider) withPaths(ctx context.Context, repo gitprovider.RepoRef, from
 	out := make([]gitprovider.PullRequest, len(from))
 	p, end := p.batched(ctx, repo, from)
 	defer end()
+	bases := p.sharedBases(ctx, repo, from)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(sideBySide)
 	for i, pr := range from {
 		out[i] = pullRequest(pr, p.now())
 		group.Go(func() (err error) {
-			out[i].Paths, err = p.pathsOf(ctx, repo, pr)
+			out[i].Paths, err = p.pathsAgainst(ctx, repo, pr, bases[pr.MergeBase])
 			return err
 		})
 	}
