@@ -13,11 +13,16 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // operatorName is the name of the token that the server makes, in the record of all that it does.
 const operatorName = "operator"
+
+// serverName is who has made that token, in the record.
+const serverName = "claudeops serve"
 
 // operatorToken returns the token that the server made for its operator, and makes it if nobody has any way in yet: no token
 // is configured, none was ever made, and no proxy names users. It is "" if people have other ways, and if it was revoked.
@@ -40,6 +45,7 @@ func (p *parts) operatorToken(ctx context.Context) (string, error) {
 	if secret == "" {
 		return "", nil
 	}
+	p.learn(secret) // the configuration was read before there was one, or another process has made it since
 	if _, err := p.access.Bearer(ctx, secret); err != nil {
 		if fault.CodeOf(err) == fault.Unauthenticated {
 			return "", nil
@@ -65,9 +71,14 @@ func (p *parts) makeOperatorToken(ctx context.Context) error {
 	if len(secret) < access.MinConfigured {
 		return fault.New(fault.Misconfigured, "%s holds no token; remove it, and a new one is made", p.operatorTokenFile())
 	}
-	err = p.store.InsertToken(ctx, access.Token{
+	now := time.Now()
+	t := access.Token{
 		ID: newID(), Name: operatorName, Hash: access.Hash(secret), MaxTier: gitprovider.TierRemediate, Scopes: access.AllScopes(),
-		CreatedAt: time.Now(),
+		CreatedAt: now,
+	}
+	err = p.store.InsertToken(ctx, t, prflow.Attempt{
+		Time: now, RequestID: newID(), Door: prflow.DoorCLI, Caller: serverName, Action: string(people.CreateToken),
+		Outcome: prflow.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
 	})
 	if fault.CodeOf(err) == fault.Conflict { // another process was faster
 		return nil

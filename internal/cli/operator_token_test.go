@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
+	state := t.TempDir()
+	a := &app{
+		streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
+		lookup: func(name string) (string, bool) {
+			value, set := map[string]string{"CLAUDEOPS_STATE_DIR": state}[name]
+			return value, set
+		},
+	}
+	p := a.wire()
+	t.Cleanup(func() { _ = p.store.Close() })
+	secret, err := p.operatorToken(t.Context())
+	if err != nil || secret == "" {
+		t.Fatalf("%q, %v", secret, err)
+	}
+	if got := p.scanner.Redact("it is " + secret); strings.Contains(got, secret) {
+		t.Errorf("not redacted: %s", got)
+	}
+	rows, err := p.store.Audit(t.Context(), store.AuditQuery{})
+	if err != nil || len(rows) != 1 || rows[0].Action != string(people.CreateToken) || rows[0].Outcome != prflow.OutcomeDone ||
+		!strings.Contains(rows[0].Message, "token operator (") || strings.Contains(rows[0].Message, secret) {
+		t.Errorf("the audit has %+v, %v", rows, err)
+	}
+	if _, err := p.operatorToken(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if rows, err := p.store.Audit(t.Context(), store.AuditQuery{}); err != nil || len(rows) != 1 {
+		t.Errorf("the second start: %+v, %v", rows, err)
+	}
+}
