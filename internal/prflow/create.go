@@ -52,10 +52,12 @@ type creation struct {
 	marks    map[int]mark // the true marks of the snapshot's pull requests, by number
 	verdicts []Verdict
 	warnings []string
-	recorded bool        // the attempt is in the audit already
-	reserved bool        // the files are held by the record of this proposal, which nobody has ended yet
-	heir     bool        // the branch was named by an earlier proposal of ours, whose place this one has taken
-	telling  *sync.Mutex // held while the caller is told how far this is
+	// foreignWarnings are those of warnings that are about pull requests of others.
+	foreignWarnings []string
+	recorded        bool        // the attempt is in the audit already
+	reserved        bool        // the files are held by the record of this proposal, which nobody has ended yet
+	heir            bool        // the branch was named by an earlier proposal of ours, whose place this one has taken
+	telling         *sync.Mutex // held while the caller is told how far this is
 
 	nothingLate bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
@@ -93,7 +95,7 @@ func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)
 		if p := recover(); p != nil {
 			c.Log.Error("panic in a creation", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
 			if c.reserved {
-				c.leaveUnsettled(context.WithoutCancel(ctx))
+				c.leaveUnsettled(ctx)
 			}
 			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
 		}

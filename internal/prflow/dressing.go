@@ -3,6 +3,7 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -25,13 +26,24 @@ func (c *creation) sideBySide(steps ...func() (warning string)) {
 	warnings := make([]string, len(steps))
 	var all sync.WaitGroup
 	for i, step := range steps {
-		all.Go(func() { warnings[i] = step() })
+		all.Go(func() {
+			defer c.caught(func() { warnings[i] = "a step after the pull request was opened failed: internal error" })
+			warnings[i] = step()
+		})
 	}
 	all.Wait()
 	for _, warning := range warnings {
 		if warning != "" {
 			c.warnings = append(c.warnings, warning)
 		}
+	}
+}
+
+// caught ends a panic in a goroutine of the pipeline, which would end the process, and then calls instead. It is to be deferred.
+func (c *creation) caught(instead func()) {
+	if p := recover(); p != nil {
+		c.Log.Error("panic in a creation", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
+		instead()
 	}
 }
 

@@ -24,20 +24,28 @@ func (c *creation) foreignOverlaps() []gitprovider.PullRequest {
 }
 
 // warnOfForeign says in the answer which pull requests of people, or from forks, change the same files: whoever reviews ours
-// has both to merge.
+// has both to merge. What an earlier look has said is replaced.
 func (c *creation) warnOfForeign() {
+	before := c.foreignWarnings
+	c.foreignWarnings = c.warningsOfForeign()
+	c.warnings = slices.DeleteFunc(c.warnings, func(w string) bool { return slices.Contains(before, w) })
+	c.warnings = append(c.warnings, c.foreignWarnings...)
+}
+
+func (c *creation) warningsOfForeign() (out []string) {
 	overlaps := c.foreignOverlaps()
 	for _, pr := range overlaps[:min(len(overlaps), maxForeignWarnings)] {
-		c.warnings = append(c.warnings, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr),
+		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr),
 			listed(c.overlap(pr.Paths)), pr.URL))
 	}
 	if more := len(overlaps) - maxForeignWarnings; more > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%d further pull requests of others change these files", more))
+		out = append(out, fmt.Sprintf("%d further pull requests of others change these files", more))
 	}
 	if unread := c.snapshot.ForeignUnread; unread > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf(
+		out = append(out, fmt.Sprintf(
 			"%d open pull requests of others were not read in full; they may change the same files", unread))
 	}
+	return out
 }
 
 // byAuthor is " by ann", or "" if the host does not say.

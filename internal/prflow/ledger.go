@@ -145,7 +145,8 @@ type Progress struct {
 	PRNumber int
 	PRURL    string
 	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed then
-	// is nobody's decision. It is recorded before the removal, and stays. Proposals that the store hands out do not have it;
+	// is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as opened
+	// without it: then nothing was removed. Proposals that the store hands out do not have it;
 	// see History.Undone.
 	Undone bool
 }

@@ -128,7 +128,7 @@ func (c *creation) askRemoteGatesAgain(ctx context.Context) (reused *gitprovider
 		return nil, err
 	}
 	now, err := c.resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{
-		Repo: c.snapshot.Repo, Base: c.snapshot.Base, ClosedSince: c.started.Add(-c.Policy.Cooldown),
+		Repo: c.snapshot.Repo, Base: c.snapshot.Base, ClosedSince: c.started.Add(-c.Policy.Cooldown), Foreign: true,
 	})
 	if err != nil {
 		return nil, err
@@ -137,6 +137,7 @@ func (c *creation) askRemoteGatesAgain(ctx context.Context) (reused *gitprovider
 		return nil, err
 	}
 	c.seen, c.snapshot.Open, c.snapshot.Closed, c.snapshot.LastNumber = seen, now.Open, now.Closed, now.LastNumber
+	c.snapshot.Foreign, c.snapshot.ForeignUnread = now.Foreign, now.ForeignUnread
 	c.verdicts = slices.DeleteFunc(c.verdicts, func(v Verdict) bool { return v.Gate == GateDuplicate || v.Gate == GateCooldown })
 	if reused, err = c.duplicateGate(ctx); err != nil || reused != nil {
 		return reused, err

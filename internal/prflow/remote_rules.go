@@ -69,7 +69,13 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 			if p.ID == c.requestID || pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
 				continue
 			}
-			if c.abandoned(p) {
+			if its, err := c.isPullOf(p, &pr); err != nil || !its {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if c.abandoned(p) && !c.DryRun {
 				err = c.settle(ctx, p)
 			}
 			return &c.snapshot.Open[i], err
@@ -94,6 +100,15 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 		}
 	}
 	return nil, nil
+}
+
+// isPullOf reports whether a pull request with the proposal's branch is the one that it became, or that it has opened and not
+// recorded yet.
+func (s *Service) isPullOf(p Proposal, pr *gitprovider.PullRequest) (bool, error) {
+	if p.State == StateOpened {
+		return p.PRNumber == 0 || p.PRNumber == pr.Number, nil
+	}
+	return s.isOf(p, pr)
 }
 
 // overlap lists the paths of this change that are among the given ones, letter case aside.

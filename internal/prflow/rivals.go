@@ -76,9 +76,20 @@ func (c *creation) withdraw(ctx context.Context, pr, older gitprovider.PullReque
 	if err != nil {
 		return err
 	}
-	return c.resolution.Provider.Withdraw(ctx, c.snapshot.Repo, gitprovider.Withdrawal{
+	err = c.resolution.Provider.Withdraw(ctx, c.snapshot.Repo, gitprovider.Withdrawal{
 		Number: pr.Number, Branch: c.branch, Head: c.commit, Body: body,
 	})
+	if ambiguous(err) && c.isWithdrawn(ctx, pr) {
+		return nil
+	}
+	return err
+}
+
+// isWithdrawn looks whether the pull request was withdrawn after all.
+func (c *creation) isWithdrawn(ctx context.Context, pr gitprovider.PullRequest) bool {
+	found, err := c.resolution.Provider.FindByHead(ctx, c.snapshot.Repo, c.branch)
+	return err == nil && found != nil && found.Number == pr.Number && found.State == gitprovider.StateClosed &&
+		newMarkReader(nil, c.resolution.Provider.Name(), c.snapshot.Repo).withdrawn(*found)
 }
 
 // withdrawnBody is a body with the reason at its beginning, and with a mark that says the same.

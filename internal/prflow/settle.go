@@ -100,7 +100,7 @@ func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
 	case pr != nil && pr.State == gitprovider.StateClosed && undone:
 		return s.settleUndone(ctx, provider, left, *pr)
 	case pr != nil:
-		return s.settleOpened(ctx, left, *pr)
+		return s.settleOpened(ctx, left, *pr, undone)
 	}
 	if wait := s.lateFor(provider, left); wait > 0 && !undone {
 		return &lateError{until: s.Now().Add(wait), err: stillLate(left, wait)}
@@ -112,7 +112,7 @@ func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
 	case found != nil && found.State == gitprovider.StateClosed:
 		return s.settleUndone(ctx, provider, left, *found)
 	case found != nil:
-		return s.settleOpened(ctx, left, *found)
+		return s.settleOpened(ctx, left, *found, true)
 	}
 	return s.settleAs(ctx, left, OutcomeFailed, Progress{State: StateFailed},
 		"settled after its process ended: no pull request was opened and no branch of it remains")
@@ -136,9 +136,10 @@ func (s *Service) pullOf(ctx context.Context, p gitprovider.Provider, left Propo
 	return pr, undone, nil
 }
 
-func (s *Service) settleOpened(ctx context.Context, left Proposal, pr gitprovider.PullRequest) error {
+// settleOpened records the pull request. undone: what we have sent to remove it may still arrive.
+func (s *Service) settleOpened(ctx context.Context, left Proposal, pr gitprovider.PullRequest, undone bool) error {
 	return s.settleAs(ctx, left, OutcomeOpened, Progress{
-		State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL,
+		State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL, Undone: undone,
 	}, "settled after its process ended: the pull request exists")
 }
 
@@ -212,6 +213,8 @@ func (c *creation) abandon(ctx context.Context, failure error) error {
 
 // leaveUnsettled keeps the files of a proposal of which nobody knows how far it got, until it is settled.
 func (c *creation) leaveUnsettled(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
+	defer cancel()
 	c.reserved = false
 	if err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateUnsettled, Commit: c.commit}); err != nil {
 		c.Log.Error("unsettled proposal not marked", "request_id", c.requestID, "error", logText(c.Service, err))

@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,15 +44,18 @@ func (c *creation) succeed(ctx context.Context, left Proposal) (reused *gitprovi
 
 // takeOver ends a proposal of the same change and reserves its files for this one, at once.
 func (c *creation) takeOver(ctx context.Context, left Proposal) (done bool, err error) {
+	own := c.branch
 	if err := c.rename(left.Branch); err != nil {
 		return false, err
 	}
 	a := c.settlement(left, OutcomeFailed, Progress{}, fmt.Sprintf("taken over by request %s, which proposes the same", c.requestID))
 	done, err = c.Ledger.Supersede(ctx, left, c.proposal(StateReserved), a)
-	if c.heir = done; done {
-		c.rule(GateCaps, nil, "in the place of request "+left.ID+", which counts no more")
+	if err != nil || !done { // somebody else has settled it: its name is not ours to go on with
+		return false, errors.Join(err, c.rename(own))
 	}
-	return done, err
+	c.heir = true
+	c.rule(GateCaps, nil, "in the place of request "+left.ID+", which counts no more")
+	return true, nil
 }
 
 // avoidRemoved takes another name than those whose branches we have begun to remove a short time ago: the removal may have

@@ -53,7 +53,10 @@ func (c *creation) write(ctx context.Context) (CreateResult, error) {
 func (c *creation) complete(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
 	var rivals []gitprovider.PullRequest
 	var both sync.WaitGroup
-	both.Go(func() { rivals = c.rivals(ctx, pr) })
+	both.Go(func() {
+		defer c.caught(func() { rivals = nil })
+		rivals = c.rivals(ctx, pr)
+	})
 	c.labelAndAssign(ctx, pr)
 	both.Wait()
 	c.step("labelled")
@@ -181,7 +184,7 @@ func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) Creat
 	}
 	if err != nil {
 		c.Log.Error("pull request not recorded", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
-		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+fault.From(err).Message)
+		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+c.shown(err))
 	}
 	return c.result(pr)
 }

@@ -203,14 +203,17 @@ func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err e
 
 // progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
 func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
-	holder, undone := text(s.holdings.name(id)), int64(0)
-	if to.Undone {
+	holder, undone := text(s.holdings.name(id)), int64(-1) // leaves what is recorded
+	switch {
+	case to.Undone:
 		undone = micros(s.opts.Now())
+	case to.State == prflow.StateOpened:
+		undone = 0
 	}
 	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
 			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
 			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url),
-			undone_us = CASE WHEN CAST($8 AS BIGINT) > 0 THEN CAST($8 AS BIGINT) ELSE undone_us END
+			undone_us = CASE WHEN CAST($8 AS BIGINT) >= 0 THEN CAST($8 AS BIGINT) ELSE undone_us END
 		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
 		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, undone)
 	if err != nil {
