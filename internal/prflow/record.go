@@ -35,7 +35,8 @@ func (c *creation) log(e *fault.Error) {
 }
 
 // record appends an attempt even if its caller has gone meanwhile.
-func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) error {
+func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) (err error) {
+	defer func() { c.recorded = c.recorded || err == nil }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	var notices []Notice
@@ -44,7 +45,7 @@ func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) erro
 	}
 	if c.reserved { // it ends without a pull request of its own
 		c.reserved = false
-		err := c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, a, notices...)
+		err = c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, a, notices...)
 		if fault.CodeOf(err) != fault.Conflict { // else another process has settled it, which took this one for dead
 			return err
 		}

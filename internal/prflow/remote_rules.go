@@ -69,13 +69,13 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 			if p.ID == c.requestID || pr.Branch != p.Branch || pr.Base != c.snapshot.Base {
 				continue
 			}
-			if its, err := c.isPullOf(p, &pr); err != nil || !its {
-				if err != nil {
-					return nil, err
-				}
+			its, err := c.isPullOf(p, &pr)
+			switch {
+			case err != nil:
+				return nil, err
+			case !its:
 				continue
-			}
-			if c.abandoned(p) && !c.DryRun {
+			case c.abandoned(p) && !c.DryRun:
 				err = c.settle(ctx, p)
 			}
 			return &c.snapshot.Open[i], err

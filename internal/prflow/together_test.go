@@ -169,3 +169,18 @@ func TestADryRunSettlesNothing(t *testing.T) {
 		t.Errorf("left %+v, %v", left, err)
 	}
 }
+
+func TestAPanicAfterTheRecordMakesNoSecondRow(t *testing.T) {
+	b := newBench(t)
+	b.mustOpen(request(nil))
+	caller := agent
+	caller.Progress = func(phase string) {
+		if strings.HasPrefix(phase, "completing") {
+			panic(phase)
+		}
+	}
+	_, err := prflow.New(b.options).Create(t.Context(), caller, request(nil))
+	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 || rows[0].Outcome != prflow.OutcomeReused {
+		t.Errorf("%v; recorded %+v", err, rows)
+	}
+}

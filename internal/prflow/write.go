@@ -182,6 +182,7 @@ func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) Creat
 	if fault.CodeOf(err) == fault.Conflict { // settled by another process, which took this one for dead
 		err = c.Ledger.Record(ctx, attempt, nil)
 	}
+	c.recorded = err == nil
 	if err != nil {
 		c.Log.Error("pull request not recorded", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
 		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+c.shown(err))
