@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"code.gitea.io/sdk/gitea"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -46,9 +47,6 @@ type commitInfo struct {
 	Parents []struct {
 		SHA string `json:"sha"`
 	} `json:"parents"`
-	Files []struct {
-		Filename string `json:"filename"`
-	} `json:"files"`
 }
 
 // ReadCommit implements gitprovider.Settler with one request. The server follows no renames here.
@@ -58,7 +56,7 @@ func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id 
 		return none, fault.New(fault.NotFound, "the repository %s has no commit %.100q", repo, id)
 	}
 	var from commitInfo
-	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"true"}}
+	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}}
 	if _, err := p.get(ctx, p.repoURL(repo, "git", "commits", id), query, &from); err != nil {
 		return none, p.judge(err, repo, "the commit "+id)
 	}
@@ -69,11 +67,34 @@ func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id 
 	for _, parent := range from.Parents {
 		info.Parents = append(info.Parents, parent.SHA)
 	}
-	for _, file := range from.Files {
-		info.Paths = append(info.Paths, file.Filename)
+	parent := ""
+	if len(info.Parents) > 0 {
+		parent = info.Parents[0]
 	}
-	slices.Sort(info.Paths)
-	return info, nil
+	paths, err := p.differing(ctx, repo, parent, id)
+	info.Paths = paths
+	return info, err
+}
+
+// differing gives the paths in which two commits differ, sorted; parent "" stands for nothing. The trees are compared here: the
+// list of files that Gitea has of a commit leaves out files that turn into symbolic links, and the like.
+func (p *Provider) differing(ctx context.Context, repo gitprovider.RepoRef, parent, commit string) ([]string, error) {
+	var before, after fileTree
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		after, err = p.pagedTree(ctx, repo, commit)
+		return err
+	})
+	if parent != "" {
+		group.Go(func() (err error) {
+			before, err = p.pagedTree(ctx, repo, parent)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return before.changedIn(after), nil
 }
 
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.

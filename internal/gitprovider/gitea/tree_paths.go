@@ -8,6 +8,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -63,12 +64,39 @@ func (p *Provider) wholeTree(ctx context.Context, repo gitprovider.RepoRef, comm
 		return nil, false
 	}
 	tree := fileTree{}
-	for _, e := range from.Entries {
-		if entryOf(e).Kind != gitprovider.KindDir {
-			tree[e.Path] = e.Mode + " " + e.SHA
+	tree.add(from.Entries)
+	return tree, true
+}
+
+// maxComparedPages bounds the pages of a tree that are read for pagedTree.
+const maxComparedPages = 100
+
+// pagedTree reads all that a commit holds, whatever its size up to maxComparedPages pages of treePage entries; upstream_error beyond.
+func (p *Provider) pagedTree(ctx context.Context, repo gitprovider.RepoRef, commit string) (fileTree, error) {
+	tree, read := fileTree{}, 0
+	for number := 1; number <= maxComparedPages; number++ {
+		from, err := p.treePage(ctx, repo, commit, true, number)
+		switch {
+		case err != nil:
+			return nil, p.judge(err, repo, "the commit "+commit)
+		case from.SHA != commit || len(from.Entries) == 0 && from.TotalCount > read:
+			return nil, fault.New(fault.UpstreamError, "%s gave something else for the files of the commit %s of %s", p.base.Host, commit, repo)
+		}
+		tree.add(from.Entries)
+		if read += len(from.Entries); read >= from.TotalCount {
+			return tree, nil
 		}
 	}
-	return tree, true
+	return nil, fault.New(fault.UpstreamError, "the commit %s of %s has more than %d files and folders, which are not compared",
+		commit, repo, maxComparedPages*treePage)
+}
+
+func (t fileTree) add(entries []gitea.GitEntry) {
+	for _, e := range entries {
+		if entryOf(e).Kind != gitprovider.KindDir {
+			t[e.Path] = e.Mode + " " + e.SHA
+		}
+	}
 }
 
 // pathsAgainst is pathsOf for a pull request whose merge base holds base; nil if that is not known.

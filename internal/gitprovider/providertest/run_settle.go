@@ -80,6 +80,10 @@ func settleCommit(t *testing.T, h Harness) {
 	s.must(err)
 	s.same("parents of a push", info.Parents, []string{made.ID})
 	s.same("paths of a push", info.Paths, []string{"checks/deep/more.md", "top.txt"})
+	turned := s.Push(made.Branch, File{Path: "top.txt", Kind: gitprovider.KindSymlink, Content: "checks/disk.md"})
+	info, err = s.p.ReadCommit(s.ctx, s.Ref(), turned)
+	s.must(err)
+	s.same("paths of a file that turns into a link", info.Paths, []string{"top.txt"})
 }
 
 func settleNoCommit(t *testing.T, h Harness) {

@@ -77,7 +77,12 @@ func (c *call) commit(id string) *commitJSON {
 		parent = out.Parents[0].SHA
 	}
 	changes := diff(c.repo.Tree(parent), c.repo.Tree(id))
+	before, after := c.repo.Tree(parent), c.repo.Tree(id)
 	for _, d := range changes {
+		was, is := before[d.path], after[d.path]
+		if !d.added && !d.removed && d.oldPath == "" && was.Kind != is.Kind {
+			continue // Gitea's list leaves out what changes its type
+		}
 		status := "modified"
 		switch {
 		case d.added, d.oldPath != "":
