@@ -33,6 +33,8 @@ type run struct {
 	root  string // local root
 	state string // state folder
 	step  int
+
+	served bool // a server was started, and has made itself a token
 }
 
 // Run plays the whole demo. The error says which step did not happen as it must.

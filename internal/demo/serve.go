@@ -27,6 +27,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 	if err != nil {
 		return err
 	}
+	r.served = true
 	r.say("Watch it at %s\n", server.address)
 	played := r.play(ctx, append(r.steps(),
 		step{"Another pull request, which a person wants changed", r.openAnother},

@@ -49,7 +49,7 @@ type commitInfo struct {
 	} `json:"parents"`
 }
 
-// ReadCommit implements gitprovider.Settler with one request. The server follows no renames here.
+// ReadCommit implements gitprovider.Settler with one request, and one for each page of the two trees.
 func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	none := gitprovider.CommitInfo{}
 	if !isObjectID(id) {
