@@ -106,14 +106,18 @@ func (l layout) list(dir string) ([]fs.DirEntry, error) {
 		return nil, nil
 	}
 	if err != nil {
-		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
+		info, statErr := os.Lstat(dir)
+		switch {
+		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.Mode().IsRegular():
+			return nil, nil // git has removed it since, or has put a reference in its place
+		case statErr == nil && !info.IsDir():
 			return nil, l.refuse(dir, info.Mode().Type())
 		}
 		return nil, unreadable(err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	entries, err := f.ReadDir(-1)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that git removes while it is read has nothing in it
 		return nil, unreadable(err)
 	}
 	return entries, nil
