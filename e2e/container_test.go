@@ -122,15 +122,33 @@ func (c *container) everything() []int {
 }
 
 // running returns the processes whose command line holds the text, and is not that of bubblewrap. One that has ended and was
-// not waited for yet has none.
+// not waited for yet has none. One that has its parent's command line was forked, and is about to execute another program.
 func (c *container) running(text string) (pids []int) {
+	lines := map[int]string{}
 	for _, pid := range c.everything() {
-		line := proc(pid, "cmdline")
-		if line != "" && line != "sh\n" && !strings.HasPrefix(line, "bwrap\n") && strings.Contains(strings.ReplaceAll(line, "\n", " "), text) {
+		lines[pid] = proc(pid, "cmdline")
+	}
+	for pid, line := range lines {
+		if line == "" || line == "sh\n" || strings.HasPrefix(line, "bwrap\n") || line == lines[parentOf(pid)] {
+			continue
+		}
+		if strings.Contains(strings.ReplaceAll(line, "\n", " "), text) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// parentOf is the process that started another; 0 if that has ended.
+func parentOf(pid int) int {
+	for _, line := range strings.Split(proc(pid, "status"), "\n") {
+		if parent, ok := strings.CutPrefix(line, "PPid:"); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(parent)); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // one is the process whose command line holds the text; there must be exactly one.

@@ -66,7 +66,7 @@ func (c *creation) reserveWithinCaps(ctx context.Context) (taken *Proposal, err 
 		case denied:
 			return nil, c.deny(GateCaps, fault.From(err))
 		case err == nil && taken == nil:
-			c.rule(GateCaps, nil, usage.within(caps))
+			c.rule(GateCaps, nil, usedOf(caps, usage))
 		}
 		break
 	}
@@ -83,7 +83,7 @@ func (c *creation) previewCaps(ctx context.Context) error {
 	if err := c.checkCaps(caps, usage); err != nil {
 		return c.deny(GateCaps, fault.From(err))
 	}
-	c.rule(GateCaps, nil, usage.within(caps))
+	c.rule(GateCaps, nil, usedOf(caps, usage))
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (c *creation) claim() Claim {
 func (c *creation) checkCaps(caps policy.Caps, u Usage) error {
 	if u.Open >= caps.OpenPRs {
 		e := fault.New(fault.LimitReached, "%s has %d open pull requests of ours%s; the policy allows %d. Wait until some are reviewed",
-			c.snapshot.Repo, u.Open, u.pending(), caps.OpenPRs)
+			c.snapshot.Repo, u.Open, pendingClause(u), caps.OpenPRs)
 		e.RetryAfter = waitForReview
 		if u.Open-u.Pending < caps.OpenPRs {
 			e.RetryAfter = waitForPending
@@ -111,7 +111,7 @@ func (c *creation) checkCaps(caps policy.Caps, u Usage) error {
 		return nil
 	}
 	e := fault.New(fault.LimitReached, "%d pull requests were opened in %s within the last hour%s; the policy allows %d",
-		created, c.snapshot.Repo, u.pending(), caps.CreationsPerHour)
+		created, c.snapshot.Repo, pendingClause(u), caps.CreationsPerHour)
 	switch leaving := created - caps.CreationsPerHour; { // so many have to grow older than the window, and one more
 	case leaving < len(u.Made):
 		e.RetryAfter = max(u.Made[leaving].Add(capWindow).Sub(c.Now()), time.Second)
@@ -123,16 +123,16 @@ func (c *creation) checkCaps(caps policy.Caps, u Usage) error {
 	return e
 }
 
-// pending is a clause for a message.
-func (u Usage) pending() string {
+// pendingClause is the part of a message that says how many are being made.
+func pendingClause(u Usage) string {
 	if u.Pending == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (%d of them are being made)", u.Pending)
 }
 
-// within says for people how far the caps are used.
-func (u Usage) within(caps policy.Caps) string {
+// usedOf says for people how far the caps are used.
+func usedOf(caps policy.Caps, u Usage) string {
 	return fmt.Sprintf("%d of %d open, %d of %d in the last hour",
 		u.Open, caps.OpenPRs, len(u.Made)+u.Pending, caps.CreationsPerHour)
 }
