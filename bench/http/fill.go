@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -34,14 +34,14 @@ func fill(ctx context.Context, stateDir string, rows int) error {
 }
 
 func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
-	a := prflow.Attempt{
-		Time: at, RequestID: fmt.Sprintf("filled-%08d", i), Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
-		Action: prflow.ActionCreate, Provider: "local", Owner: "filled", Repo: fmt.Sprintf("repo-%d", i%20), Base: "main",
+	a := record.Attempt{
+		Time: at, RequestID: fmt.Sprintf("filled-%08d", i), Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Action: record.ActionCreate, Provider: "local", Owner: "filled", Repo: fmt.Sprintf("repo-%d", i%20), Base: "main",
 		Title: fmt.Sprintf("Watch disk %d", i), Paths: []string{fmt.Sprintf("checks/disk-%d.md", i)}, Digest: fmt.Sprintf("digest-%d", i),
-		Verdicts: []prflow.Verdict{{Gate: prflow.GateTier, Ruling: prflow.Pass, Detail: "tier 2, 1 file"}},
+		Verdicts: []record.Verdict{{Gate: record.GateTier, Ruling: record.Pass, Detail: "tier 2, 1 file"}},
 		Duration: 40 * time.Millisecond,
 	}
-	p := prflow.Proposal{
+	p := record.Proposal{
 		ID: a.RequestID, CreatedAt: at, Door: a.Door, Caller: a.Caller, Tier: a.Tier, Provider: a.Provider, Owner: a.Owner, Repo: a.Repo,
 		Base: a.Base, BaseCommit: strings.Repeat("ab", 20), ChangeType: gitprovider.TypeCheck, Title: a.Title, Body: "It was full.\n",
 		Digest: a.Digest,
@@ -49,21 +49,21 @@ func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
 	}
 	switch i % 10 {
 	case 0:
-		if taken, err := s.Reserve(ctx, p, prflow.Claim{Seen: 1 << 40}); err != nil || taken != nil {
+		if taken, err := s.Reserve(ctx, p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 			return fmt.Errorf("reserved by %v: %w", taken, err)
 		}
-		a.Outcome, a.PRNumber, a.PRURL = prflow.OutcomeOpened, i, fmt.Sprintf("https://git.example.org/%d", i)
-		return s.Finish(ctx, p.ID, prflow.Progress{State: prflow.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}, a)
+		a.Outcome, a.PRNumber, a.PRURL = record.OutcomeOpened, i, fmt.Sprintf("https://git.example.org/%d", i)
+		return s.Finish(ctx, p.ID, record.Progress{State: record.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}, a)
 	case 1:
-		a.Outcome, a.PRNumber = prflow.OutcomeReused, i-1
+		a.Outcome, a.PRNumber = record.OutcomeReused, i-1
 		return s.Record(ctx, a, nil)
 	case 2, 3, 4:
-		a.Outcome = prflow.OutcomeDryRun
+		a.Outcome = record.OutcomeDryRun
 		return s.Record(ctx, a, &p)
 	}
-	gates := []prflow.Gate{prflow.GateScope, prflow.GateTier, prflow.GateContent, prflow.GateDuplicate, prflow.GateScope}
-	a.Outcome, a.Code, a.Message = prflow.OutcomeRefused, fault.ScopeDenied, "1 path is outside the scope"
-	a.Verdicts = append(a.Verdicts, prflow.Verdict{Gate: gates[i%5], Ruling: prflow.Deny, Violations: []fault.Violation{{
+	gates := []record.Gate{record.GateScope, record.GateTier, record.GateContent, record.GateDuplicate, record.GateScope}
+	a.Outcome, a.Code, a.Message = record.OutcomeRefused, fault.ScopeDenied, "1 path is outside the scope"
+	a.Verdicts = append(a.Verdicts, record.Verdict{Gate: gates[i%5], Ruling: record.Deny, Violations: []fault.Violation{{
 		Code: a.Code, Path: a.Paths[0], Rule: "prompts/**", Message: "the path is protected",
 	}}})
 	return s.Record(ctx, a, nil)

@@ -20,7 +20,7 @@ const module = "github.com/claudeops/claudeops"
 // cli -> doors, store, adapters -> prflow -> policy -> gitprovider -> fault. A package that is not listed fails.
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
-	flow := append([]string{"internal/prflow", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
+	flow := append([]string{"internal/prflow", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
 	adapter := append([]string{"internal/gitprovider/transport"}, domain...)
 	host := "internal/gitprovider/providertest/memhost"
 	forge := append([]string{host, "internal/gitprovider/providertest", "internal/gitprovider/providertest/httpfault"}, domain...)
@@ -56,13 +56,14 @@ func layers() map[string][]string {
 			"internal/web",
 			"internal/webhook",
 		}, flow...),
-		"internal/mcpserver":                          {"internal/mcpserver/stdio", "internal/prflow", "internal/fault"},
+		"internal/mcpserver":                          {"internal/mcpserver/stdio", "internal/prflow", "internal/record", "internal/fault"},
 		"internal/mcpserver/stdio":                    nil,
-		"internal/store":                              {"internal/filelock", "internal/access", "internal/prflow", "internal/session", "internal/gitprovider", "internal/fault"},
+		"internal/record":                             domain,
+		"internal/store":                              append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
 		"internal/session":                            append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/strictjson"}, domain...),
 		"internal/access":                             domain,
 		"internal/backup":                             {"internal/filelock", "internal/fault", "internal/keyfile", "internal/store"},
-		"internal/doctor":                             {"internal/config", "internal/policy", "internal/store", "internal/gitprovider", "internal/fault"},
+		"internal/doctor":                             {"internal/config", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
 		"internal/people":                             flow,
 		"internal/review":                             append([]string{"internal/people", "internal/gitprovider/local"}, flow...),
 		"internal/web":                                append([]string{"internal/access", "internal/doctor", "internal/people", "internal/review", "internal/session", "internal/web/pages", "internal/webhook"}, flow...),
@@ -107,7 +108,7 @@ func layers() map[string][]string {
 		"internal/outgoing":                                    {"internal/content"},
 		"internal/fault":                                       nil,
 		"bench/baseline":                                       nil,
-		"bench/http":                                           append([]string{"internal/store", "internal/prflow"}, domain...),
+		"bench/http":                                           append([]string{"internal/store", "internal/record"}, domain...),
 		"bench/spawn":                                          nil,
 	}
 }

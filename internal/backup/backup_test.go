@@ -16,6 +16,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/backup"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -28,7 +29,7 @@ func source() backup.Source {
 	return backup.Source{
 		Copy: func(_ context.Context, path string) (store.Copied, error) {
 			err := os.WriteFile(path, []byte(strings.Repeat("database ", 1000)), 0o600)
-			return store.Copied{Schema: 4, Audit: store.AuditReport{Rows: 7, Head: "abc"}}, err
+			return store.Copied{Schema: 4, Audit: record.AuditReport{Rows: 7, Head: "abc"}}, err
 		},
 		Key:     func() ([]byte, error) { return []byte(key), nil },
 		Version: "test",

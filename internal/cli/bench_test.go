@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // BenchmarkCreatePR is create_pr as an agent gets it, without the transport: all gates, two files of 4 KB, a real git
@@ -37,7 +38,7 @@ func BenchmarkCreatePR(b *testing.B) {
 		benchRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"))
 		raw := benchRequest(b, name)
 		b.StartTimer()
-		result, err := flow.Create(b.Context(), prflow.Caller{Door: prflow.DoorCLI, Name: "bench"}, raw)
+		result, err := flow.Create(b.Context(), prflow.Caller{Door: record.DoorCLI, Name: "bench"}, raw)
 		if err != nil || result.Number != 1 {
 			b.Fatalf("%+v, %v", result, err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -32,18 +32,18 @@ func (a *app) auditCommand() *cobra.Command {
 func entryOf(r store.AuditRow) web.AuditEntry { return web.EntryOf(recorded(r)) }
 
 func (a *app) auditListCommand() *cobra.Command {
-	var q store.AuditQuery
+	var q record.AuditQuery
 	var outcome, code, pull string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List attempts, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Limit < 1 || q.Limit > store.MaxAuditLimit {
-				return usageError{fmt.Errorf("--limit is 1 to %d", store.MaxAuditLimit)}
+			if q.Limit < 1 || q.Limit > record.MaxAuditLimit {
+				return usageError{fmt.Errorf("--limit is 1 to %d", record.MaxAuditLimit)}
 			}
 			if err := errors.Join(checkOutcome(outcome), checkCode(code), checkPull(pull)); err != nil {
 				return err
 			}
-			q.Outcome, q.Code, q.Pull = prflow.Outcome(outcome), fault.Code(code), prflow.PullState(pull)
+			q.Outcome, q.Code, q.Pull = record.Outcome(outcome), fault.Code(code), record.PullState(pull)
 			rows, err := a.wire().store.Audit(cmd.Context(), q)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func (a *app) auditListCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&q.Limit, "limit", store.DefaultAuditLimit, fmt.Sprintf("rows, at most %d", store.MaxAuditLimit))
+	f.IntVar(&q.Limit, "limit", record.DefaultAuditLimit, fmt.Sprintf("rows, at most %d", record.MaxAuditLimit))
 	f.Int64Var(&q.Before, "before", 0, "rows with a smaller number only")
 	f.StringVar(&q.Repo, "repo", "", "repository as owner/name")
 	f.StringVar(&q.Caller, "caller", "", "caller")
@@ -68,18 +68,18 @@ func (a *app) auditListCommand() *cobra.Command {
 
 // entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
 func (a *app) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.AuditEntry, error) {
-	key := func(r store.AuditRow) prflow.PullKey {
-		return prflow.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
+	key := func(r store.AuditRow) record.PullKey {
+		return record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
 	}
-	var keys []prflow.PullKey
+	var keys []record.PullKey
 	for _, r := range rows {
 		if r.PRNumber > 0 && !slices.Contains(keys, key(r)) {
 			keys = append(keys, key(r))
 		}
 	}
 	entries := make([]web.AuditEntry, 0, len(rows))
-	seen := map[prflow.PullKey]prflow.PullRecord{}
-	for part := range slices.Chunk(keys, prflow.MaxAttemptLimit) {
+	seen := map[record.PullKey]record.PullRecord{}
+	for part := range slices.Chunk(keys, record.MaxAttemptLimit) {
 		found, err := a.wire().store.PullRecords(ctx, part)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxInput bounds what the command line reads from files and stdin, in bytes; an MCP message has the same bound.
@@ -80,7 +81,7 @@ func (a *app) caller(p *parts) prflow.Caller {
 	if name == "" {
 		name = "uid " + strconv.Itoa(os.Getuid())
 	}
-	return prflow.Caller{Door: prflow.DoorCLI, Name: name}
+	return prflow.Caller{Door: record.DoorCLI, Name: name}
 }
 
 func (a *app) createRequest(o prCreateOptions) ([]byte, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -78,8 +79,8 @@ func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err erro
 }
 
 // pruneRow makes the row of the audit about a removal.
-func pruneRow(row people.Row, before time.Time) func([]store.Pruned) prflow.Attempt {
-	return func(removed []store.Pruned) prflow.Attempt {
+func pruneRow(row people.Row, before time.Time) func([]store.Pruned) record.Attempt {
+	return func(removed []store.Pruned) record.Attempt {
 		message := "removed what is older than " + before.UTC().Format(time.RFC3339) + ":"
 		for _, r := range removed {
 			message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)
@@ -103,7 +104,7 @@ func (p *parts) pruneInBackground(ctx context.Context) (done chan struct{}) {
 		for ctx.Err() == nil {
 			before := time.Now().Add(-p.cfg.Retention)
 			var removed []store.Pruned
-			act := people.Act{Action: people.Prune, By: prflow.Caller{Door: prflow.DoorWeb, Name: "retention"}}
+			act := people.Act{Action: people.Prune, By: prflow.Caller{Door: record.DoorWeb, Name: "retention"}}
 			err := p.people.Do(ctx, act, func(row people.Row) (err error) {
 				removed, err = p.store.Prune(ctx, before, pruneRow(row, before))
 				return err

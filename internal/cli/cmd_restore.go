@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/backup"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -54,7 +54,7 @@ func (a *app) restore(ctx context.Context, path string, opts store.RestoreOption
 		}
 		defer in.Close()
 		opts.Options = store.Options{Now: time.Now, MakeParents: p.cfg.StateDirDefault}
-		opts.Row = func(found store.AuditReport) prflow.Attempt {
+		opts.Row = func(found record.AuditReport) record.Attempt {
 			return row(fmt.Sprintf("restored the backup of %s, %d rows, head %s",
 				answer.MadeAt.Format(time.RFC3339), found.Rows, found.Head))
 		}

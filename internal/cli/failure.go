@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // usageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use. It is
@@ -73,16 +73,16 @@ func cannotListen(addr string, err error) error {
 
 // checkOutcome and checkCode refuse values that narrow a listing to nothing.
 func checkOutcome(outcome string) error {
-	known := []prflow.Outcome{"", prflow.OutcomeOpened, prflow.OutcomeReused, prflow.OutcomeDryRun, prflow.OutcomeRefused,
-		prflow.OutcomeFailed, prflow.OutcomeDone}
-	if slices.Contains(known, prflow.Outcome(outcome)) {
+	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused,
+		record.OutcomeFailed, record.OutcomeDone}
+	if slices.Contains(known, record.Outcome(outcome)) {
 		return nil
 	}
 	return usageError{errors.New("--outcome is opened, reused, dry_run, refused, failed or done")}
 }
 
 func checkPull(state string) error {
-	if state == "" || slices.Contains(prflow.PullStates(), prflow.PullState(state)) {
+	if state == "" || slices.Contains(record.PullStates(), record.PullState(state)) {
 		return nil
 	}
 	return usageError{errors.New("--pull is open, merged, closed or gone")}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // localWorld is a local repository joe/infra, and the environment for commands on it.
@@ -91,7 +91,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.store.FindPull(t.Context(), prflow.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
+			r, found, err := p.store.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
 			if err != nil || !found || r.State != state {
 				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
 			}

@@ -25,7 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -256,8 +256,8 @@ func (f *forged) wantHead(commit string) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	r, found, err := s.FindPull(f.Context(), prflow.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
-	if err != nil || !found || r.Head != commit || r.SeenBy != prflow.DoorWebhook {
+	r, found, err := s.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
+	if err != nil || !found || r.Head != commit || r.SeenBy != record.DoorWebhook {
 		f.Errorf("recorded is %+v, %t, %v; want the head %s", r, found, err, commit)
 	}
 }

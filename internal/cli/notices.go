@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -25,7 +26,7 @@ func (p *parts) notifications() {
 }
 
 // notices makes the notices of an event, one for each target.
-func (p *parts) notices(event prflow.Event, a prflow.Attempt) []prflow.Notice {
+func (p *parts) notices(event record.Event, a record.Attempt) []record.Notice {
 	notices, err := notify.Notices(notify.FromAttempt(event, a), p.targets.Names()...)
 	if err != nil {
 		p.log.Error("no notice was made", "event", event, "request_id", a.RequestID, "error", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
@@ -76,9 +76,9 @@ func (p *parts) makeOperatorToken(ctx context.Context) error {
 		ID: newID(), Name: operatorName, Hash: access.Hash(secret), MaxTier: gitprovider.TierRemediate, Scopes: access.AllScopes(),
 		CreatedAt: now,
 	}
-	err = p.store.InsertToken(ctx, t, prflow.Attempt{
-		Time: now, RequestID: newID(), Door: prflow.DoorCLI, Caller: serverName, Action: string(people.CreateToken),
-		Outcome: prflow.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
+	err = p.store.InsertToken(ctx, t, record.Attempt{
+		Time: now, RequestID: newID(), Door: record.DoorCLI, Caller: serverName, Action: string(people.CreateToken),
+		Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
 	})
 	if fault.CodeOf(err) == fault.Conflict { // another process was faster
 		return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -60,13 +60,13 @@ func loopbackAddr(at net.Addr) bool {
 type auditView struct{ store *store.Lazy }
 
 // Page implements web.Audit.
-func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.RecordedAttempt, error) {
-	rows, err := v.store.Audit(ctx, store.AuditQuery{
+func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]record.RecordedAttempt, error) {
+	rows, err := v.store.Audit(ctx, record.AuditQuery{
 		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
-		Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
-		Pull: prflow.PullState(q.Pull), Since: q.Since, Until: q.Until,
+		Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
+		Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})
-	out := make([]prflow.RecordedAttempt, len(rows))
+	out := make([]record.RecordedAttempt, len(rows))
 	for i, r := range rows {
 		out[i] = recorded(r)
 	}
@@ -74,8 +74,8 @@ func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.Recorde
 }
 
 // recorded is a row of the audit without the store's type.
-func recorded(r store.AuditRow) prflow.RecordedAttempt {
-	return prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
+func recorded(r store.AuditRow) record.RecordedAttempt {
+	return record.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
 }
 
 // Verify implements web.Audit.
@@ -85,12 +85,12 @@ func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditRepo
 
 // VerifyAfter implements web.Audit.
 func (v auditView) VerifyAfter(ctx context.Context, known web.AuditReport) (web.AuditReport, error) {
-	return reported(v.store.VerifyAuditAfter(ctx, store.AuditReport{
+	return reported(v.store.VerifyAuditAfter(ctx, record.AuditReport{
 		Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq, FirstBad: known.FirstBad, Problem: known.Problem,
 	}))
 }
 
-func reported(r store.AuditReport, err error) (web.AuditReport, error) {
+func reported(r record.AuditReport, err error) (web.AuditReport, error) {
 	return web.AuditReport{
 		OK: err == nil && r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem,
 	}, err
@@ -113,5 +113,5 @@ func (r replies) TakeKey(ctx context.Context, caller, key, bodyHash string, life
 
 // KeepReply implements web.Replies.
 func (r replies) KeepReply(ctx context.Context, caller, key string, reply web.Reply) error {
-	return r.store.KeepReply(ctx, caller, key, store.Reply(reply))
+	return r.store.KeepReply(ctx, caller, key, record.Reply(reply))
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -114,7 +115,7 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = flow.Create(ctx, prflow.Caller{Door: prflow.DoorMCP, Name: "doomed"}, raw)
+	_, err = flow.Create(ctx, prflow.Caller{Door: record.DoorMCP, Name: "doomed"}, raw)
 	return err
 }
 

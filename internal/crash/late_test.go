@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Two find what a killed process left, whether it died just now or long ago. The one that is slower must not undo what
@@ -44,7 +45,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := slow.Create(t.Context(), prflow.Caller{Door: prflow.DoorMCP, Name: "slow"}, raw)
+			result, err := slow.Create(t.Context(), prflow.Caller{Door: record.DoorMCP, Name: "slow"}, raw)
 			other.wait(t)
 			a, _, _ := other.said(t)
 			if err != nil || result.Number != 1 || a.Number != 1 || result.Reused == a.Reused {

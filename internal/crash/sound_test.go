@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // assertSettled holds what must be true whenever nobody works and everything that was left has been settled: nothing is
@@ -83,7 +83,7 @@ func (w *world) assertWhole(t *testing.T) {
 	w.run(t, "audit", "verify")
 	openings := map[int]int{}
 	for _, a := range w.attempts(t) {
-		if a.Outcome == prflow.OutcomeOpened {
+		if a.Outcome == record.OutcomeOpened {
 			openings[a.PRNumber]++
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 270 s, and makes others
@@ -19,18 +19,18 @@ const atOnce = 15 * time.Second
 // stepCase is a step of a creation, and what a process that is killed there leaves.
 type stepCase struct {
 	step   string
-	state  prflow.ProposalState // of what is left unfinished; "": nothing is
+	state  record.ProposalState // of what is left unfinished; "": nothing is
 	branch bool
 	pr     bool
 }
 
 func steps() []stepCase {
 	return []stepCase{
-		{"reserved", prflow.StateReserved, false, false},
-		{"committed", prflow.StateReserved, true, false},
-		{"commit recorded", prflow.StateCommitted, true, false},
-		{"opened", prflow.StateCommitted, true, true},
-		{"labelled", prflow.StateCommitted, true, true},
+		{"reserved", record.StateReserved, false, false},
+		{"committed", record.StateReserved, true, false},
+		{"commit recorded", record.StateCommitted, true, false},
+		{"opened", record.StateCommitted, true, true},
+		{"labelled", record.StateCommitted, true, true},
 		{"recorded", "", true, true},
 	}
 }
@@ -112,7 +112,7 @@ func (k *killed) dieAndRecover(t *testing.T, then recovery) {
 func (k *killed) assertLeft(t *testing.T) {
 	t.Helper()
 	left := k.abandoned(t)
-	var state prflow.ProposalState
+	var state record.ProposalState
 	if len(left) > 0 {
 		state = left[0].State
 	}
@@ -124,14 +124,14 @@ func (k *killed) assertLeft(t *testing.T) {
 
 // abandoned returns what is unfinished when all of it counts as abandoned. The kernel tells of a death at once, a
 // PostgreSQL server when it notices that the connection has ended.
-func (k *killed) abandoned(t *testing.T) []prflow.Proposal {
+func (k *killed) abandoned(t *testing.T) []record.Proposal {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		left, err := k.store(t).Unfinished(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(left, func(p prflow.Proposal) bool { return !p.Abandoned }) {
+		if !slices.ContainsFunc(left, func(p record.Proposal) bool { return !p.Abandoned }) {
 			return left
 		}
 		if time.Since(began) > atOnce {
@@ -154,7 +154,7 @@ func (k *killed) assertResumed(t *testing.T) {
 // assertSettlement holds that the audit says what became of the killed process's attempt, once, and truly.
 func (k *killed) assertSettlement(t *testing.T) {
 	t.Helper()
-	var outcomes []prflow.Outcome
+	var outcomes []record.Outcome
 	for _, a := range k.attempts(t) {
 		if a.Action == "create_pr.settle" {
 			outcomes = append(outcomes, a.Outcome)
@@ -162,8 +162,8 @@ func (k *killed) assertSettlement(t *testing.T) {
 	}
 	switch {
 	case k.state == "" && len(outcomes) == 0:
-	case k.state != "" && k.pr && len(outcomes) == 1 && outcomes[0] == prflow.OutcomeOpened:
-	case k.state != "" && !k.pr && len(outcomes) == 1 && outcomes[0] == prflow.OutcomeFailed:
+	case k.state != "" && k.pr && len(outcomes) == 1 && outcomes[0] == record.OutcomeOpened:
+	case k.state != "" && !k.pr && len(outcomes) == 1 && outcomes[0] == record.OutcomeFailed:
 	default:
 		t.Errorf("the audit settles the attempt as %v", outcomes)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -144,7 +145,7 @@ func (w *world) attempts(t *testing.T) []store.AuditRow {
 	t.Helper()
 	var all []store.AuditRow
 	for {
-		query := store.AuditQuery{Ascending: true, Limit: store.MaxAuditLimit}
+		query := record.AuditQuery{Ascending: true, Limit: record.MaxAuditLimit}
 		if len(all) > 0 {
 			query.After = all[len(all)-1].Seq
 		}
@@ -152,7 +153,7 @@ func (w *world) attempts(t *testing.T) []store.AuditRow {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all = append(all, page...); len(page) < store.MaxAuditLimit {
+		if all = append(all, page...); len(page) < record.MaxAuditLimit {
 			return all
 		}
 	}

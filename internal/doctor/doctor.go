@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Finding is one line of what doctor says.
@@ -37,8 +37,8 @@ func blocks(name, detail string) Finding {
 type Records interface {
 	// Check reports whether they can be read and written.
 	Check(ctx context.Context) error
-	VerifyAudit(ctx context.Context, expectHead string) (store.AuditReport, error)
-	NoticeCounts(ctx context.Context) (store.NoticeCounts, error)
+	VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error)
+	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
 	Path() string
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // forge is a provider that tells of its access.
@@ -35,11 +35,11 @@ func (f *forge) Ping(context.Context) error { return f.ping }
 type sound struct{ err error }
 
 func (s sound) Check(context.Context) error { return s.err }
-func (sound) VerifyAudit(context.Context, string) (store.AuditReport, error) {
-	return store.AuditReport{}, nil
+func (sound) VerifyAudit(context.Context, string) (record.AuditReport, error) {
+	return record.AuditReport{}, nil
 }
-func (sound) NoticeCounts(context.Context) (store.NoticeCounts, error) {
-	return store.NoticeCounts{}, nil
+func (sound) NoticeCounts(context.Context) (record.NoticeCounts, error) {
+	return record.NoticeCounts{}, nil
 }
 func (sound) Path() string { return "claudeops.db" }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
@@ -41,13 +41,13 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 }
 
 // ours are the pull requests that a delivery is about and that we opened.
-func (f *Follower) ours(ctx context.Context, provider string, d webhook.Delivery) ([]prflow.PullKey, error) {
+func (f *Follower) ours(ctx context.Context, provider string, d webhook.Delivery) ([]record.PullKey, error) {
 	if d.Branch != "" {
 		return f.Records.OpenPullsOf(ctx, provider, d.Owner, d.Repo, d.Branch)
 	}
-	var out []prflow.PullKey
+	var out []record.PullKey
 	for _, number := range d.Numbers {
-		record, found, err := f.Records.FindPull(ctx, prflow.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
+		record, found, err := f.Records.FindPull(ctx, record.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
 		if err != nil {
 			return nil, err
 		}

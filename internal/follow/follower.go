@@ -7,24 +7,24 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Records is what was last seen of our pull requests. internal/store implements it; errors are faults.
 type Records interface {
 	// FindPull returns the record of a pull request; found is false if it is none of ours.
-	FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error)
+	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
 	// OpenPullsOf returns the open pull requests of ours whose head is the branch; letter case of ASCII in owner and repository
 	// aside.
-	OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]prflow.PullKey, error)
+	OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]record.PullKey, error)
 	// DuePulls returns at most limit pull requests of a provider: open ones that were not tried since open, and ended ones
 	// that may come back and were not since rest; those first that nobody has tried for longest.
-	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]prflow.PullRecord, error)
+	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]record.PullRecord, error)
 	// SeePull replaces the record that has seen's version. With it the attempt, if not nil, goes to the audit and the notices
 	// to the outbox. ok is false, and nothing is recorded, if the record has changed since.
-	SeePull(ctx context.Context, seen prflow.PullRecord, a *prflow.Attempt, notices ...prflow.Notice) (ok bool, err error)
+	SeePull(ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice) (ok bool, err error)
 	// TriedPull notes that the provider was asked in vain.
-	TriedPull(ctx context.Context, key prflow.PullKey) error
+	TriedPull(ctx context.Context, key record.PullKey) error
 }
 
 // Shared is what the processes on one store agree on. internal/store implements it; errors are faults.
@@ -44,7 +44,7 @@ type Options struct {
 	// Status asks a provider; see prflow.Service.StatusAt.
 	Status func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
 	// Notices makes the notices for an event.
-	Notices func(event prflow.Event, a prflow.Attempt) []prflow.Notice
+	Notices func(event record.Event, a record.Attempt) []record.Notice
 	// Changed is called after an end was recorded.
 	Changed func(ctx context.Context)
 	Redact  func(text string) string // keeps the values of our own tokens out of the record

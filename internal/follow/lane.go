@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxWaiting bounds the pull requests of one provider that wait for a look.
@@ -19,7 +19,7 @@ type lane struct {
 	wake     chan struct{} // capacity 1: something waits
 
 	mu      sync.Mutex
-	waiting []prflow.PullKey
+	waiting []record.PullKey
 	rest    time.Time // the provider asked not to be asked before
 }
 
@@ -28,7 +28,7 @@ func newLane(provider string) *lane {
 }
 
 // add lets a pull request wait for a look. One that waits already does so once. ok is false if too many wait.
-func (l *lane) add(key prflow.PullKey) (ok bool) {
+func (l *lane) add(key record.PullKey) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.waiting {
@@ -49,7 +49,7 @@ func (l *lane) add(key prflow.PullKey) (ok bool) {
 
 // take gives the pull request that waits longest. From then on another event lets it wait again: the look that is about to
 // begin may be too early for it.
-func (l *lane) take() (key prflow.PullKey, ok bool) {
+func (l *lane) take() (key record.PullKey, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
@@ -88,7 +88,7 @@ func (l *lane) heed(err error, now time.Time) (rests bool) {
 const lookTimeout = time.Minute
 
 // inTurn looks at a pull request when nobody else looks at this provider.
-func (f *Follower) inTurn(ctx context.Context, l *lane, key prflow.PullKey, by prflow.Door) error {
+func (f *Follower) inTurn(ctx context.Context, l *lane, key record.PullKey, by record.Door) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	select {
@@ -118,7 +118,7 @@ func (f *Follower) serveWaiting(ctx context.Context, l *lane) {
 		if l.resting(f.Now()) {
 			continue // the next round of the poll sees it
 		}
-		if err := f.inTurn(ctx, l, key, prflow.DoorWebhook); err != nil {
+		if err := f.inTurn(ctx, l, key, record.DoorWebhook); err != nil {
 			l.heed(err, f.Now())
 			f.Log.Warn("a pull request that a webhook is about was not looked at; the poll will", "provider", key.Provider,
 				"repo", key.Owner+"/"+key.Repo, "number", key.Number, "error", f.Redact(fault.From(err).Message))

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxContended is how often a look is made again because somebody else has recorded one meanwhile.
@@ -12,14 +12,14 @@ const maxContended = 5
 
 // look asks the provider about a pull request and records the answer. What was read before somebody else recorded theirs is
 // thrown away, so that an old answer never replaces a newer one and an end is recorded by one process only.
-func (f *Follower) look(ctx context.Context, key prflow.PullKey, by prflow.Door) error {
+func (f *Follower) look(ctx context.Context, key record.PullKey, by record.Door) error {
 	for range maxContended {
 		was, found, err := f.Records.FindPull(ctx, key)
 		if err != nil || !found {
 			return err
 		}
 		status, err := f.Status(ctx, was.Provider, was.Owner, was.Repo, was.Number)
-		var now prflow.PullRecord
+		var now record.PullRecord
 		var action string
 		switch {
 		case err == nil:
@@ -38,12 +38,12 @@ func (f *Follower) look(ctx context.Context, key prflow.PullKey, by prflow.Door)
 }
 
 // record replaces was by now. done is false if was is not what is recorded any more.
-func (f *Follower) record(ctx context.Context, was, now prflow.PullRecord, action string) (done bool, err error) {
+func (f *Follower) record(ctx context.Context, was, now record.PullRecord, action string) (done bool, err error) {
 	if action == "" {
 		return f.Records.SeePull(ctx, now, nil)
 	}
 	a := f.attempt(now, action)
-	var notices []prflow.Notice
+	var notices []record.Notice
 	if event := eventOf(action); event != "" && isNews(was, now) {
 		notices = f.Notices(event, a)
 	}
@@ -58,15 +58,15 @@ func (f *Follower) record(ctx context.Context, was, now prflow.PullRecord, actio
 
 // isNews reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
 // told of the very same: an answer that was out of date may have made it look reopened in between.
-func isNews(was, now prflow.PullRecord) bool {
+func isNews(was, now record.PullRecord) bool {
 	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
 }
 
 // attempt is the line of the audit about what became of a pull request.
-func (f *Follower) attempt(r prflow.PullRecord, action string) prflow.Attempt {
-	a := prflow.Attempt{
+func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
+	a := record.Attempt{
 		Time: r.UpdatedAt, RequestID: f.NewID(), Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
-		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: prflow.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
+		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
 	}
 	if !r.Open() {
 		a.Caller = r.EndedBy
@@ -75,12 +75,12 @@ func (f *Follower) attempt(r prflow.PullRecord, action string) prflow.Attempt {
 }
 
 // eventOf is what people are told; "" for nothing.
-func eventOf(action string) prflow.Event {
+func eventOf(action string) record.Event {
 	switch action {
-	case prflow.ActionPullMerged:
-		return prflow.EventMerged
-	case prflow.ActionPullClosed:
-		return prflow.EventClosed
+	case record.ActionPullMerged:
+		return record.EventMerged
+	case record.ActionPullClosed:
+		return record.EventClosed
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestAMergeIsRecordedAndToldOnce(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAMergeIsRecordedAndToldOnce(t *testing.T) {
 	w.round()
 	r := w.record(7)
 	w.same("record", []any{r.State, r.EndedBy, r.EndedAt, r.SeenBy, r.SeenAt},
-		[]any{gitprovider.StateMerged, "ann", noon().Add(time.Second), prflow.DoorPoll, w.Now()})
+		[]any{gitprovider.StateMerged, "ann", noon().Add(time.Second), record.DoorPoll, w.Now()})
 	rows, told := []string{`pull.merged #7 poll by "ann"`}, []string{`merged {"number":7,"by":"ann"}`}
 	w.same("audit", w.rows(), rows)
 	w.same("notices", w.told(), told)
@@ -152,7 +152,7 @@ func TestWhatTheProviderForgetsIsGoneAfterAWhileAndNotMerged(t *testing.T) {
 		w.same("state", w.record(7).State, gitprovider.StateOpen)
 	}
 	w.round()
-	w.same("state after an hour", w.record(7).State, prflow.StateGone)
+	w.same("state after an hour", w.record(7).State, record.StateGone)
 	w.round()
 	w.same("audit", w.rows(), []string{`pull.gone #7 poll by ""`})
 	w.host.fail(7, nil)
@@ -188,13 +188,13 @@ func TestAnEndFromBeforeRecordsWereKeptIsNoNews(t *testing.T) {
 // aged are records as the migration has made them: nobody has looked yet.
 type aged struct{ follow.Records }
 
-func (a aged) FindPull(ctx context.Context, k prflow.PullKey) (prflow.PullRecord, bool, error) {
+func (a aged) FindPull(ctx context.Context, k record.PullKey) (record.PullRecord, bool, error) {
 	r, found, err := a.Records.FindPull(ctx, k)
 	r.Version--
 	return r, found, err
 }
 
-func (a aged) SeePull(ctx context.Context, r prflow.PullRecord, attempt *prflow.Attempt, notices ...prflow.Notice) (bool, error) {
+func (a aged) SeePull(ctx context.Context, r record.PullRecord, attempt *record.Attempt, notices ...record.Notice) (bool, error) {
 	r.Version++
 	return a.Records.SeePull(ctx, r, attempt, notices...)
 }

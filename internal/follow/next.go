@@ -5,7 +5,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxName bounds the name of a person, in runes.
@@ -20,7 +20,7 @@ const (
 
 // next is the record after the provider has answered, and what the audit says of it; "" for nothing. What was merged stays
 // merged.
-func (f *Follower) next(was prflow.PullRecord, status gitprovider.Status) (now prflow.PullRecord, action string) {
+func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was
 	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
@@ -41,13 +41,13 @@ func (f *Follower) next(was prflow.PullRecord, status gitprovider.Status) (now p
 }
 
 // turn fills in what comes with a new state.
-func (f *Follower) turn(was prflow.PullRecord, now *prflow.PullRecord, status gitprovider.Status) (action string) {
+func (f *Follower) turn(was record.PullRecord, now *record.PullRecord, status gitprovider.Status) (action string) {
 	if now.Open() {
 		now.EndedBy = ""
-		if was.State == prflow.StateGone {
-			return prflow.ActionPullFound
+		if was.State == record.StateGone {
+			return record.ActionPullFound
 		}
-		return prflow.ActionPullReopened
+		return record.ActionPullReopened
 	}
 	now.EndedAt, now.EndedBy = status.ClosedAt, f.name(status.MergedBy)
 	if now.EndedAt.IsZero() {
@@ -55,13 +55,13 @@ func (f *Follower) turn(was prflow.PullRecord, now *prflow.PullRecord, status gi
 	}
 	now.EndedAt = now.EndedAt.UTC().Truncate(time.Microsecond) // as records have it
 	if now.State == gitprovider.StateMerged {
-		return prflow.ActionPullMerged
+		return record.ActionPullMerged
 	}
-	return prflow.ActionPullClosed
+	return record.ActionPullClosed
 }
 
 // missed is the record after the provider has answered that there is no such pull request.
-func (f *Follower) missed(was prflow.PullRecord) (now prflow.PullRecord, action string) {
+func (f *Follower) missed(was record.PullRecord) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was
 	now.TriedAt = t
@@ -70,12 +70,12 @@ func (f *Follower) missed(was prflow.PullRecord) (now prflow.PullRecord, action 
 	if known.IsZero() {
 		known = was.UpdatedAt
 	}
-	ended := was.State == prflow.StateGone || was.State == gitprovider.StateMerged
+	ended := was.State == record.StateGone || was.State == gitprovider.StateMerged
 	if ended || now.Misses < goneLooks || t.Sub(known) < goneAfter {
 		return now, ""
 	}
-	now.State, now.UpdatedAt = prflow.StateGone, t
-	return now, prflow.ActionPullGone
+	now.State, now.UpdatedAt = record.StateGone, t
+	return now, record.ActionPullGone
 }
 
 // name is that of a person, as others chose it, fit for the record.

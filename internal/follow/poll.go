@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Bounds of a round, for each provider.
@@ -80,7 +80,7 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 	due, err := f.Records.DuePulls(ctx, l.provider, now.Add(-f.Every/2), now.Add(-restEvery), maxLooks)
 	failures := 0
 	for _, r := range due {
-		looked := f.inTurn(ctx, l, r.PullKey, prflow.DoorPoll)
+		looked := f.inTurn(ctx, l, r.PullKey, record.DoorPoll)
 		if ctx.Err() != nil {
 			return
 		}

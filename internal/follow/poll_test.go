@@ -9,17 +9,17 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // everything are records in which each pull request is one of ours, and nothing else is known.
 type everything struct{ follow.Records }
 
-func (everything) FindPull(_ context.Context, k prflow.PullKey) (prflow.PullRecord, bool, error) {
-	return prflow.PullRecord{PullKey: k}, true, nil
+func (everything) FindPull(_ context.Context, k record.PullKey) (record.PullRecord, bool, error) {
+	return record.PullRecord{PullKey: k}, true, nil
 }
 
-func (everything) SeePull(context.Context, prflow.PullRecord, *prflow.Attempt, ...prflow.Notice) (bool, error) {
+func (everything) SeePull(context.Context, record.PullRecord, *record.Attempt, ...record.Notice) (bool, error) {
 	return true, nil
 }
 

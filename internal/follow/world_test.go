@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/webhook"
 )
@@ -155,8 +155,8 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	}
 	w.options = follow.Options{
 		Records: s, Shared: s, Providers: []string{"github"}, Status: w.host.Status,
-		Notices: func(event prflow.Event, a prflow.Attempt) []prflow.Notice {
-			return []prflow.Notice{{Event: event, Payload: fmt.Appendf(nil, `{"number":%d,"by":%q}`, a.PRNumber, a.Caller)}}
+		Notices: func(event record.Event, a record.Attempt) []record.Notice {
+			return []record.Notice{{Event: event, Payload: fmt.Appendf(nil, `{"number":%d,"by":%q}`, a.PRNumber, a.Caller)}}
 		},
 		Changed: func(context.Context) { w.changed.Add(1) }, Redact: func(text string) string { return text },
 		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
@@ -172,24 +172,24 @@ func (w *world) open(number int) {
 	w.host.set(number, func(st *gitprovider.Status) {
 		st.State, st.HeadCommit, st.Checks.State = gitprovider.StateOpen, "c0ffee", gitprovider.ChecksNone
 	})
-	p := prflow.Proposal{
+	p := record.Proposal{
 		ID: fmt.Sprintf("proposal-%d", number), CreatedAt: w.Now(), Provider: "github", Owner: "joe", Repo: "infra", Base: "main",
 		Title: "Check inodes", Files: []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", number), Action: gitprovider.ActionCreate}},
 	}
-	if taken, err := w.store.Reserve(w.Context(), p, prflow.Claim{Seen: 1 << 40}); err != nil || taken != nil {
+	if taken, err := w.store.Reserve(w.Context(), p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 		w.Fatal(taken, err)
 	}
-	to := prflow.Progress{State: prflow.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
-	if err := w.store.Finish(w.Context(), p.ID, to, prflow.Attempt{RequestID: p.ID, Action: prflow.ActionCreate}); err != nil {
+	to := record.Progress{State: record.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
+	if err := w.store.Finish(w.Context(), p.ID, to, record.Attempt{RequestID: p.ID, Action: record.ActionCreate}); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func key(number int) prflow.PullKey {
-	return prflow.PullKey{Provider: "github", Owner: "joe", Repo: "infra", Number: number}
+func key(number int) record.PullKey {
+	return record.PullKey{Provider: "github", Owner: "joe", Repo: "infra", Number: number}
 }
 
-func (w *world) record(number int) prflow.PullRecord {
+func (w *world) record(number int) record.PullRecord {
 	w.Helper()
 	r, found, err := w.store.FindPull(w.Context(), key(number))
 	if err != nil || !found {
@@ -214,7 +214,7 @@ func (w *world) round() {
 // rows are the actions of the audit about pull requests, oldest first, with the door and who did it.
 func (w *world) rows() (out []string) {
 	w.Helper()
-	rows, err := w.store.Audit(w.Context(), store.AuditQuery{Ascending: true, Limit: 1000})
+	rows, err := w.store.Audit(w.Context(), record.AuditQuery{Ascending: true, Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func (w *world) rows() (out []string) {
 			w.Errorf("the request id %q does not name one row", r.RequestID)
 		}
 		ids[r.RequestID] = true
-		if r.Action != prflow.ActionCreate {
+		if r.Action != record.ActionCreate {
 			out = append(out, fmt.Sprintf("%s #%d %s by %q", r.Action, r.PRNumber, r.Door, r.Caller))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // instructions are all that a client which searches for tools shows a model before it has loaded one.
@@ -137,7 +138,7 @@ func (s *Server) prStatus(ctx context.Context, _ mcp.CallToolRequest) (*mcp.Call
 
 // caller is who the client says it is.
 func caller(ctx context.Context) prflow.Caller {
-	who := prflow.Caller{Door: prflow.DoorMCP, Name: "unknown"}
+	who := prflow.Caller{Door: record.DoorMCP, Name: "unknown"}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
 			who.Name = info.Name + " " + info.Version

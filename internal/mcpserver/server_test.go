@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // flow is a use case that answers as it is told and remembers what it was asked.
@@ -227,7 +228,7 @@ func TestAnswersMatchTheirSchemasAndSayTheSameAsText(t *testing.T) {
 		{"reused", mcpserver.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Files: []string{"f"}, Reused: true}, nil)},
 		{"dry run", mcpserver.ToolCreatePR, creating(prflow.CreateResult{Branch: "b", Files: []string{"f"}, DryRun: true, Preview: &prflow.Preview{
 			Base: "main", Title: "t", Body: "<b>&", Labels: []string{"l"}, Diff: "+<x>\n", Calls: []string{"c"},
-			Gates: []prflow.Verdict{{Gate: prflow.GateScope, Ruling: prflow.Pass}},
+			Gates: []record.Verdict{{Gate: record.GateScope, Ruling: record.Pass}},
 		}}, nil)},
 		{"an empty list", mcpserver.ToolListPRs, &flow{list: prflow.ListResult{PRs: []prflow.PRSummary{}, Untrusted: "u"}}},
 		{"a list", mcpserver.ToolListPRs, &flow{list: prflow.ListResult{Untrusted: "u", PRs: []prflow.PRSummary{

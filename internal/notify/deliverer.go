@@ -6,17 +6,17 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Outbox is where notices wait. internal/store implements it. Its errors are *fault.Error with the code internal.
 type Outbox interface {
 	// ClaimNotices returns at most limit notices that are due at now, oldest first, and keeps them from other
 	// claimants, in this process or another one, until they are settled or lease has passed.
-	ClaimNotices(ctx context.Context, now time.Time, lease time.Duration, limit int) ([]prflow.PendingNotice, error)
+	ClaimNotices(ctx context.Context, now time.Time, lease time.Duration, limit int) ([]record.PendingNotice, error)
 
 	// SettleNotice records what became of an attempt: the notice is delivered, due again at s.RetryAt, or given up.
-	SettleNotice(ctx context.Context, id int64, s prflow.NoticeSettlement) error
+	SettleNotice(ctx context.Context, id int64, s record.NoticeSettlement) error
 }
 
 const (

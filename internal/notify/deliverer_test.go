@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // steady are options with a clock that the test moves, and no jitter.
@@ -128,7 +129,7 @@ func TestAPermanentFailureIsGivenUpAtOnceAndHoldsUpNobody(t *testing.T) {
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	box.addMessages(t, now, 2, "webhook")
 	deliver(t, New(box, []Sender{s}, o), 1, 0)
-	want := []prflow.NoticeSettlement{{GiveUp: true, Error: "webhook (h) answered 400"}, {Delivered: true}}
+	want := []record.NoticeSettlement{{GiveUp: true, Error: "webhook (h) answered 400"}, {Delivered: true}}
 	if diff := cmp.Diff(want, box.settled); diff != "" {
 		t.Errorf("settlements differ (-want +got):\n%s", diff)
 	}
@@ -187,7 +188,7 @@ func TestNoticesThatCannotBeSentHereWaitForAProcessThatCan(t *testing.T) {
 		`{"target":"webhook","message":{"version":2,"event":"opened"}}`, `nonsense`, `{"message":{}}`,
 		strings.Repeat("x", 2*MaxPayload),
 	} {
-		box.add(t, now, prflow.Notice{Event: prflow.EventOpened, Payload: []byte(payload)})
+		box.add(t, now, record.Notice{Event: record.EventOpened, Payload: []byte(payload)})
 	}
 	box.addMessages(t, now, 1, "webhook")
 	deliver(t, New(box, []Sender{s}, steady(&now)), 1, 5)

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // envelope is the payload of a notice: one target, and the message as the target gets it.
@@ -17,18 +17,18 @@ type envelope struct {
 
 // Notices makes the notices of an event, one for each target (Targets.Names), so that each is retried by itself. No
 // targets make no notices. It fails where Marshal does.
-func Notices(m Message, targets ...string) ([]prflow.Notice, error) {
+func Notices(m Message, targets ...string) ([]record.Notice, error) {
 	body, err := Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	var out []prflow.Notice
+	var out []record.Notice
 	for _, target := range targets {
 		payload, err := encode(envelope{target, body})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, prflow.Notice{Event: m.Event, Payload: payload})
+		out = append(out, record.Notice{Event: m.Event, Payload: payload})
 	}
 	return out, nil
 }

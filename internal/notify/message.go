@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Version is the version of Message. It changes when a field changes its meaning or goes; new fields do not change it.
@@ -40,7 +40,7 @@ const untrusted = "repository, title, branch, paths, caller and message may be w
 // they do not know. Fields that do not apply to the event are absent; paths and untrusted are always there.
 type Message struct {
 	Version      int          `json:"version"`                 // see Version
-	Event        prflow.Event `json:"event"`                   // opened, refused, merged or closed
+	Event        record.Event `json:"event"`                   // opened, refused, merged or closed
 	Time         time.Time    `json:"time"`                    // when it happened; RFC 3339, UTC, milliseconds
 	RequestID    string       `json:"request_id"`              // as in the audit
 	Provider     string       `json:"provider,omitempty"`      // github, gitea or local; absent if none was resolved
@@ -59,7 +59,7 @@ type Message struct {
 }
 
 // FromAttempt is the message about an attempt that the audit records. The attempt is redacted already.
-func FromAttempt(event prflow.Event, a prflow.Attempt) Message {
+func FromAttempt(event record.Event, a record.Attempt) Message {
 	m := Message{
 		Event: event, Time: a.Time, RequestID: a.RequestID, Provider: a.Provider, Number: a.PRNumber, URL: a.PRURL,
 		Title: a.Title, Branch: a.Branch, Paths: a.Paths, Caller: a.Caller, Code: a.Code, Message: a.Message,
@@ -67,7 +67,7 @@ func FromAttempt(event prflow.Event, a prflow.Attempt) Message {
 	if a.Owner != "" || a.Repo != "" {
 		m.Repository = a.Owner + "/" + a.Repo
 	}
-	if event == prflow.EventOpened || event == prflow.EventRefused {
+	if event == record.EventOpened || event == record.EventRefused {
 		m.Tier = int(a.Tier)
 	}
 	return m
@@ -106,9 +106,9 @@ func Parse(raw []byte) (Message, error) {
 	return m.normal(), nil
 }
 
-func known(event prflow.Event) bool {
+func known(event record.Event) bool {
 	switch event {
-	case prflow.EventOpened, prflow.EventRefused, prflow.EventMerged, prflow.EventClosed:
+	case record.EventOpened, record.EventRefused, record.EventMerged, record.EventClosed:
 		return true
 	}
 	return false

@@ -8,10 +8,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // noon is when everything in these tests happens.
@@ -21,7 +22,7 @@ func noon() time.Time {
 
 func openedMessage() Message {
 	return Message{
-		Event: prflow.EventOpened, Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Repository: "joe/home-cluster",
+		Event: record.EventOpened, Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Repository: "joe/home-cluster",
 		Number: 12, URL: "https://git.example.net/joe/home-cluster/pulls/12", Title: "Raise the <disk> threshold",
 		Branch: "claude-ops/check/raise", Paths: []string{"checks/disk.md"}, Tier: 2, Caller: "claude-code",
 	}
@@ -47,7 +48,7 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 5000)
 	m := Message{
-		Event: prflow.EventRefused, Time: noon(), RequestID: long, Provider: long, Repository: long, Title: "a\u202eb\x00" + long,
+		Event: record.EventRefused, Time: noon(), RequestID: long, Provider: long, Repository: long, Title: "a\u202eb\x00" + long,
 		Branch: long, Paths: slicesOf(long, 150), Caller: long, Code: fault.Code(long), Message: long, Number: -1,
 		URL: "https://git.example.net/" + strings.Repeat("x", 3000), Untrusted: "trust me", Version: 7,
 	}
@@ -95,14 +96,14 @@ func TestMarshalRefuses(t *testing.T) {
 		t.Error("an unknown event has a JSON form")
 	}
 	late := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := Marshal(Message{Event: prflow.EventOpened, Time: late}); err == nil {
+	if _, err := Marshal(Message{Event: record.EventOpened, Time: late}); err == nil {
 		t.Error("a time without an RFC 3339 form has a JSON form")
 	}
 }
 
 func TestPathsAreNeverNull(t *testing.T) {
 	t.Parallel()
-	raw, err := Marshal(Message{Event: prflow.EventMerged, Time: noon()})
+	raw, err := Marshal(Message{Event: record.EventMerged, Time: noon()})
 	if err != nil || !strings.Contains(string(raw), `"paths":[]`) {
 		t.Errorf("%s, %v", raw, err)
 	}
@@ -168,30 +169,30 @@ func TestParseRefuses(t *testing.T) {
 func TestParseIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
 	m, err := Parse([]byte(`{"version":1,"event":"closed","time":"2026-03-14T11:00:00Z","number":3,"mood":"good"}`))
-	if err != nil || m.Number != 3 || m.Event != prflow.EventClosed {
+	if err != nil || m.Number != 3 || m.Event != record.EventClosed {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
 
 func TestFromAttemptTakesWhatTheAuditHas(t *testing.T) {
 	t.Parallel()
-	a := prflow.Attempt{
-		Time: noon(), RequestID: "r1", Door: prflow.DoorMCP, Caller: "claude-code", Tier: 3, Provider: "github", Owner: "joe",
+	a := record.Attempt{
+		Time: noon(), RequestID: "r1", Door: record.DoorMCP, Caller: "claude-code", Tier: 3, Provider: "github", Owner: "joe",
 		Repo: "home", Base: "main", Branch: "claude-ops/fix/x", Title: "Fix", Paths: []string{"checks/a.md"},
 		Code: fault.DuplicatePR, Message: "there is one", PRNumber: 4, PRURL: "https://github.com/joe/home/pull/4",
 	}
 	want := Message{
-		Event: prflow.EventRefused, Time: noon(), RequestID: "r1", Provider: "github", Repository: "joe/home", Number: 4,
+		Event: record.EventRefused, Time: noon(), RequestID: "r1", Provider: "github", Repository: "joe/home", Number: 4,
 		URL: "https://github.com/joe/home/pull/4", Title: "Fix", Branch: "claude-ops/fix/x", Paths: []string{"checks/a.md"},
 		Tier: 3, Caller: "claude-code", Code: fault.DuplicatePR, Message: "there is one",
 	}
-	if diff := cmp.Diff(want, FromAttempt(prflow.EventRefused, a)); diff != "" {
+	if diff := cmp.Diff(want, FromAttempt(record.EventRefused, a)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if m := FromAttempt(prflow.EventMerged, a); m.Tier != 0 {
+	if m := FromAttempt(record.EventMerged, a); m.Tier != 0 {
 		t.Errorf("what a person did has tier %d", m.Tier)
 	}
-	if m := FromAttempt(prflow.EventRefused, prflow.Attempt{}); m.Repository != "" {
+	if m := FromAttempt(record.EventRefused, record.Attempt{}); m.Repository != "" {
 		t.Errorf("no repository becomes %q", m.Repository)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // outbox behaves like the store's: it hands out what is due, keeps it for the length of the lease, and forgets what is
@@ -17,19 +17,19 @@ import (
 type outbox struct {
 	mu       sync.Mutex
 	rows     map[int64]*row
-	settled  []prflow.NoticeSettlement
+	settled  []record.NoticeSettlement
 	claims   int
 	claimErr error
 	settle   error
 }
 
 type row struct {
-	prflow.PendingNotice
+	record.PendingNotice
 	due  time.Time
 	done bool
 }
 
-func (o *outbox) add(t *testing.T, at time.Time, notices ...prflow.Notice) {
+func (o *outbox) add(t *testing.T, at time.Time, notices ...record.Notice) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +38,7 @@ func (o *outbox) add(t *testing.T, at time.Time, notices ...prflow.Notice) {
 	}
 	for _, n := range notices {
 		id := int64(len(o.rows) + 1)
-		pending := prflow.PendingNotice{ID: id, Event: n.Event, Payload: n.Payload, CreatedAt: at}
+		pending := record.PendingNotice{ID: id, Event: n.Event, Payload: n.Payload, CreatedAt: at}
 		o.rows[id] = &row{PendingNotice: pending, due: at}
 	}
 }
@@ -59,20 +59,20 @@ func (o *outbox) addMessages(t *testing.T, at time.Time, n int, targets ...strin
 
 func (o *outbox) ClaimNotices(
 	_ context.Context, now time.Time, lease time.Duration, limit int,
-) ([]prflow.PendingNotice, error) {
+) ([]record.PendingNotice, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claims++
 	if o.claimErr != nil {
 		return nil, o.claimErr
 	}
-	var out []prflow.PendingNotice
+	var out []record.PendingNotice
 	for _, r := range o.rows {
 		if !r.done && !r.due.After(now) {
 			out = append(out, r.PendingNotice)
 		}
 	}
-	slices.SortFunc(out, func(a, b prflow.PendingNotice) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b record.PendingNotice) int { return cmp.Compare(a.ID, b.ID) })
 	out = out[:min(limit, len(out))]
 	for _, n := range out {
 		o.rows[n.ID].due = now.Add(lease)
@@ -81,7 +81,7 @@ func (o *outbox) ClaimNotices(
 	return out, nil
 }
 
-func (o *outbox) SettleNotice(ctx context.Context, id int64, s prflow.NoticeSettlement) error {
+func (o *outbox) SettleNotice(ctx context.Context, id int64, s record.NoticeSettlement) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := errors.Join(o.settle, ctx.Err()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // pass is one walk through what is due.
@@ -31,7 +31,7 @@ type lane struct {
 
 // parcel is a claimed notice, opened.
 type parcel struct {
-	notice   prflow.PendingNotice
+	notice   record.PendingNotice
 	delivery Delivery
 }
 
@@ -58,7 +58,7 @@ func (p *pass) run(ctx context.Context) error {
 
 // deliver tries each notice: those of a target one after the other, in their order, the targets side by side, so that a
 // slow one holds up itself alone.
-func (p *pass) deliver(ctx context.Context, claimed []prflow.PendingNotice) {
+func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 	for _, n := range claimed {
 		target, delivery, err := open(n.Payload)
 		if err != nil {
@@ -92,10 +92,10 @@ func (p *pass) try(ctx context.Context, l *lane, one parcel) {
 	case l.sender == nil:
 		p.settle(ctx, one.notice, l.target, &Failure{Text: "no target of this name is configured here"})
 	case ctx.Err() != nil:
-		p.record(ctx, one.notice, l.target, prflow.NoticeSettlement{RetryAt: p.options.Now(), Error: "this program is ending"})
+		p.record(ctx, one.notice, l.target, record.NoticeSettlement{RetryAt: p.options.Now(), Error: "this program is ending"})
 	case !l.slot.IsZero():
 		l.slot = l.slot.Add(apart)
-		p.record(ctx, one.notice, l.target, prflow.NoticeSettlement{
+		p.record(ctx, one.notice, l.target, record.NoticeSettlement{
 			RetryAt: l.slot, Error: "not tried: the target failed a moment before",
 		})
 	default:
@@ -108,12 +108,12 @@ func (p *pass) try(ctx context.Context, l *lane, one parcel) {
 }
 
 // settle records the end of an attempt.
-func (p *pass) settle(ctx context.Context, n prflow.PendingNotice, target string, f *Failure) {
+func (p *pass) settle(ctx context.Context, n record.PendingNotice, target string, f *Failure) {
 	p.record(ctx, n, target, settlement(n, f, p.options.Now(), p.options.Rand()))
 }
 
 // record writes a settlement to the outbox, the counts and the log, even if the caller is gone meanwhile.
-func (p *pass) record(ctx context.Context, n prflow.PendingNotice, target string, s prflow.NoticeSettlement) {
+func (p *pass) record(ctx context.Context, n record.PendingNotice, target string, s record.NoticeSettlement) {
 	log := p.options.Log.With("notice", n.ID, "event", n.Event, "target", target)
 	switch {
 	case s.Delivered:

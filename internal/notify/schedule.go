@@ -3,7 +3,7 @@ package notify
 import (
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 const (
@@ -51,11 +51,11 @@ func partialBackoff(attempts int) time.Duration {
 // settlement says what becomes of a notice after an attempt, successful if f is nil. random, in [0,1), chooses within
 // the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; a notice that
 // is older, since nobody was there to send it, gets one.
-func settlement(n prflow.PendingNotice, f *Failure, now time.Time, random float64) prflow.NoticeSettlement {
+func settlement(n record.PendingNotice, f *Failure, now time.Time, random float64) record.NoticeSettlement {
 	if f == nil {
-		return prflow.NoticeSettlement{Delivered: true}
+		return record.NoticeSettlement{Delivered: true}
 	}
-	s := prflow.NoticeSettlement{Error: f.Text}
+	s := record.NoticeSettlement{Error: f.Text}
 	last := n.CreatedAt.Add(maxAge)
 	if f.Permanent || f.Partial && n.Attempts+1 >= maxPartial || !now.Before(last) {
 		s.GiveUp = true

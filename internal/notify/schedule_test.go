@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestARetriedNoticeIsTriedLessAndLessOftenForADay(t *testing.T) {
 	t.Parallel()
-	n := prflow.PendingNotice{CreatedAt: noon()}
+	n := record.PendingNotice{CreatedAt: noon()}
 	now := noon()
 	var waits []string
 	for {
@@ -42,15 +43,15 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 	for _, random := range []float64{0, 0.999} {
 		now, steps := noon(), 0
 		for now.Sub(noon()) < 30*time.Minute {
-			now = settlement(prflow.PendingNotice{CreatedAt: noon()}, &Failure{}, now, random).RetryAt
+			now = settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, now, random).RetryAt
 			steps++
 		}
 		if steps < 4 || steps > 5 {
 			t.Errorf("with random %v the fourth wait ends after %d attempts", random, steps)
 		}
 	}
-	short := settlement(prflow.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0).RetryAt.Sub(noon())
-	long := settlement(prflow.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0.999).RetryAt.Sub(noon())
+	short := settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0).RetryAt.Sub(noon())
+	long := settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0.999).RetryAt.Sub(noon())
 	if short != 8*time.Second || long < 11*time.Second || long > 12*time.Second {
 		t.Errorf("the first wait is between %s and %s, want 8s and 12s", short, long)
 	}
@@ -87,8 +88,8 @@ func TestSettlement(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			now := noon().Add(tt.age)
-			got := settlement(prflow.PendingNotice{CreatedAt: noon(), Attempts: tt.attempts}, tt.failure, now, 0.5)
-			want := prflow.NoticeSettlement{Delivered: tt.failure == nil, GiveUp: tt.giveUp}
+			got := settlement(record.PendingNotice{CreatedAt: noon(), Attempts: tt.attempts}, tt.failure, now, 0.5)
+			want := record.NoticeSettlement{Delivered: tt.failure == nil, GiveUp: tt.giveUp}
 			if tt.wait > 0 {
 				want.RetryAt = now.Add(tt.wait)
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Bounds of the human text.
@@ -21,11 +21,11 @@ func Title(m Message) string {
 		in = " in " + plain(m.Repository, maxRepo)
 	}
 	switch m.Event {
-	case prflow.EventOpened:
+	case record.EventOpened:
 		return "Claude Ops: " + pullRequest(m) + " opened" + in
-	case prflow.EventMerged:
+	case record.EventMerged:
 		return "Claude Ops: " + pullRequest(m) + " merged" + in
-	case prflow.EventClosed:
+	case record.EventClosed:
 		return "Claude Ops: " + pullRequest(m) + " closed without merging" + in
 	default:
 		return "Claude Ops: proposal refused" + in
@@ -38,7 +38,7 @@ func Title(m Message) string {
 func Text(m Message) string {
 	m = m.normal()
 	lines := []string{opening(m)}
-	if m.Event == prflow.EventRefused {
+	if m.Event == record.EventRefused {
 		lines = append(lines, refusal(m))
 	}
 	if m.Title != "" {
@@ -72,11 +72,11 @@ func opening(m Message) string {
 		by += fmt.Sprintf(" at tier %d", m.Tier)
 	}
 	switch m.Event {
-	case prflow.EventOpened:
+	case record.EventOpened:
 		return subject(m) + " was opened" + in + by + ". A person has to review it."
-	case prflow.EventMerged:
+	case record.EventMerged:
 		return subject(m) + " was merged" + in + by + "."
-	case prflow.EventClosed:
+	case record.EventClosed:
 		return subject(m) + " was closed without merging" + in + by + "."
 	default:
 		return "A proposal was refused" + in + by + "."
@@ -154,11 +154,11 @@ func plain(text string, runes int) string {
 }
 
 // kind is Apprise's notification type of an event: it chooses a colour or an icon.
-func kind(event prflow.Event) string {
+func kind(event record.Event) string {
 	switch event {
-	case prflow.EventMerged:
+	case record.EventMerged:
 		return "success"
-	case prflow.EventRefused:
+	case record.EventRefused:
 		return "warning"
 	default:
 		return "info"

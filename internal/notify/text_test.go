@@ -4,9 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestTextForPeople(t *testing.T) {
@@ -17,10 +18,10 @@ func TestTextForPeople(t *testing.T) {
 	many.Paths = slicesOf("checks/a.md", 12)
 	many.PathsOmitted = 3
 	merged := opened
-	merged.Event, merged.Tier, merged.Caller = prflow.EventMerged, 0, "joe"
-	closed := Message{Event: prflow.EventClosed, Number: 3}
+	merged.Event, merged.Tier, merged.Caller = record.EventMerged, 0, "joe"
+	closed := Message{Event: record.EventClosed, Number: 3}
 	refused := Message{
-		Event: prflow.EventRefused, Repository: "joe/home-cluster", Code: fault.ScopeDenied, Tier: 2, Caller: "claude-code",
+		Event: record.EventRefused, Repository: "joe/home-cluster", Code: fault.ScopeDenied, Tier: 2, Caller: "claude-code",
 		Message: `"main.go" is outside the scope`, Paths: []string{"main.go"}, RequestID: "01JQ80",
 	}
 	tests := []struct {
@@ -86,7 +87,7 @@ func TestOthersTextCannotActInAChat(t *testing.T) {
 				t.Errorf("plain(%q) = %q, want %q", tt.text, got, tt.want)
 			}
 			checkText(t, Message{
-				Event: prflow.EventRefused, Title: tt.text, Repository: tt.text, Branch: tt.text, Paths: []string{tt.text},
+				Event: record.EventRefused, Title: tt.text, Repository: tt.text, Branch: tt.text, Paths: []string{tt.text},
 				Caller: tt.text, Code: fault.Code(tt.text), Message: tt.text, RequestID: tt.text, Provider: tt.text, URL: tt.text,
 			}.normal())
 		})
@@ -95,8 +96,8 @@ func TestOthersTextCannotActInAChat(t *testing.T) {
 
 func TestKindOfNotification(t *testing.T) {
 	t.Parallel()
-	for event, want := range map[prflow.Event]string{
-		prflow.EventOpened: "info", prflow.EventRefused: "warning", prflow.EventMerged: "success", prflow.EventClosed: "info",
+	for event, want := range map[record.Event]string{
+		record.EventOpened: "info", record.EventRefused: "warning", record.EventMerged: "success", record.EventClosed: "info",
 	} {
 		if got := kind(event); got != want {
 			t.Errorf("kind(%s) = %s, want %s", event, got, want)

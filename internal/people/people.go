@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // recordTimeout bounds the record of an act whose caller has gone.
@@ -30,7 +31,7 @@ type Act struct {
 
 // Audit appends to the audit. internal/store implements it.
 type Audit interface {
-	Record(ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal, notices ...prflow.Notice) error
+	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
 // Options are what a Service is made of. All are required.
@@ -50,7 +51,7 @@ type Service struct{ Options }
 func New(o Options) *Service { return &Service{o} }
 
 // Row makes the row of the audit for an act that was done. message says what it was, for acts that are about no pull request.
-type Row func(message string) prflow.Attempt
+type Row func(message string) record.Attempt
 
 // Do judges the act, and then does it. do appends the row of its success to the audit itself, in the transaction of what it
 // does where there is one. Every error becomes a row here. It comes back with the request id of that row; see
@@ -66,9 +67,9 @@ func (s *Service) Do(ctx context.Context, act Act, do func(row Row) error) error
 	if refusal := s.Settings.Refuses(act); refusal != nil {
 		err = refusal
 	} else {
-		err = do(func(message string) prflow.Attempt {
+		err = do(func(message string) record.Attempt {
 			row := s.row(act, started)
-			row.Outcome, row.Message = prflow.OutcomeDone, s.Redact(message)
+			row.Outcome, row.Message = record.OutcomeDone, s.Redact(message)
 			return row
 		})
 	}
@@ -100,8 +101,8 @@ func (s *Service) refused(ctx context.Context, act Act, started time.Time, why e
 	return prflow.WithRequestID(why, act.RequestID)
 }
 
-func (s *Service) row(act Act, started time.Time) prflow.Attempt {
-	return prflow.Attempt{
+func (s *Service) row(act Act, started time.Time) record.Attempt {
+	return record.Attempt{
 		Time: started, RequestID: act.RequestID, Door: act.By.Door, Caller: act.By.Name, Tier: act.Tier, Action: string(act.Action),
 		Provider: s.Redact(act.Provider), Owner: s.Redact(act.Owner), Repo: s.Redact(act.Name), PRNumber: act.Number,
 		Duration: s.Now().Sub(started),

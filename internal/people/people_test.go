@@ -12,15 +12,16 @@ import (
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // audit keeps rows, or fails.
 type audit struct {
-	rows []prflow.Attempt
+	rows []record.Attempt
 	err  error
 }
 
-func (a *audit) Record(_ context.Context, row prflow.Attempt, _ *prflow.Proposal, _ ...prflow.Notice) error {
+func (a *audit) Record(_ context.Context, row record.Attempt, _ *record.Proposal, _ ...record.Notice) error {
 	if a.err == nil {
 		a.rows = append(a.rows, row)
 	}
@@ -35,7 +36,7 @@ func service(a *audit, settings people.Settings) *people.Service {
 }
 
 func act(action people.Action) people.Act {
-	return people.Act{Action: action, By: prflow.Caller{Door: prflow.DoorCLI, Name: "ann"}, Provider: "local", Owner: "joe", Name: "infra"}
+	return people.Act{Action: action, By: prflow.Caller{Door: record.DoorCLI, Name: "ann"}, Provider: "local", Owner: "joe", Name: "infra"}
 }
 
 func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
@@ -59,9 +60,9 @@ func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
 					did = true
 					return a.Record(t.Context(), row("done it"), nil)
 				})
-				want, outcome := fault.Code(""), prflow.OutcomeDone
+				want, outcome := fault.Code(""), record.OutcomeDone
 				if c.refuses(rule) {
-					want, outcome = c.code, prflow.OutcomeRefused
+					want, outcome = c.code, record.OutcomeRefused
 				}
 				if fault.CodeOf(err) != want || did == (want != "") || len(a.rows) != 1 {
 					t.Fatalf("got %v, done %t, rows %+v", err, did, a.rows)
@@ -81,12 +82,12 @@ func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
 func TestWhatGoesWrongIsRecordedAsItIs(t *testing.T) {
 	for _, c := range []struct {
 		err     error
-		outcome prflow.Outcome
+		outcome record.Outcome
 		code    fault.Code
 	}{
-		{fault.New(fault.Conflict, "closed already"), prflow.OutcomeRefused, fault.Conflict},
-		{fault.New(fault.UpstreamError, "it is down"), prflow.OutcomeFailed, fault.UpstreamError},
-		{errors.New("odd"), prflow.OutcomeFailed, fault.Internal},
+		{fault.New(fault.Conflict, "closed already"), record.OutcomeRefused, fault.Conflict},
+		{fault.New(fault.UpstreamError, "it is down"), record.OutcomeFailed, fault.UpstreamError},
+		{errors.New("odd"), record.OutcomeFailed, fault.Internal},
 	} {
 		a := &audit{}
 		err := service(a, people.Settings{}).Do(t.Context(), act(people.Prune), func(people.Row) error { return c.err })

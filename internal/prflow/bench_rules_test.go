@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // BenchmarkRemoteRules is the cost of gates 7 to 9 themselves: telling ours among 1,000 open and 1,000 closed pull
@@ -80,7 +81,7 @@ func (nameless) Name() string { return "bench" }
 
 type emptyHistory struct{ History }
 
-func (emptyHistory) ByDigest(context.Context, string) ([]Proposal, error) { return nil, nil }
-func (emptyHistory) Usage(context.Context, string, string, string, Claim) (Usage, error) {
-	return Usage{}, nil
+func (emptyHistory) ByDigest(context.Context, string) ([]record.Proposal, error) { return nil, nil }
+func (emptyHistory) Usage(context.Context, string, string, string, record.Claim) (record.Usage, error) {
+	return record.Usage{}, nil
 }

@@ -12,29 +12,30 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // memory is a ledger that forgets, so that the gates are measured and not the disk.
 type memory struct{ prflow.Ledger }
 
-func (memory) Record(context.Context, prflow.Attempt, *prflow.Proposal, ...prflow.Notice) error {
+func (memory) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
 	return nil
 }
 
 type noHistory struct{}
 
-func (noHistory) Position(context.Context) (prflow.Position, error) { return 0, nil }
+func (noHistory) Position(context.Context) (record.Position, error) { return 0, nil }
 func (noHistory) Undone(context.Context, string) (bool, error)      { return false, nil }
 func (noHistory) UndoneBranches(context.Context, string, string, string, time.Time) ([]string, error) {
 	return nil, nil
 }
-func (noHistory) ByDigest(context.Context, string) ([]prflow.Proposal, error) { return nil, nil }
-func (noHistory) Unfinished(context.Context) ([]prflow.Proposal, error)       { return nil, nil }
+func (noHistory) ByDigest(context.Context, string) ([]record.Proposal, error) { return nil, nil }
+func (noHistory) Unfinished(context.Context) ([]record.Proposal, error)       { return nil, nil }
 func (noHistory) PathsOf(context.Context, string, string, string, int) ([]string, error) {
 	return nil, nil
 }
-func (noHistory) Usage(context.Context, string, string, string, prflow.Claim) (prflow.Usage, error) {
-	return prflow.Usage{}, nil
+func (noHistory) Usage(context.Context, string, string, string, record.Claim) (record.Usage, error) {
+	return record.Usage{}, nil
 }
 
 // prose is ordinary text of about n bytes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file is gate 9: how much an agent may ask of its reviewers. It is decided by the transaction that reserves, so that
@@ -22,51 +23,26 @@ const (
 	waitForReview = time.Hour
 )
 
-// Claim is what whoever reserves knows of the pull requests of its repository, and which caps it has to keep.
-type Claim struct {
-	Seen  Position   // where the record stood before the provider was asked for Open
-	Open  []OpenPull // the open pull requests of ours, as the provider listed them after Seen
-	Since time.Time  // when the window of the cap on creations begins
-	// Admit decides whether one more may be made beside what is there; an error denies. nil: there is no cap. It is called
-	// within the transaction that reserves.
-	Admit func(Usage) error
-}
-
-// OpenPull tells an open pull request apart from others.
-type OpenPull struct {
-	Number  int
-	Head    string // commit
-	Request string // the request id that its mark names; "" if it has none that is true
-}
-
-// Usage is what the ledger and the provider together know of the pull requests of a repository. No pull request counts
-// twice: neither as listed and recorded, nor as listed and being made.
-type Usage struct {
-	Open    int         // those that are open, and the pending ones
-	Pending int         // proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
-	Made    []time.Time // when pull requests were recorded as opened since Claim.Since, oldest first
-}
-
 // reserveWithinCaps reserves if gate 9 passes, and notes its ruling. What processes that ended have left in this repository is
 // settled before it counts against a caller.
-func (c *creation) reserveWithinCaps(ctx context.Context) (taken *Proposal, err error) {
+func (c *creation) reserveWithinCaps(ctx context.Context) (taken *record.Proposal, err error) {
 	for _, last := range []bool{false, true} {
-		var usage Usage
+		var usage record.Usage
 		caps := c.Policy.CapsFor(c.Tier)
 		claim := c.claim()
-		claim.Admit = func(u Usage) error {
+		claim.Admit = func(u record.Usage) error {
 			usage = u
 			return c.checkCaps(caps, u)
 		}
-		taken, err = c.Ledger.Reserve(ctx, c.proposal(StateReserved), claim)
+		taken, err = c.Ledger.Reserve(ctx, c.proposal(record.StateReserved), claim)
 		denied := fault.CodeOf(err) == fault.LimitReached
 		switch {
 		case denied && !last && usage.Pending > 0 && c.settleLeft(ctx):
 			continue
 		case denied:
-			return nil, c.deny(GateCaps, fault.From(err))
+			return nil, c.deny(record.GateCaps, fault.From(err))
 		case err == nil && taken == nil:
-			c.rule(GateCaps, nil, usedOf(caps, usage))
+			c.rule(record.GateCaps, nil, usedOf(caps, usage))
 		}
 		break
 	}
@@ -81,22 +57,22 @@ func (c *creation) previewCaps(ctx context.Context) error {
 		return err
 	}
 	if err := c.checkCaps(caps, usage); err != nil {
-		return c.deny(GateCaps, fault.From(err))
+		return c.deny(record.GateCaps, fault.From(err))
 	}
-	c.rule(GateCaps, nil, usedOf(caps, usage))
+	c.rule(record.GateCaps, nil, usedOf(caps, usage))
 	return nil
 }
 
-func (c *creation) claim() Claim {
-	claim := Claim{Seen: c.seen, Since: c.Now().Add(-capWindow)}
+func (c *creation) claim() record.Claim {
+	claim := record.Claim{Seen: c.seen, Since: c.Now().Add(-capWindow)}
 	for _, pr := range c.snapshot.Open {
-		claim.Open = append(claim.Open, OpenPull{Number: pr.Number, Head: pr.HeadCommit, Request: c.marks[pr.Number].Request})
+		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit, Request: c.marks[pr.Number].Request})
 	}
 	return claim
 }
 
 // checkCaps is limit_reached if one more pull request would be one too many.
-func (c *creation) checkCaps(caps policy.Caps, u Usage) error {
+func (c *creation) checkCaps(caps policy.Caps, u record.Usage) error {
 	if u.Open >= caps.OpenPRs {
 		e := fault.New(fault.LimitReached, "%s has %d open pull requests of ours%s; the policy allows %d. Wait until some are reviewed",
 			c.snapshot.Repo, u.Open, pendingClause(u), caps.OpenPRs)
@@ -124,7 +100,7 @@ func (c *creation) checkCaps(caps policy.Caps, u Usage) error {
 }
 
 // pendingClause is the part of a message that says how many are being made.
-func pendingClause(u Usage) string {
+func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""
 	}
@@ -132,7 +108,7 @@ func pendingClause(u Usage) string {
 }
 
 // usedOf says for people how far the caps are used.
-func usedOf(caps policy.Caps, u Usage) string {
+func usedOf(caps policy.Caps, u record.Usage) string {
 	return fmt.Sprintf("%d of %d open, %d of %d in the last hour",
 		u.Open, caps.OpenPRs, len(u.Made)+u.Pending, caps.CreationsPerHour)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // nth is a request for a file of its own.
@@ -25,9 +26,9 @@ func nth(n string) []byte {
 }
 
 // capsVerdict is the ruling of gate 9 in the record of an attempt.
-func capsVerdict(a prflow.Attempt) prflow.Ruling {
+func capsVerdict(a record.Attempt) record.Ruling {
 	for _, v := range a.Verdicts {
-		if v.Gate == prflow.GateCaps {
+		if v.Gate == record.GateCaps {
 			return v.Ruling
 		}
 	}
@@ -101,9 +102,9 @@ func assertShare(t *testing.T, b *bench, want int, given []error) {
 		t.Errorf("%d of %d calls opened a pull request, want %d", opened, len(given), want)
 	}
 	for _, row := range b.attempts()[:min(len(given), 100)] {
-		ruling := prflow.Deny
-		if row.Outcome == prflow.OutcomeOpened {
-			ruling = prflow.Pass
+		ruling := record.Deny
+		if row.Outcome == record.OutcomeOpened {
+			ruling = record.Pass
 		}
 		if capsVerdict(row) != ruling {
 			t.Errorf("an attempt that was %s has the verdict %q", row.Outcome, capsVerdict(row))
@@ -118,7 +119,7 @@ func TestCapsGate(t *testing.T) {
 		first := b.mustOpen(nth("one"))
 		b.mustOpen(nth("two"))
 		e, row := b.mustRefuse(nth("three"), fault.LimitReached)
-		if e.RetryAfter != time.Hour || capsVerdict(row) != prflow.Deny {
+		if e.RetryAfter != time.Hour || capsVerdict(row) != record.Deny {
 			t.Errorf("retry after %s, verdict %q", e.RetryAfter, capsVerdict(row))
 		}
 		b.world().Merge(first.Number)
@@ -151,7 +152,7 @@ func TestCapsGate(t *testing.T) {
 		}
 		b.hold("other", "checks/other.md")
 		e, row := b.mustRefuse(nth("one"), fault.LimitReached)
-		if !strings.Contains(e.Message, "1 of them are being made") || capsVerdict(row) != prflow.Deny {
+		if !strings.Contains(e.Message, "1 of them are being made") || capsVerdict(row) != record.Deny {
 			t.Errorf("%v, %+v", e, row)
 		}
 	})
@@ -160,17 +161,17 @@ func TestCapsGate(t *testing.T) {
 // hold plays another process that works on a proposal in the repository of the requests.
 func (b *bench) hold(id, path string) {
 	b.Helper()
-	taken, err := b.store.Reserve(context.Background(), heldProposal(b, id, path), prflow.Claim{})
+	taken, err := b.store.Reserve(context.Background(), heldProposal(b, id, path), record.Claim{})
 	if err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
 }
 
-func heldProposal(b *bench, id, path string) prflow.Proposal {
-	return prflow.Proposal{
+func heldProposal(b *bench, id, path string) record.Proposal {
+	return record.Proposal{
 		ID: id, CreatedAt: b.clock.Now(), Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", BaseCommit: b.tip("main"),
 		Title: "Held", Digest: "other", Files: []gitprovider.FileChange{{Path: path, Action: gitprovider.ActionCreate, Content: "x"}},
-		Progress: prflow.Progress{State: prflow.StateReserved, Branch: "claude-ops/fix/held-" + id},
+		Progress: record.Progress{State: record.StateReserved, Branch: "claude-ops/fix/held-" + id},
 	}
 }
 
@@ -183,7 +184,7 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 		if e.RetryAfter <= 0 || e.RetryAfter > time.Minute {
 			t.Errorf("%s: what is being made is known soon, and it says %s", policy, e.RetryAfter)
 		}
-		if err := b.store.Finish(t.Context(), "other", prflow.Progress{State: prflow.StateFailed}, prflow.Attempt{}); err != nil {
+		if err := b.store.Finish(t.Context(), "other", record.Progress{State: record.StateFailed}, record.Attempt{}); err != nil {
 			t.Fatal(err)
 		}
 		b.mustOpen(nth("one")) // what failed has given its place back
@@ -216,7 +217,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 	if err := create(nth("one")); err != nil {
 		t.Fatal(err)
 	}
-	if row := b.attempts()[1]; row.Action != prflow.ActionSettle || row.RequestID != "dead" {
+	if row := b.attempts()[1]; row.Action != record.ActionSettle || row.RequestID != "dead" {
 		t.Errorf("the audit has %+v", row)
 	}
 }

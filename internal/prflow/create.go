@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // CreateResult is the answer to a proposal (design §4). In a dry run Number is 0 and URL empty.
@@ -40,7 +41,7 @@ type creation struct {
 	changes     gitprovider.ChangeSet // empty unless tier and scope agree
 	resolution  gitprovider.Resolution
 	snapshot    *gitprovider.Snapshot
-	seen        Position // where the record stood before the snapshot was taken
+	seen        record.Position // where the record stood before the snapshot was taken
 	branch      string
 	commit      string
 	leaving     leaving
@@ -50,7 +51,7 @@ type creation struct {
 	digest      string
 
 	marks    map[int]mark // the true marks of the snapshot's pull requests, by number
-	verdicts []Verdict
+	verdicts []record.Verdict
 	warnings []string
 	// foreignWarnings are those of warnings that are about pull requests of others.
 	foreignWarnings []string
@@ -68,7 +69,7 @@ type creation struct {
 // The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
 // use RequestIDOf.
 func (s *Service) Create(ctx context.Context, caller Caller, raw []byte) (CreateResult, error) {
-	c := s.newCreation(caller, ActionCreate)
+	c := s.newCreation(caller, record.ActionCreate)
 	return c.attempted(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
 }
 

@@ -8,17 +8,18 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Preview is what a person needs to judge a dry run (design §3, gate 10).
 type Preview struct {
-	Base   string    `json:"base"`
-	Title  string    `json:"title"`
-	Body   string    `json:"body"`
-	Labels []string  `json:"labels"`
-	Diff   string    `json:"diff"` // unified, against the base commit
-	Gates  []Verdict `json:"gates"`
-	Calls  []string  `json:"calls"` // what would have been done, in order
+	Base   string           `json:"base"`
+	Title  string           `json:"title"`
+	Body   string           `json:"body"`
+	Labels []string         `json:"labels"`
+	Diff   string           `json:"diff"` // unified, against the base commit
+	Gates  []record.Verdict `json:"gates"`
+	Calls  []string         `json:"calls"` // what would have been done, in order
 }
 
 // maxDiff bounds the diff in a preview, in bytes, so that an answer stays readable for a model.
@@ -26,8 +27,8 @@ const maxDiff = 64 << 10
 
 // dryRun answers with everything but the writing, and records the proposal so that a person can look at it.
 func (c *creation) dryRun(ctx context.Context) (CreateResult, error) {
-	proposal := c.proposal(StateDryRun)
-	if err := c.record(ctx, c.attempt(OutcomeDryRun, nil), &proposal); err != nil {
+	proposal := c.proposal(record.StateDryRun)
+	if err := c.record(ctx, c.attempt(record.OutcomeDryRun, nil), &proposal); err != nil {
 		return CreateResult{}, err
 	}
 	return CreateResult{

@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxForeignWarnings bounds the pull requests of others that one answer names.
@@ -71,5 +72,5 @@ func (c *creation) foreignDuplicate() error {
 		"the same file (duplicates: any); wait for its review, or propose other files", pr.Number, byAuthor(pr), pr.URL,
 		listed(overlap))
 	e.Existing = &fault.ExistingPR{Number: pr.Number, URL: pr.URL, Title: clean(pr.Title, maxTitle), Paths: overlap}
-	return c.deny(GateDuplicate, e)
+	return c.deny(record.GateDuplicate, e)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy that is
@@ -92,7 +93,7 @@ func (c *creation) pinNote(snapshot *gitprovider.Snapshot) string {
 // noteRedirect tells of a change of the section: the caller, the record, and by the footer the reviewer. Where contents are
 // refused it tells nothing, since a value may be what they are refused for.
 func (c *creation) noteRedirect(text string) {
-	if text == "" || c.denied(GateContent) {
+	if text == "" || c.denied(record.GateContent) {
 		return
 	}
 	text = c.Secrets.Redact(text)

@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -150,7 +151,7 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := b.attempts()[0]
-	if row.Action != prflow.ActionSettle || len(row.Verdicts) != 1 || !strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
+	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 || !strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
 		t.Errorf("settled as %+v", row)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // gates runs gates 1 to 6 together and refuses with everything that they found.
@@ -34,16 +35,16 @@ func (c *creation) gates(ctx context.Context, raw []byte) error {
 }
 
 // rule notes what a gate said.
-func (c *creation) rule(gate Gate, violations []fault.Violation, detail string) {
-	v := Verdict{Gate: gate, Ruling: Pass, Detail: detail, Violations: violations}
+func (c *creation) rule(gate record.Gate, violations []fault.Violation, detail string) {
+	v := record.Verdict{Gate: gate, Ruling: record.Pass, Detail: detail, Violations: violations}
 	if len(violations) > 0 {
-		v.Ruling = Deny
+		v.Ruling = record.Deny
 	}
 	c.verdicts = append(c.verdicts, v)
 }
 
 // ruled reports whether a gate has spoken.
-func (c *creation) ruled(gate Gate) bool {
+func (c *creation) ruled(gate record.Gate) bool {
 	for _, v := range c.verdicts {
 		if v.Gate == gate {
 			return true
@@ -53,9 +54,9 @@ func (c *creation) ruled(gate Gate) bool {
 }
 
 // denied reports whether a gate has refused.
-func (c *creation) denied(gate Gate) bool {
+func (c *creation) denied(gate record.Gate) bool {
 	for _, v := range c.verdicts {
-		if v.Gate == gate && v.Ruling == Deny {
+		if v.Gate == gate && v.Ruling == record.Deny {
 			return true
 		}
 	}
@@ -90,7 +91,7 @@ func (c *creation) argumentsGate(raw []byte) {
 		violations = c.rewriteTexts()
 	}
 	c.filesDigest = filesDigest(c.req.fileChanges())
-	c.rule(GateArguments, violations, "")
+	c.rule(record.GateArguments, violations, "")
 }
 
 func (c *creation) tierAndScopeGates() {
@@ -108,8 +109,8 @@ func (c *creation) tierAndScopeGates() {
 			scope = append(scope, v)
 		}
 	}
-	c.rule(GateTier, tier, "tier "+c.Tier.String())
-	c.rule(GateScope, scope, "")
+	c.rule(record.GateTier, tier, "tier "+c.Tier.String())
+	c.rule(record.GateScope, scope, "")
 }
 
 func (c *creation) contentGate(ctx context.Context) error {
@@ -123,7 +124,7 @@ func (c *creation) contentGate(ctx context.Context) error {
 		}
 		return fault.Wrap(err, fault.Internal, "the search for secrets could not run, so nothing is proposed")
 	}
-	c.rule(GateContent, violations, "")
+	c.rule(record.GateContent, violations, "")
 	return nil
 }
 
@@ -153,12 +154,12 @@ func (c *creation) repositoryAllowed() bool {
 	resolution, err := c.resolveTarget()
 	if err != nil {
 		e := fault.From(err)
-		c.rule(GateRepository, []fault.Violation{{Code: e.Code, Rule: "provider", Message: e.Message}}, "")
+		c.rule(record.GateRepository, []fault.Violation{{Code: e.Code, Rule: "provider", Message: e.Message}}, "")
 		return false
 	}
 	c.resolution = resolution
 	if v := c.repoViolation(resolution); v != nil {
-		c.rule(GateRepository, []fault.Violation{*v}, "")
+		c.rule(record.GateRepository, []fault.Violation{*v}, "")
 		return false
 	}
 	return true
@@ -205,8 +206,8 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 			violations = append(violations, *v)
 		}
 	}
-	c.rule(GateBaseTree, violations, "base "+snapshot.Base+" at "+short(snapshot.BaseCommit))
-	c.rule(GateRepository, c.checkBase(c.resolution.Provider, snapshot, c.resolution.BaseBranch),
+	c.rule(record.GateBaseTree, violations, "base "+snapshot.Base+" at "+short(snapshot.BaseCommit))
+	c.rule(record.GateRepository, c.checkBase(c.resolution.Provider, snapshot, c.resolution.BaseBranch),
 		c.resolution.Provider.Name()+":"+snapshot.Repo.String()+", settled by "+c.resolution.Via)
 	c.noteRedirect(c.redirect(snapshot, targets))
 	return nil

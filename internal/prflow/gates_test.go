@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
@@ -36,12 +37,12 @@ func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
 	if len(have) != 4 || have["checks/disk.md"] != "# Disk\n\nMore.\n" || have["checks/inodes.md"] != "# Inodes\n" || have["README.md"] == "" {
 		t.Errorf("the commit has %v", have)
 	}
-	if row := b.attempts()[0]; row.Outcome != prflow.OutcomeOpened || row.PRNumber != result.Number || row.Caller != agent.Name ||
-		row.Door != prflow.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 || len(row.Verdicts) != len(prflow.Gates()) {
+	if row := b.attempts()[0]; row.Outcome != record.OutcomeOpened || row.PRNumber != result.Number || row.Caller != agent.Name ||
+		row.Door != record.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 || len(row.Verdicts) != len(prflow.Gates()) {
 		t.Errorf("the audit has %+v", row)
 	}
 	for _, v := range b.attempts()[0].Verdicts {
-		if v.Ruling != prflow.Pass {
+		if v.Ruling != record.Pass {
 			t.Errorf("gate %s: %s", v.Gate, v.Ruling)
 		}
 	}
@@ -393,7 +394,7 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 		t.Errorf("violations\n%s, want\n%s", got, want)
 	}
 	for _, v := range row.Verdicts {
-		if later := v.Gate == prflow.GateDuplicate || v.Gate == prflow.GateCooldown || v.Gate == prflow.GateCaps; later != (v.Ruling == prflow.Skipped) {
+		if later := v.Gate == record.GateDuplicate || v.Gate == record.GateCooldown || v.Gate == record.GateCaps; later != (v.Ruling == record.Skipped) {
 			t.Errorf("gate %s: %s", v.Gate, v.Ruling)
 		}
 	}
@@ -424,7 +425,7 @@ func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 	b.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
 	b.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
-	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != prflow.OutcomeFailed {
+	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
 		t.Errorf("outcome %s", row.Outcome)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -105,7 +106,7 @@ func with(key string, value any) func(map[string]any) {
 	return func(r map[string]any) { r[key] = value }
 }
 
-var agent = prflow.Caller{Door: prflow.DoorMCP, Name: "test-agent 1"}
+var agent = prflow.Caller{Door: record.DoorMCP, Name: "test-agent 1"}
 
 func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
 	b.Helper()
@@ -127,7 +128,7 @@ func (b *bench) mustOpen(raw []byte) prflow.CreateResult {
 
 // mustRefuse creates and fails the test unless it is refused with the code, without a write and with one audit row that
 // says the same. It returns the refusal and the row.
-func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, prflow.Attempt) {
+func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.Attempt) {
 	b.Helper()
 	b.fake.ForgetCalls()
 	before := len(b.attempts())
@@ -155,13 +156,13 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, prflow.At
 }
 
 // attempts are the audit's rows, newest first.
-func (b *bench) attempts() []prflow.Attempt {
+func (b *bench) attempts() []record.Attempt {
 	b.Helper()
-	rows, err := b.store.Audit(context.Background(), store.AuditQuery{Limit: store.MaxAuditLimit})
+	rows, err := b.store.Audit(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
 	if err != nil {
 		b.Fatal(err)
 	}
-	out := make([]prflow.Attempt, len(rows))
+	out := make([]record.Attempt, len(rows))
 	for i, r := range rows {
 		out[i] = r.Attempt
 	}
@@ -200,13 +201,13 @@ func (b *bench) tip(branch string) string {
 }
 
 // die plays a process that reserves a proposal and ends: a store of its own, closed.
-func (b *bench) die(p prflow.Proposal) {
+func (b *bench) die(p record.Proposal) {
 	b.Helper()
 	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if taken, err := s.Reserve(context.Background(), p, prflow.Claim{Seen: 99}); err != nil || taken != nil {
+	if taken, err := s.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
 	if err := s.Close(); err != nil {

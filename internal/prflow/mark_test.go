@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -176,16 +176,16 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 
 func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
 	b := newBench(t)
-	var events []prflow.Event
-	b.options.Notices = func(event prflow.Event, _ prflow.Attempt) []prflow.Notice {
+	var events []record.Event
+	b.options.Notices = func(event record.Event, _ record.Attempt) []record.Notice {
 		events = append(events, event)
-		return []prflow.Notice{{Event: event, Payload: []byte(`{}`)}}
+		return []record.Notice{{Event: event, Payload: []byte(`{}`)}}
 	}
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 	b.mustOpen(request(nil))
 	b.options.Policy = mustPolicy(t, "notify: {refused: true}")
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
-	if len(events) != 2 || events[0] != prflow.EventOpened || events[1] != prflow.EventRefused {
+	if len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused {
 		t.Errorf("events %v", events)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxNames bounds how often a branch is tried to be made: three names, and some that vanish in between.
@@ -89,7 +90,7 @@ func (c *creation) nextBranch(ctx context.Context, failure error) error {
 	if err := c.rename(names[next]); err != nil {
 		return err
 	}
-	return c.Ledger.Advance(ctx, c.requestID, Progress{State: StateReserved, Branch: c.branch})
+	return c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateReserved, Branch: c.branch})
 }
 
 // rename changes the branch, which the mark in the body names.
@@ -138,7 +139,7 @@ func (c *creation) askRemoteGatesAgain(ctx context.Context) (reused *gitprovider
 	}
 	c.seen, c.snapshot.Open, c.snapshot.Closed, c.snapshot.LastNumber = seen, now.Open, now.Closed, now.LastNumber
 	c.snapshot.Foreign, c.snapshot.ForeignUnread = now.Foreign, now.ForeignUnread
-	c.verdicts = slices.DeleteFunc(c.verdicts, func(v Verdict) bool { return v.Gate == GateDuplicate || v.Gate == GateCooldown })
+	c.verdicts = slices.DeleteFunc(c.verdicts, func(v record.Verdict) bool { return v.Gate == record.GateDuplicate || v.Gate == record.GateCooldown })
 	if reused, err = c.duplicateGate(ctx); err != nil || reused != nil {
 		return reused, err
 	}

@@ -2,10 +2,10 @@ package prflow
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file holds what people read beside what agents may: at a provider that they name, and uncut. Texts that others
@@ -54,7 +54,7 @@ type Comparison struct {
 
 // Compare reads the proposal's base branch and compares. The base may have moved since the proposal was made, or may have
 // taken it in; BaseCommit tells.
-func (s *Service) Compare(ctx context.Context, p Proposal) (Comparison, error) {
+func (s *Service) Compare(ctx context.Context, p record.Proposal) (Comparison, error) {
 	resolution, err := s.readableAt(p.Provider, p.Owner, p.Repo)
 	if err != nil {
 		return Comparison{}, s.readError(err)
@@ -113,9 +113,3 @@ func (s *Service) readableAt(provider, owner, name string) (gitprovider.Resoluti
 
 // AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
 func AgentText(body string) string { return withoutFooter(body) }
-
-// RepoName is a repository at its provider.
-type RepoName struct{ Provider, Owner, Name string }
-
-// String is provider:owner/name.
-func (r RepoName) String() string { return fmt.Sprintf("%s:%s/%s", r.Provider, r.Owner, r.Name) }

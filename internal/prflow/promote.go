@@ -6,12 +6,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Proposals gives out recorded proposals. internal/store implements it, with the errors of Ledger; not_found if there is
 // none with the id.
 type Proposals interface {
-	Proposal(ctx context.Context, id string) (Proposal, error)
+	Proposal(ctx context.Context, id string) (record.Proposal, error)
 }
 
 // Promote opens the pull request that the dry run with this id has shown. It is for people: no door of an agent leads
@@ -21,7 +22,7 @@ type Proposals interface {
 // Errors are those of Create, and not_found if there is no such proposal, conflict if it was no dry run, read_only if
 // this process is in dry run itself: what the operator configured holds for people, too.
 func (s *Service) Promote(ctx context.Context, caller Caller, id string) (CreateResult, error) {
-	c := s.newCreation(caller, ActionPromote)
+	c := s.newCreation(caller, record.ActionPromote)
 	return c.attempted(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
 }
 
@@ -31,7 +32,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 		return CreateResult{}, err
 	}
 	c.req.RepoOwner, c.req.RepoName = p.Owner, p.Repo // for the record of a refusal
-	if p.State != StateDryRun {
+	if p.State != record.StateDryRun {
 		return CreateResult{}, fault.New(fault.Conflict,
 			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
 			p.State)
@@ -53,7 +54,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 }
 
 // requestOf is the request that a proposal was made of.
-func requestOf(p Proposal) CreateRequest {
+func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
 		Title: p.Title, Body: withoutFooter(p.Body),

@@ -8,9 +8,10 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-var person = prflow.Caller{Door: prflow.DoorREST, Name: "ann"}
+var person = prflow.Caller{Door: record.DoorREST, Name: "ann"}
 
 // dryRun records a dry run of the request, and returns its id.
 func (b *bench) dryRun(raw []byte) string {
@@ -39,7 +40,7 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	row := b.attempts()[0]
-	if row.Action != prflow.ActionPromote || row.Door != prflow.DoorREST || row.Caller != "ann" || row.PRNumber != result.Number {
+	if row.Action != record.ActionPromote || row.Door != record.DoorREST || row.Caller != "ann" || row.PRNumber != result.Number {
 		t.Errorf("recorded as %+v", row)
 	}
 	opened, err := b.store.Proposal(context.Background(), result.RequestID)
@@ -104,7 +105,7 @@ func TestOnlyADryRunCanBePromoted(t *testing.T) {
 	if _, err := b.promote(opened.RequestID); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("an open one: %v", err)
 	}
-	if rows := b.attempts(); rows[0].Code != fault.Conflict || rows[0].Repo != "infra" || rows[1].Outcome != prflow.OutcomeOpened {
+	if rows := b.attempts(); rows[0].Code != fault.Conflict || rows[0].Repo != "infra" || rows[1].Outcome != record.OutcomeOpened {
 		t.Errorf("recorded as %+v", rows[0])
 	}
 }
@@ -148,7 +149,7 @@ type counted struct {
 	unfinished int
 }
 
-func (c *counted) Unfinished(ctx context.Context) ([]prflow.Proposal, error) {
+func (c *counted) Unfinished(ctx context.Context) ([]record.Proposal, error) {
 	c.unfinished++
 	return c.History.Unfinished(ctx)
 }

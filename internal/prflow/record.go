@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Withheld stands in records for a title or a path that looked like it held a secret.
@@ -27,7 +28,7 @@ func (c *creation) fail(ctx context.Context, err error) error {
 }
 
 func (c *creation) log(e *fault.Error) {
-	if OutcomeOf(e) == OutcomeRefused {
+	if OutcomeOf(e) == record.OutcomeRefused {
 		c.Log.Info("proposal refused", "request_id", c.requestID, "code", e.Code, "message", e.Message)
 		return
 	}
@@ -35,17 +36,17 @@ func (c *creation) log(e *fault.Error) {
 }
 
 // record appends an attempt even if its caller has gone meanwhile.
-func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) (err error) {
+func (c *creation) record(ctx context.Context, a record.Attempt, dryRun *record.Proposal) (err error) {
 	defer func() { c.recorded = c.recorded || err == nil }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	var notices []Notice
-	if a.Outcome == OutcomeRefused {
-		notices = c.notices(EventRefused, a)
+	var notices []record.Notice
+	if a.Outcome == record.OutcomeRefused {
+		notices = c.notices(record.EventRefused, a)
 	}
 	if c.reserved { // it ends without a pull request of its own
 		c.reserved = false
-		err = c.Ledger.Finish(ctx, c.requestID, Progress{State: StateFailed}, a, notices...)
+		err = c.Ledger.Finish(ctx, c.requestID, record.Progress{State: record.StateFailed}, a, notices...)
 		if fault.CodeOf(err) != fault.Conflict { // else another process has settled it, which took this one for dead
 			return err
 		}
@@ -54,18 +55,18 @@ func (c *creation) record(ctx context.Context, a Attempt, dryRun *Proposal) (err
 }
 
 // OutcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
-func OutcomeOf(e *fault.Error) Outcome {
+func OutcomeOf(e *fault.Error) record.Outcome {
 	switch e.Code {
 	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled, fault.Misconfigured:
-		return OutcomeFailed
+		return record.OutcomeFailed
 	}
-	return OutcomeRefused
+	return record.OutcomeRefused
 }
 
 // attempt is the audit's line for this creation as it stands now.
-func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
+func (c *creation) attempt(outcome record.Outcome, e *fault.Error) record.Attempt {
 	now := c.Now()
-	a := Attempt{
+	a := record.Attempt{
 		Time: now, RequestID: c.requestID, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Action: c.action,
 		Owner: c.req.RepoOwner, Repo: c.req.RepoName, Base: c.req.BaseBranch, Branch: c.branch, Title: c.req.Title,
 		Digest: c.digest, Verdicts: c.allVerdicts(), Outcome: outcome, Duration: now.Sub(c.started), Session: c.Session,
@@ -86,14 +87,14 @@ func (c *creation) attempt(outcome Outcome, e *fault.Error) Attempt {
 		}
 	}
 	a.Title = c.Secrets.Redact(a.Title)
-	if c.req.withheld || !c.ruled(GateContent) {
+	if c.req.withheld || !c.ruled(record.GateContent) {
 		c.withhold(&a)
 	}
 	return a
 }
 
 // withhold keeps a title and paths in which a secret was found, or was not looked for, out of the record.
-func (c *creation) withhold(a *Attempt) {
+func (c *creation) withhold(a *record.Attempt) {
 	if a.Title == "" && len(a.Paths) == 0 {
 		return
 	}
@@ -102,7 +103,7 @@ func (c *creation) withhold(a *Attempt) {
 		a.Paths[i] = Withheld
 	}
 	a.Message = string(a.Code) + ": " + Withheld
-	verdicts := make([]Verdict, len(a.Verdicts))
+	verdicts := make([]record.Verdict, len(a.Verdicts))
 	for i, v := range a.Verdicts {
 		verdicts[i] = v
 		verdicts[i].Violations, verdicts[i].Warnings = nil, nil
@@ -115,11 +116,11 @@ func (c *creation) withhold(a *Attempt) {
 }
 
 // allVerdicts lists every gate once, those that could not be asked as skipped.
-func (c *creation) allVerdicts() []Verdict {
-	var out []Verdict
+func (c *creation) allVerdicts() []record.Verdict {
+	var out []record.Verdict
 	for _, gate := range Gates() {
 		if !c.ruled(gate) {
-			out = append(out, Verdict{Gate: gate, Ruling: Skipped})
+			out = append(out, record.Verdict{Gate: gate, Ruling: record.Skipped})
 			continue
 		}
 		for _, v := range c.verdicts {
@@ -153,12 +154,12 @@ func logText(s *Service, err error) string {
 }
 
 // proposal is the ledger's record of this creation.
-func (c *creation) proposal(state ProposalState) Proposal {
-	p := Proposal{
+func (c *creation) proposal(state record.ProposalState) record.Proposal {
+	p := record.Proposal{
 		ID: c.requestID, CreatedAt: c.started, Door: c.caller.Door, Caller: c.caller.Name, Tier: c.Tier, Session: c.Session,
 		Provider: c.resolution.Provider.Name(), Owner: c.snapshot.Repo.Owner, Repo: c.snapshot.Repo.Name,
 		Base: c.snapshot.Base, BaseCommit: c.snapshot.BaseCommit, ChangeType: gitprovider.ChangeType(c.req.ChangeType),
-		Title: c.title, Body: c.body, Digest: c.digest, Progress: Progress{State: state, Branch: c.branch},
+		Title: c.title, Body: c.body, Digest: c.digest, Progress: record.Progress{State: state, Branch: c.branch},
 	}
 	for _, change := range c.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{
@@ -183,11 +184,11 @@ func clean(text string, runes int) string {
 
 // Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
 func (s *Service) Reject(ctx context.Context, caller Caller, code fault.Code, message string) {
-	c := s.newCreation(caller, ActionCreate)
+	c := s.newCreation(caller, record.ActionCreate)
 	e := fault.New(code, "%s", message)
-	c.rule(GateArguments, []fault.Violation{{Code: code, Message: message}}, "")
+	c.rule(record.GateArguments, []fault.Violation{{Code: code, Message: message}}, "")
 	c.log(e)
-	if err := c.record(ctx, c.attempt(OutcomeRefused, e), nil); err != nil {
+	if err := c.record(ctx, c.attempt(record.OutcomeRefused, e), nil); err != nil {
 		c.Log.Error("rejected message not recorded", "request_id", c.requestID, "error", logText(s, err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // remoteRules runs gates 7 and 8 in their order, and in a dry run gate 9; the first one that denies ends the request, since
@@ -29,7 +30,7 @@ func (c *creation) remoteRules(ctx context.Context) (reused *gitprovider.PullReq
 }
 
 // deny notes that a gate refuses with the error.
-func (c *creation) deny(gate Gate, e *fault.Error) error {
+func (c *creation) deny(gate record.Gate, e *fault.Error) error {
 	c.rule(gate, []fault.Violation{{Code: e.Code, Message: e.Message}}, "")
 	return e
 }
@@ -42,18 +43,18 @@ func (c *creation) duplicateGate(ctx context.Context) (*gitprovider.PullRequest,
 	}
 	c.warnOfForeign()
 	if same != nil {
-		c.rule(GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", same.Number))
+		c.rule(record.GateDuplicate, nil, fmt.Sprintf("the same change is open as #%d", same.Number))
 		return same, nil
 	}
 	for _, pr := range c.snapshot.Open {
 		if overlap := c.overlap(pr.Paths); len(overlap) > 0 {
-			return nil, c.deny(GateDuplicate, duplicateOf(pr.Number, pr.URL, pr.Title, overlap))
+			return nil, c.deny(record.GateDuplicate, duplicateOf(pr.Number, pr.URL, pr.Title, overlap))
 		}
 	}
 	if err := c.foreignDuplicate(); err != nil {
 		return nil, err
 	}
-	c.rule(GateDuplicate, nil, fmt.Sprintf("%d open pull requests of ours, none on these paths", len(c.snapshot.Open)))
+	c.rule(record.GateDuplicate, nil, fmt.Sprintf("%d open pull requests of ours, none on these paths", len(c.snapshot.Open)))
 	return nil, nil
 }
 
@@ -104,8 +105,8 @@ func (c *creation) sameChange(ctx context.Context) (*gitprovider.PullRequest, er
 
 // isPullOf reports whether a pull request with the proposal's branch is the one that it became, or that it has opened and not
 // recorded yet.
-func (s *Service) isPullOf(p Proposal, pr *gitprovider.PullRequest) (bool, error) {
-	if p.State == StateOpened {
+func (s *Service) isPullOf(p record.Proposal, pr *gitprovider.PullRequest) (bool, error) {
+	if p.State == record.StateOpened {
 		return p.PRNumber == 0 || p.PRNumber == pr.Number, nil
 	}
 	return s.isOf(p, pr)
@@ -149,7 +150,7 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 		}
 	}
 	if latest == nil {
-		c.rule(GateCooldown, nil, "")
+		c.rule(record.GateCooldown, nil, "")
 		return nil
 	}
 	left, overlap := c.cooldownLeft(*latest), c.overlap(latest.Paths)
@@ -161,7 +162,7 @@ func (c *creation) cooldownGate(ctx context.Context) error {
 		Number: latest.Number, URL: latest.URL, Title: clean(latest.Title, maxTitle), Paths: overlap,
 		LastReview: c.lastRemark(ctx, latest.Number),
 	}
-	return c.deny(GateCooldown, e)
+	return c.deny(record.GateCooldown, e)
 }
 
 // closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed

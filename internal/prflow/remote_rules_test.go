@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestTheSameChangeAgainIsReused(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 			if b.fake.Writes() != 0 || len(b.open()) != 1 {
 				t.Errorf("writes %d, open %v", b.fake.Writes(), b.open())
 			}
-			if row := b.attempts()[0]; row.Outcome != prflow.OutcomeReused || row.PRNumber != first.Number {
+			if row := b.attempts()[0]; row.Outcome != record.OutcomeReused || row.PRNumber != first.Number {
 				t.Errorf("the audit has %+v", row)
 			}
 		})
@@ -151,11 +152,11 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 		t.Errorf("%d writes", b.fake.Writes())
 	}
 	row := b.attempts()[0]
-	if row.Outcome != prflow.OutcomeDryRun || row.PRNumber != 0 {
+	if row.Outcome != record.OutcomeDryRun || row.PRNumber != 0 {
 		t.Errorf("the audit has %+v", row)
 	}
 	saved, err := b.store.Proposal(t.Context(), row.RequestID)
-	if err != nil || saved.State != prflow.StateDryRun || len(saved.Files) != 3 || saved.Body == "" {
+	if err != nil || saved.State != record.StateDryRun || len(saved.Files) != 3 || saved.Body == "" {
 		t.Errorf("the recorded proposal is %+v, %v", saved, err)
 	}
 	t.Run("it holds nothing against the real request", func(t *testing.T) {

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // reuse answers with the pull request that already holds the very same change, after it has completed what that one lacks.
 func (c *creation) reuse(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
-	attempt := c.attempt(OutcomeReused, nil)
+	attempt := c.attempt(record.OutcomeReused, nil)
 	attempt.PRNumber, attempt.PRURL, attempt.Branch = pr.Number, pr.URL, pr.Branch
 	if err := c.record(ctx, attempt, nil); err != nil {
 		return CreateResult{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // rivals are the older pull requests of ours on the same files that were opened since the snapshot, by processes with
@@ -50,10 +51,10 @@ func (c *creation) yield(ctx context.Context, pr gitprovider.PullRequest, rivals
 		}
 	}
 	c.snapshot.Open, c.commit = rivals, ""
-	c.verdicts = slices.DeleteFunc(c.verdicts, func(v Verdict) bool { return v.Gate == GateDuplicate })
+	c.verdicts = slices.DeleteFunc(c.verdicts, func(v record.Verdict) bool { return v.Gate == record.GateDuplicate })
 	reused, err := c.duplicateGate(ctx)
 	if err == nil && reused == nil { // it has changed in between
-		err = c.deny(GateDuplicate, duplicateOf(older.Number, older.URL, older.Title, c.overlap(older.Paths)))
+		err = c.deny(record.GateDuplicate, duplicateOf(older.Number, older.URL, older.Title, c.overlap(older.Paths)))
 	}
 	return reused, err
 }
@@ -64,7 +65,7 @@ func (c *creation) withdraw(ctx context.Context, pr, older gitprovider.PullReque
 	if c.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != c.commit {
 		return fault.New(fault.Conflict, "the branch %s has moved", c.branch)
 	}
-	if err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Undone: true}); err != nil {
+	if err := c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateCommitted, Undone: true}); err != nil {
 		return err
 	}
 	key, err := c.Key()

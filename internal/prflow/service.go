@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Options are what a Service is made of. Authority (tier, dry run, read-only, policy) is configuration: no request type
@@ -41,7 +42,7 @@ type Options struct {
 	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it.
 	Key func() ([]byte, error)
 	// Notices makes the notices for an event; nil for none.
-	Notices func(event Event, a Attempt) []Notice
+	Notices func(event record.Event, a record.Attempt) []record.Notice
 	// ProgressEvery is how often a caller hears that a write still takes; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
@@ -79,8 +80,8 @@ func (s *Service) step(name string) {
 }
 
 // notices makes the notices for an event, if anybody wants them.
-func (s *Service) notices(event Event, a Attempt) []Notice {
-	if s.Notices == nil || event == EventRefused && !s.Policy.NotifyRefused {
+func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice {
+	if s.Notices == nil || event == record.EventRefused && !s.Policy.NotifyRefused {
 		return nil
 	}
 	return s.Notices(event, a)
@@ -88,7 +89,7 @@ func (s *Service) notices(event Event, a Attempt) []Notice {
 
 // Caller says who calls, and through which door.
 type Caller struct {
-	Door Door
+	Door record.Door
 	Name string // as the client names itself: untrusted
 	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
 	// called by two at once.

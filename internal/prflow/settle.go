@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 const (
@@ -29,7 +30,7 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 		switch {
 		case err != nil || taken == nil:
 			return nil, err
-		case taken.State == StateOpened:
+		case taken.State == record.StateOpened:
 			return c.lostTo(*taken)
 		case c.abandoned(*taken):
 			if reused, done, err := c.succeed(ctx, *taken); err != nil || reused != nil || done {
@@ -50,14 +51,14 @@ func (c *creation) reserve(ctx context.Context) (*gitprovider.PullRequest, error
 
 // abandoned reports whether nobody works on a proposal that holds a reservation any more. A process that lives gives up
 // within writeTimeout by itself, so its age counts only for a proposal whose holder is not known.
-func (s *Service) abandoned(p Proposal) bool {
-	live := p.State == StateReserved || p.State == StateCommitted
+func (s *Service) abandoned(p record.Proposal) bool {
+	live := p.State == record.StateReserved || p.State == record.StateCommitted
 	old := p.Holder == "" && s.Now().Sub(p.CreatedAt) > lease
-	return p.State == StateUnsettled || live && (p.Abandoned || old)
+	return p.State == record.StateUnsettled || live && (p.Abandoned || old)
 }
 
 // lostTo answers a caller whose files were taken by a proposal that was opened a moment ago.
-func (c *creation) lostTo(winner Proposal) (*gitprovider.PullRequest, error) {
+func (c *creation) lostTo(winner record.Proposal) (*gitprovider.PullRequest, error) {
 	if winner.Digest == c.digest {
 		return &gitprovider.PullRequest{
 			Number: winner.PRNumber, URL: winner.PRURL, Branch: winner.Branch, HeadCommit: winner.Commit,
@@ -68,26 +69,26 @@ func (c *creation) lostTo(winner Proposal) (*gitprovider.PullRequest, error) {
 	for _, f := range winner.Files {
 		theirs = append(theirs, f.Path)
 	}
-	return nil, c.deny(GateDuplicate, duplicateOf(winner.PRNumber, winner.PRURL, winner.Title, c.overlap(theirs)))
+	return nil, c.deny(record.GateDuplicate, duplicateOf(winner.PRNumber, winner.PRURL, winner.Title, c.overlap(theirs)))
 }
 
 // settle ends a proposal that its process left: if its pull request exists, it is recorded as opened; otherwise its
 // branch is removed, if it still holds what that process wrote and nothing else. Only one settles at a time: nil also
 // means that somebody else is at it. What cannot be settled now is left unsettled, for the next one.
-func (s *Service) settle(ctx context.Context, left Proposal) error {
+func (s *Service) settle(ctx context.Context, left record.Proposal) error {
 	ok, err := s.Ledger.Adopt(ctx, left)
 	if err != nil || !ok {
 		return err
 	}
 	err = s.settleAdopted(ctx, left)
 	if err != nil {
-		free := s.Ledger.Advance(context.WithoutCancel(ctx), left.ID, Progress{State: StateUnsettled})
+		free := s.Ledger.Advance(context.WithoutCancel(ctx), left.ID, record.Progress{State: record.StateUnsettled})
 		err = errors.Join(err, free)
 	}
 	return err
 }
 
-func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
+func (s *Service) settleAdopted(ctx context.Context, left record.Proposal) error {
 	provider, err := s.providerOf(left)
 	if err != nil {
 		return err
@@ -114,13 +115,13 @@ func (s *Service) settleAdopted(ctx context.Context, left Proposal) error {
 	case found != nil:
 		return s.settleOpened(ctx, left, *found, true)
 	}
-	return s.settleAs(ctx, left, OutcomeFailed, Progress{State: StateFailed},
+	return s.settleAs(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		"settled after its process ended: no pull request was opened and no branch of it remains")
 }
 
 // pullOf finds the pull request of a proposal that was left, nil if there is none, and says whether we have begun to undo
 // that proposal.
-func (s *Service) pullOf(ctx context.Context, p gitprovider.Provider, left Proposal) (
+func (s *Service) pullOf(ctx context.Context, p gitprovider.Provider, left record.Proposal) (
 	pr *gitprovider.PullRequest, undone bool, err error) {
 	if undone, err = s.History.Undone(ctx, left.ID); err != nil {
 		return nil, false, err
@@ -137,15 +138,15 @@ func (s *Service) pullOf(ctx context.Context, p gitprovider.Provider, left Propo
 }
 
 // settleOpened records the pull request. undone: what we have sent to remove it may still arrive.
-func (s *Service) settleOpened(ctx context.Context, left Proposal, pr gitprovider.PullRequest, undone bool) error {
-	return s.settleAs(ctx, left, OutcomeOpened, Progress{
-		State: StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL, Undone: undone,
+func (s *Service) settleOpened(ctx context.Context, left record.Proposal, pr gitprovider.PullRequest, undone bool) error {
+	return s.settleAs(ctx, left, record.OutcomeOpened, record.Progress{
+		State: record.StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL, Undone: undone,
 	}, "settled after its process ended: the pull request exists")
 }
 
 // isOf reports whether a pull request with the proposal's branch is the proposal's own: by its commit, or by its mark. The
 // name of the branch alone says nothing, since an earlier proposal, or one that raced, may have used it.
-func (s *Service) isOf(left Proposal, pr *gitprovider.PullRequest) (bool, error) {
+func (s *Service) isOf(left record.Proposal, pr *gitprovider.PullRequest) (bool, error) {
 	if pr == nil || left.Commit != "" && pr.HeadCommit == left.Commit {
 		return pr != nil, nil
 	}
@@ -158,7 +159,7 @@ func (s *Service) isOf(left Proposal, pr *gitprovider.PullRequest) (bool, error)
 	return isTrue && m.Request == left.ID, nil
 }
 
-func (s *Service) providerOf(left Proposal) (gitprovider.Provider, error) {
+func (s *Service) providerOf(left record.Proposal) (gitprovider.Provider, error) {
 	for _, entry := range s.Registry.Entries() {
 		if entry.Name == left.Provider && entry.Provider != nil {
 			return entry.Provider, nil
@@ -169,7 +170,7 @@ func (s *Service) providerOf(left Proposal) (gitprovider.Provider, error) {
 		left.Provider, left.ID)
 }
 
-func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, to Progress, message string) error {
+func (s *Service) settleAs(ctx context.Context, left record.Proposal, outcome record.Outcome, to record.Progress, message string) error {
 	err := s.Ledger.Finish(ctx, left.ID, to, s.settlement(left, outcome, to, message))
 	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
 		return nil
@@ -178,10 +179,10 @@ func (s *Service) settleAs(ctx context.Context, left Proposal, outcome Outcome, 
 }
 
 // settlement is the audit's line for what became of a proposal that was left.
-func (s *Service) settlement(left Proposal, outcome Outcome, to Progress, message string) Attempt {
+func (s *Service) settlement(left record.Proposal, outcome record.Outcome, to record.Progress, message string) record.Attempt {
 	now := s.Now()
-	attempt := Attempt{
-		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: ActionSettle, Session: left.Session,
+	attempt := record.Attempt{
+		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: record.ActionSettle, Session: left.Session,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
 		PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),
@@ -190,7 +191,7 @@ func (s *Service) settlement(left Proposal, outcome Outcome, to Progress, messag
 		attempt.Paths = append(attempt.Paths, f.Path)
 	}
 	if text := RedirectNote(left.Body); text != "" {
-		attempt.Verdicts = []Verdict{{Gate: GateRepository, Ruling: Pass, Warnings: []string{text}}}
+		attempt.Verdicts = []record.Verdict{{Gate: record.GateRepository, Ruling: record.Pass, Warnings: []string{text}}}
 	}
 	return attempt
 }
@@ -216,7 +217,7 @@ func (c *creation) leaveUnsettled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
 	defer cancel()
 	c.reserved = false
-	if err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateUnsettled, Commit: c.commit}); err != nil {
+	if err := c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateUnsettled, Commit: c.commit}); err != nil {
 		c.Log.Error("unsettled proposal not marked", "request_id", c.requestID, "error", logText(c.Service, err))
 	}
 }

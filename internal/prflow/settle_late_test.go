@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // newLateBench is a bench whose host may act on a write after its caller has given up.
@@ -50,7 +51,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 		t.Errorf("the answer is %+v", e)
 	}
 	left, err := b.store.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != prflow.StateUnsettled || b.fake.Count(providertest.MethodDeleteBranch) != 0 {
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Count(providertest.MethodDeleteBranch) != 0 {
 		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Calls())
 	}
 	tip := b.tip(plainBranch)

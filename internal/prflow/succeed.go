@@ -9,13 +9,14 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // succeed deals with what holds the files and nobody works on any more. The same change is taken over: this creation goes
 // on under the branch's name, so that whatever of the former one still arrives meets it there and makes no second. Another
 // change is settled first. done says that the files are reserved for this creation; with neither a pull request, an error
 // nor that the caller is to try again.
-func (c *creation) succeed(ctx context.Context, left Proposal) (reused *gitprovider.PullRequest, done bool, err error) {
+func (c *creation) succeed(ctx context.Context, left record.Proposal) (reused *gitprovider.PullRequest, done bool, err error) {
 	provider, err := c.providerOf(left)
 	if err != nil {
 		return nil, false, err
@@ -43,18 +44,18 @@ func (c *creation) succeed(ctx context.Context, left Proposal) (reused *gitprovi
 }
 
 // takeOver ends a proposal of the same change and reserves its files for this one, at once.
-func (c *creation) takeOver(ctx context.Context, left Proposal) (done bool, err error) {
+func (c *creation) takeOver(ctx context.Context, left record.Proposal) (done bool, err error) {
 	own := c.branch
 	if err := c.rename(left.Branch); err != nil {
 		return false, err
 	}
-	a := c.settlement(left, OutcomeFailed, Progress{}, fmt.Sprintf("taken over by request %s, which proposes the same", c.requestID))
-	done, err = c.Ledger.Supersede(ctx, left, c.proposal(StateReserved), a)
+	a := c.settlement(left, record.OutcomeFailed, record.Progress{}, fmt.Sprintf("taken over by request %s, which proposes the same", c.requestID))
+	done, err = c.Ledger.Supersede(ctx, left, c.proposal(record.StateReserved), a)
 	if err != nil || !done { // somebody else has settled it: its name is not ours to go on with
 		return false, errors.Join(err, c.rename(own))
 	}
 	c.heir = true
-	c.rule(GateCaps, nil, "in the place of request "+left.ID+", which counts no more")
+	c.rule(record.GateCaps, nil, "in the place of request "+left.ID+", which counts no more")
 	return true, nil
 }
 
@@ -80,7 +81,7 @@ func (c *creation) avoidRemoved(ctx context.Context) error {
 
 // lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had sent
 // cannot arrive any more.
-func (s *Service) lateFor(p gitprovider.Provider, left Proposal) time.Duration {
+func (s *Service) lateFor(p gitprovider.Provider, left record.Proposal) time.Duration {
 	lateness := p.Lateness()
 	if lateness == 0 {
 		return 0
@@ -100,7 +101,7 @@ func (e *lateError) Error() string { return e.err.Error() }
 // Unwrap gives the fault.
 func (e *lateError) Unwrap() error { return e.err }
 
-func stillLate(left Proposal, wait time.Duration) *fault.Error {
+func stillLate(left record.Proposal, wait time.Duration) *fault.Error {
 	e := fault.New(fault.LimitReached, "an earlier proposal for these files (%q, request %s) got no clear answer from its provider, and "+
 		"what it sent may still arrive; it is settled in %s at the latest, or at once by the identical call",
 		clean(left.Title, maxTitle), left.ID, wait.Round(time.Second))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 const (
@@ -45,7 +46,7 @@ type Swept struct {
 // names, are an hour old, and have no pull request in whatever state and no proposal that is not settled. A bare one, which
 // GitHub has between branch and commit, is removed when this Sweeper has seen it an hour ago. Every removal is in the audit. It
 // goes on after a failure, which is told in the entry.
-func (w *Sweeper) Sweep(ctx context.Context, repos []RepoName) ([]Swept, error) {
+func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, error) {
 	held, err := w.service.History.Unfinished(ctx)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ type round struct {
 	*Sweeper
 	provider gitprovider.Provider
 	repo     gitprovider.RepoRef
-	held     []Proposal
+	held     []record.Proposal
 	swept    []Swept
 	base     string // tip of the default branch; "" before it was asked for
 }
@@ -105,7 +106,7 @@ func (r *round) sweep(ctx context.Context) error {
 }
 
 func (r *round) isHeld(branch string) bool {
-	return slices.ContainsFunc(r.held, func(p Proposal) bool {
+	return slices.ContainsFunc(r.held, func(p record.Proposal) bool {
 		return p.Provider == r.provider.Name() && strings.EqualFold(p.Owner+"/"+p.Repo, r.repo.String()) && p.Branch == branch
 	})
 }
@@ -210,9 +211,9 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 			message = "a branch of ours without a pull request was removed; its request was " + clean(request, maxName)
 		}
 		now := s.Now()
-		err = s.Ledger.Record(ctx, Attempt{
-			Time: now, RequestID: s.NewID(), Door: DoorPoll, Tier: s.Tier, Action: ActionSettle, Provider: at.provider,
-			Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: OutcomeFailed, Message: message,
+		err = s.Ledger.Record(ctx, record.Attempt{
+			Time: now, RequestID: s.NewID(), Door: record.DoorPoll, Tier: s.Tier, Action: record.ActionSettle, Provider: at.provider,
+			Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
 		}, nil)
 	}
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-func repositories() []prflow.RepoName {
-	return []prflow.RepoName{
+func repositories() []record.RepoName {
+	return []record.RepoName{
 		{Provider: "fake", Owner: "joe", Name: "infra"}, {Provider: "fake", Owner: "joe", Name: "gone"},
 		{Provider: "gitea", Owner: "joe", Name: "infra"},
 	}
@@ -42,7 +43,7 @@ func TestABranchWithoutRecordAndPullRequestIsRemovedAfterAnHour(t *testing.T) {
 		t.Errorf("swept %+v, the branch is at %q", swept, b.tip(plainBranch))
 	}
 	row := b.attempts()[0]
-	if len(b.attempts()) != 1 || row.Action != prflow.ActionSettle || row.Branch != plainBranch || row.Outcome != prflow.OutcomeFailed {
+	if len(b.attempts()) != 1 || row.Action != record.ActionSettle || row.Branch != plainBranch || row.Outcome != record.OutcomeFailed {
 		t.Errorf("the audit has %+v", b.attempts())
 	}
 	if swept := b.sweep(sweeper); len(swept) != 0 {
@@ -142,7 +143,7 @@ func TestRepositoriesOfTheAllowlistAreKnownByName(t *testing.T) {
 	rules.Repositories = []policy.RepoPattern{
 		{Owner: "joe", Name: "infra"}, {Owner: "joe", Name: "*"}, {Provider: "fake", Owner: "ann", Name: "home"}, {Provider: "fake", Owner: "Joe", Name: "Infra"},
 	}
-	got := prflow.KnownRepositories([]prflow.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).ProviderOf)
+	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).ProviderOf)
 	if fmt.Sprint(got) != "[fake:ann/home fake:joe/infra fake:joe/web]" {
 		t.Errorf("got %v", got)
 	}

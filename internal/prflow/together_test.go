@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -66,7 +67,7 @@ func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 1 {
 		t.Fatalf("%+v, %v, open %v", result, err, b.open())
 	}
-	usage, err := b.store.Usage(t.Context(), "fake", "joe", "infra", prflow.Claim{Seen: 99})
+	usage, err := b.store.Usage(t.Context(), "fake", "joe", "infra", record.Claim{Seen: 99})
 	if err != nil || usage.Open+usage.Pending+len(usage.Made) != 0 {
 		t.Errorf("the withdrawn one still counts: %+v, %v", usage, err)
 	}
@@ -148,7 +149,7 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 	if !strings.Contains(fmt.Sprint(result.Warnings), "internal error") || strings.Contains(fmt.Sprint(result.Warnings), "label") {
 		t.Errorf("warnings %q", result.Warnings)
 	}
-	if rows := b.attempts(); rows[0].Outcome != prflow.OutcomeOpened || rows[0].PRNumber != result.Number {
+	if rows := b.attempts(); rows[0].Outcome != record.OutcomeOpened || rows[0].PRNumber != result.Number {
 		t.Errorf("recorded %+v", rows[0])
 	}
 }
@@ -180,7 +181,7 @@ func TestAPanicAfterTheRecordMakesNoSecondRow(t *testing.T) {
 		}
 	}
 	_, err := prflow.New(b.options).Create(t.Context(), caller, request(nil))
-	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 || rows[0].Outcome != prflow.OutcomeReused {
+	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 || rows[0].Outcome != record.OutcomeReused {
 		t.Errorf("%v; recorded %+v", err, rows)
 	}
 }

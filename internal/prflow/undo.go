@@ -7,11 +7,12 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // undo removes the branch of a proposal that was left, unless somebody has changed it, or it carries somebody else's pull
 // request: then it is a person's now, and stays. It returns the proposal's own pull request, if that appeared meanwhile.
-func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left Proposal) (*gitprovider.PullRequest, error) {
+func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left record.Proposal) (*gitprovider.PullRequest, error) {
 	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
 	pr, err := p.FindByHead(ctx, repo, left.Branch)
 	if err != nil || pr != nil && pr.State == gitprovider.StateOpen {
@@ -28,11 +29,11 @@ func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left Proposa
 	if err != nil || !ours {
 		return nil, err
 	}
-	state := StateReserved
+	state := record.StateReserved
 	if left.Commit != "" {
-		state = StateCommitted
+		state = record.StateCommitted
 	}
-	if err := s.Ledger.Advance(ctx, left.ID, Progress{State: state, Commit: left.Commit, Undone: true}); err != nil {
+	if err := s.Ledger.Advance(ctx, left.ID, record.Progress{State: state, Commit: left.Commit, Undone: true}); err != nil {
 		return nil, err
 	}
 	if err := p.DeleteBranch(ctx, repo, left.Branch, tip); err != nil && fault.CodeOf(err) != fault.Conflict {
@@ -46,7 +47,7 @@ func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left Proposa
 	return found, err
 }
 
-func changesOf(left Proposal) []gitprovider.Change {
+func changesOf(left record.Proposal) []gitprovider.Change {
 	var out []gitprovider.Change
 	for _, f := range left.Files {
 		if path, err := gitprovider.ParsePath(f.Path); err == nil {
@@ -58,7 +59,7 @@ func changesOf(left Proposal) []gitprovider.Change {
 
 // settleUndone ends a proposal whose pull request came to be after all, and was closed because we have removed its branch.
 // That nobody has rejected it is noted in its body, too, for those who have other records.
-func (s *Service) settleUndone(ctx context.Context, p gitprovider.Provider, left Proposal, pr gitprovider.PullRequest) error {
+func (s *Service) settleUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
 	key, err := s.Key()
 	if err != nil {
 		return err
@@ -75,13 +76,13 @@ func (s *Service) settleUndone(ctx context.Context, p gitprovider.Provider, left
 			s.Log.Warn("pull request not marked as withdrawn", "request_id", left.ID, "pr", pr.Number, "error", logText(s, err))
 		}
 	}
-	return s.settleAs(ctx, left, OutcomeFailed, Progress{State: StateFailed},
+	return s.settleAs(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it", pr.Number))
 }
 
 // undoBranch removes the branch of this creation if its tip is still ours. It reports whether nothing of it remains.
 func (c *creation) undoBranch(ctx context.Context) bool {
-	err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Undone: true})
+	err := c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateCommitted, Undone: true})
 	if err == nil {
 		err = c.resolution.Provider.DeleteBranch(ctx, c.snapshot.Repo, c.branch, c.commit)
 	}

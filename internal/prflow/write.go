@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // write is gate 11: reserve, branch and commit, pull request, labels, record. From the reservation on it no longer
@@ -108,7 +109,7 @@ func (c *creation) tryCommit(ctx context.Context) error {
 func (c *creation) committed(ctx context.Context, id string) error {
 	c.commit = id
 	c.step("committed")
-	err := c.Ledger.Advance(ctx, c.requestID, Progress{State: StateCommitted, Commit: c.commit})
+	err := c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateCommitted, Commit: c.commit})
 	c.step("commit recorded")
 	return err
 }
@@ -173,10 +174,10 @@ func (c *creation) commitMessage() (string, error) {
 // finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
 // reservation that remains lets the next request on these files settle it.
 func (c *creation) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
-	attempt := c.attempt(OutcomeOpened, nil)
+	attempt := c.attempt(record.OutcomeOpened, nil)
 	attempt.PRNumber, attempt.PRURL = pr.Number, pr.URL
-	to := Progress{State: StateOpened, Branch: c.branch, Commit: c.commit, PRNumber: pr.Number, PRURL: pr.URL}
-	notices := c.notices(EventOpened, attempt)
+	to := record.Progress{State: record.StateOpened, Branch: c.branch, Commit: c.commit, PRNumber: pr.Number, PRURL: pr.URL}
+	notices := c.notices(record.EventOpened, attempt)
 	c.reserved = false
 	err := c.Ledger.Finish(ctx, c.requestID, to, attempt, notices...)
 	if fault.CodeOf(err) == fault.Conflict { // settled by another process, which took this one for dead

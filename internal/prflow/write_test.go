@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // mustBeClean fails the test unless nothing of a failed creation is left: no branch, no pull request, no reservation.
@@ -181,7 +182,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 		if fault.CodeOf(err) != fault.Timeout || b.fake.Writes() != 0 {
 			t.Errorf("got %v, %d writes", err, b.fake.Writes())
 		}
-		if rows := b.attempts(); len(rows) != 1 || rows[0].Outcome != prflow.OutcomeFailed {
+		if rows := b.attempts(); len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
 			t.Errorf("the audit has %+v", rows)
 		}
 	})
@@ -261,12 +262,12 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 }
 
 func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
-	proposal := func(b *bench) prflow.Proposal {
-		return prflow.Proposal{
-			ID: "dead", CreatedAt: b.clock.Now(), Door: prflow.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra",
+	proposal := func(b *bench) record.Proposal {
+		return record.Proposal{
+			ID: "dead", CreatedAt: b.clock.Now(), Door: record.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra",
 			Base: "main", BaseCommit: b.tip("main"), ChangeType: "fix", Title: "Check inodes, too", Body: "x", Digest: "d",
 			Files:    []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "create", Content: "# Inodes\n"}},
-			Progress: prflow.Progress{State: prflow.StateReserved, Branch: plainBranch},
+			Progress: record.Progress{State: record.StateReserved, Branch: plainBranch},
 		}
 	}
 	reserve := func(b *bench) { b.die(proposal(b)) }
@@ -324,14 +325,14 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 			t.Errorf("the old pull request was taken for the new one: %+v", result)
 		}
 		for _, row := range b.attempts() {
-			if row.Action == "create_pr.settle" && row.Outcome != prflow.OutcomeFailed {
+			if row.Action == "create_pr.settle" && row.Outcome != record.OutcomeFailed {
 				t.Errorf("the dead proposal was settled as %+v", row)
 			}
 		}
 	})
 	t.Run("while it may still live, others wait and are then told to come back", func(t *testing.T) {
 		b := newBench(t)
-		if taken, err := b.store.Reserve(context.Background(), proposal(b), prflow.Claim{}); err != nil || taken != nil {
+		if taken, err := b.store.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil || taken != nil {
 			t.Fatalf("reserve: %v, %v", taken, err)
 		}
 		b.clock.advance(time.Hour) // age alone is no reason to take it over
@@ -345,11 +346,11 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 // brokenLedger fails every call.
 type brokenLedger struct{ prflow.Ledger }
 
-func (brokenLedger) Record(context.Context, prflow.Attempt, *prflow.Proposal, ...prflow.Notice) error {
+func (brokenLedger) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
 	return fault.New(fault.Internal, "the state folder /state cannot be written; set CLAUDEOPS_STATE_DIR")
 }
 
-func (brokenLedger) Opened(context.Context, string) ([]prflow.Proposal, error) {
+func (brokenLedger) Opened(context.Context, string) ([]record.Proposal, error) {
 	return nil, fault.New(fault.Internal, "the state folder /state cannot be written; set CLAUDEOPS_STATE_DIR")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // lateCase is what happens after a request that took effect only after its caller had given up.
@@ -135,7 +136,7 @@ func (w *world) settlesLater(ctx context.Context, n int, when string, lost bool)
 				w.t.Errorf("settled as %+v, %v", s, err)
 			}
 		}
-		swept, err := sweeper.Sweep(ctx, []prflow.RepoName{{Provider: w.kind.name, Owner: w.repo.Owner, Name: w.repo.Name}})
+		swept, err := sweeper.Sweep(ctx, []record.RepoName{{Provider: w.kind.name, Owner: w.repo.Owner, Name: w.repo.Name}})
 		if err != nil || slices.ContainsFunc(swept, func(s prflow.Swept) bool { return s.Error != "" }) {
 			w.t.Errorf("swept %+v, %v", swept, err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // A change of the manifest is the one for which a creation reads what a file holds: at no cost at GitHub, by one request more at
@@ -28,7 +29,7 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := len(w.forge.Faults().Requests())
-			result, err := w.service().Create(t.Context(), prflow.Caller{Door: prflow.DoorMCP, Name: "test"}, raw)
+			result, err := w.service().Create(t.Context(), prflow.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 			if err != nil {
 				t.Fatal(err)
 			}

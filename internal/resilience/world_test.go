@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -152,7 +153,7 @@ func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
 // createBy makes the request to the service.
 func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
 	w.t.Helper()
-	result, err := service.Create(ctx, prflow.Caller{Door: prflow.DoorMCP, Name: "test"}, w.request())
+	result, err := service.Create(ctx, prflow.Caller{Door: record.DoorMCP, Name: "test"}, w.request())
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
 	if err != nil {
@@ -235,7 +236,7 @@ func (w *world) assertRecords() {
 // assertNoToken looks for the token in everything that left the process.
 func (w *world) assertNoToken() {
 	w.t.Helper()
-	rows, err := w.store.Audit(context.Background(), store.AuditQuery{Limit: store.MaxAuditLimit})
+	rows, err := w.store.Audit(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Host is where the pull requests are; *local.Reviewer is one.
@@ -31,7 +32,7 @@ type Detail = local.Detail
 // Records appends the end of a pull request, with its row of the audit. internal/store implements it.
 type Records interface {
 	people.Audit
-	RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullRecord, notices ...prflow.Notice) error
+	RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error
 }
 
 // Options are what a Service is made of. All are required but Host.
@@ -42,7 +43,7 @@ type Options struct {
 	People   *people.Service
 	Records  Records
 	// Notices makes what people are told of an event; none is made for actions that end nothing.
-	Notices func(event prflow.Event, a prflow.Attempt) []prflow.Notice
+	Notices func(event record.Event, a record.Attempt) []record.Notice
 	// After is called after each action, whatever came of it: notices may be waiting.
 	After func(ctx context.Context)
 }
@@ -148,12 +149,12 @@ func (s *Service) reviewable(provider string) error {
 
 // record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was faster to
 // see the end, it has told people, and nobody is told twice.
-func (s *Service) record(ctx context.Context, verb Verb, row prflow.Attempt) error {
+func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) error {
 	if verb.event == "" {
 		return s.Records.Record(ctx, row, nil)
 	}
-	end := prflow.PullRecord{
-		PullKey: prflow.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
+	end := record.PullRecord{
+		PullKey: record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
 		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
 	}
 	return s.Records.RecordEnd(ctx, row, end, s.Notices(verb.event, row)...)

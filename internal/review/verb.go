@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Verb is one thing that a person can do to a pull request.
@@ -19,7 +19,7 @@ type Verb struct {
 	Force bool   // heeds Request.Force
 
 	action people.Action
-	event  prflow.Event      // what people are told; "" for nothing
+	event  record.Event      // what people are told; "" for nothing
 	state  gitprovider.State // of the pull request after an event
 	act    verbAct
 }
@@ -40,11 +40,11 @@ func Verbs() []Verb {
 		},
 		{
 			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, action: people.Merge, act: merge,
-			event: prflow.EventMerged, state: gitprovider.StateMerged,
+			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
 		{
 			Name: "close", Short: "Close a pull request without merging it", Done: "closed", action: people.Close,
-			act: plain(Host.Close), event: prflow.EventClosed, state: gitprovider.StateClosed,
+			act: plain(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
 		},
 	}
 }

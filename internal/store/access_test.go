@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func token(name string) access.Token {
@@ -82,22 +83,24 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T) {
 	ctx, c := context.Background(), &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
-	take := func(caller, key, body string) (Reply, error) { return s.TakeKey(ctx, caller, key, body, 24*time.Hour) }
-	must := func(caller, key, body string, want Reply) {
+	take := func(caller, key, body string) (record.Reply, error) {
+		return s.TakeKey(ctx, caller, key, body, 24*time.Hour)
+	}
+	must := func(caller, key, body string, want record.Reply) {
 		t.Helper()
 		got, err := take(caller, key, body)
 		wantEqual(t, err, nil)
 		wantEqual(t, got.Status, want.Status)
 		wantEqual(t, string(got.Body), string(want.Body))
 	}
-	must("ann", "k", "b1", Reply{})
-	must("ann", "k", "b1", Reply{}) // the first one was not answered yet, or failed
-	wantEqual(t, s.KeepReply(ctx, "ann", "k", Reply{201, []byte("made")}), nil)
-	wantEqual(t, s.KeepReply(ctx, "ann", "k", Reply{200, []byte("reused")}), nil)
-	must("ann", "k", "b1", Reply{201, []byte("made")})
+	must("ann", "k", "b1", record.Reply{})
+	must("ann", "k", "b1", record.Reply{}) // the first one was not answered yet, or failed
+	wantEqual(t, s.KeepReply(ctx, "ann", "k", record.Reply{Status: 201, Body: []byte("made")}), nil)
+	wantEqual(t, s.KeepReply(ctx, "ann", "k", record.Reply{Status: 200, Body: []byte("reused")}), nil)
+	must("ann", "k", "b1", record.Reply{Status: 201, Body: []byte("made")})
 	_, err := take("ann", "k", "b2")
 	wantCode(t, err, fault.Conflict)
-	must("joe", "k", "b2", Reply{})
+	must("joe", "k", "b2", record.Reply{})
 	c.now = c.now.Add(24 * time.Hour)
-	must("ann", "k", "b2", Reply{})
+	must("ann", "k", "b2", record.Reply{})
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // maxSearch bounds the text of an attempt that a search looks at, in bytes.
@@ -17,7 +17,7 @@ const maxSearch = 2000
 // indexAttempt notes a row of the audit among the attempts, if it is about a proposal. What it writes is what the
 // migration that made the tables took from older rows.
 func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
-	if !slices.Contains(prflow.ProposalActions(), row.Action) {
+	if !slices.Contains(record.ProposalActions(), row.Action) {
 		return nil
 	}
 	stored := make(map[string]string, len(row.columns))
@@ -34,10 +34,10 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
 	if err != nil {
 		return err
 	}
-	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == prflow.OutcomeRefused}
-	var denied []prflow.Gate
+	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == record.OutcomeRefused}
+	var denied []record.Gate
 	for _, v := range row.Verdicts {
-		if v.Ruling != prflow.Deny || slices.Contains(denied, v.Gate) {
+		if v.Ruling != record.Deny || slices.Contains(denied, v.Gate) {
 			continue
 		}
 		denied = append(denied, v.Gate)
@@ -62,7 +62,7 @@ func lowerASCII(s string) string {
 // Attempts returns one page of the attempts at proposals, newest first. The next one starts Before the last number of
 // this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
 // comes After its first number.
-func (s *Store) Attempts(ctx context.Context, q prflow.AttemptQuery) (out []prflow.RecordedAttempt, err error) {
+func (s *Store) Attempts(ctx context.Context, q record.AttemptQuery) (out []record.RecordedAttempt, err error) {
 	selected, args := attemptClauses(q)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		rows, err := s.selectAudit(ctx, tx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
@@ -76,7 +76,7 @@ func (s *Store) Attempts(ctx context.Context, q prflow.AttemptQuery) (out []prfl
 }
 
 // AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled it.
-func (s *Store) AttemptsOf(ctx context.Context, requestID string) (out []prflow.RecordedAttempt, err error) {
+func (s *Store) AttemptsOf(ctx context.Context, requestID string) (out []record.RecordedAttempt, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		rows, err := s.selectAudit(ctx, tx, "WHERE request_id = $1 ORDER BY seq LIMIT 100", text(bound(requestID, maxWord)))
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) AttemptsOf(ctx context.Context, requestID string) (out []prflow.
 	return out, err
 }
 
-func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
+func attemptClauses(q record.AttemptQuery) (query string, args []any) {
 	from, order, conditions := "attempts", "attempts.seq", []string{"1 = 1"}
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
 		from, order, conditions[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
@@ -139,9 +139,9 @@ func attemptClauses(q prflow.AttemptQuery) (query string, args []any) {
 	}
 	limit := q.Limit
 	if limit <= 0 {
-		limit = prflow.DefaultAttemptLimit
+		limit = record.DefaultAttemptLimit
 	}
-	args = append(args, min(limit, prflow.MaxAttemptLimit))
+	args = append(args, min(limit, record.MaxAttemptLimit))
 	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d",
 		from, strings.Join(conditions, " AND "), order, direction, len(args)), args
 }
@@ -152,7 +152,7 @@ func likeLiteral(s string) string {
 }
 
 // withStates adds what became of the proposals that the attempts made.
-func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []prflow.RecordedAttempt, err error) {
+func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []record.RecordedAttempt, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -165,13 +165,13 @@ func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []prflow.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, found.Close()) }()
-	states := map[string]prflow.ProposalState{}
+	states := map[string]record.ProposalState{}
 	for found.Next() {
 		var id, state text
 		if err := found.Scan(&id, &state); err != nil {
 			return nil, err
 		}
-		states[string(id)] = prflow.ProposalState(state)
+		states[string(id)] = record.ProposalState(state)
 	}
 	if err := found.Err(); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []prflow.
 	}
 	for _, r := range rows {
 		r.Session = sessions[r.Seq]
-		out = append(out, prflow.RecordedAttempt{
+		out = append(out, record.RecordedAttempt{
 			Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt, State: states[r.RequestID],
 		})
 	}

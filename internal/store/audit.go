@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
-func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a prflow.Attempt) (int64, error) {
+func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
 		a.Time = s.opts.Now()
 	}
@@ -53,32 +52,9 @@ func (s *Store) Head(ctx context.Context) (seq int64, hash string, err error) {
 	return seq, hash, err
 }
 
-// Sizes of a page of the audit.
-const (
-	DefaultAuditLimit = 50
-	MaxAuditLimit     = 1000
-)
-
-// AuditQuery selects rows of the audit. The zero value is the newest page; every field that is set narrows it.
-type AuditQuery struct {
-	After     int64 // rows with a higher number only
-	Before    int64 // rows with a lower number only; 0: no bound
-	Ascending bool  // oldest first instead of newest first
-	Limit     int   // default DefaultAuditLimit, at most MaxAuditLimit
-
-	Repo      string // owner/name
-	Outcome   prflow.Outcome
-	Code      fault.Code
-	Caller    string
-	RequestID string
-	Pull      prflow.PullState // of the pull request that the attempt opened, as last seen
-	Since     time.Time        // at this time or later
-	Until     time.Time        // before this time
-}
-
 // Audit returns one page. The next one starts Before the last number of this one, or After it if Ascending.
-func (s *Store) Audit(ctx context.Context, q AuditQuery) (rows []AuditRow, err error) {
-	clauses, args := q.clauses()
+func (s *Store) Audit(ctx context.Context, q record.AuditQuery) (rows []AuditRow, err error) {
+	clauses, args := auditClauses(q)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		rows, err = s.selectAudit(ctx, tx, clauses, args...)
 		return err
@@ -92,11 +68,11 @@ func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
 	if ref == "" {
 		return AuditRow{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")
 	}
-	q := AuditQuery{RequestID: ref, Limit: 1}
+	q := record.AuditQuery{RequestID: ref, Limit: 1}
 	seq, err := strconv.ParseInt(ref, 10, 64)
 	isNumber := err == nil && seq > 0
 	if isNumber {
-		q = AuditQuery{After: seq - 1, Ascending: true, Limit: 1}
+		q = record.AuditQuery{After: seq - 1, Ascending: true, Limit: 1}
 	}
 	rows, err := s.Audit(ctx, q)
 	if err != nil {
@@ -108,7 +84,7 @@ func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
 	return rows[0], nil
 }
 
-func (q AuditQuery) clauses() (clauses string, args []any) {
+func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	var conditions []string
 	where := func(condition string, value any) {
 		args = append(args, value)
@@ -148,9 +124,9 @@ func (q AuditQuery) clauses() (clauses string, args []any) {
 	}
 	limit := q.Limit
 	if limit <= 0 {
-		limit = DefaultAuditLimit
+		limit = record.DefaultAuditLimit
 	}
-	args = append(args, min(limit, MaxAuditLimit))
+	args = append(args, min(limit, record.MaxAuditLimit))
 	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", strings.Join(conditions, " AND "), order, len(args)), args
 }
 

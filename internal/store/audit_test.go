@@ -8,24 +8,24 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestAnAttemptIsKeptAsItWas(t *testing.T) {
-	for name, change := range map[string]func(*prflow.Attempt){
-		"ordinary": func(*prflow.Attempt) {},
-		"empty":    func(a *prflow.Attempt) { *a = prflow.Attempt{Time: a.Time} },
-		"odd bytes": func(a *prflow.Attempt) {
+	for name, change := range map[string]func(*record.Attempt){
+		"ordinary": func(*record.Attempt) {},
+		"empty":    func(a *record.Attempt) { *a = record.Attempt{Time: a.Time} },
+		"odd bytes": func(a *record.Attempt) {
 			a.Caller, a.Title, a.Paths = "\x00\xff", "\\x00 \u202e", []string{"a\xffb", ""}
 		},
-		"odd numbers": func(a *prflow.Attempt) { a.Tier, a.PRNumber, a.Duration = -1, 1<<40, -time.Second },
-		"odd verdict": func(a *prflow.Attempt) { a.Verdicts[1].Violations[0].Message = "\xf0\x9f \\ </script> \u2028" },
-		"long ago":    func(a *prflow.Attempt) { a.Time = time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC) },
+		"odd numbers": func(a *record.Attempt) { a.Tier, a.PRNumber, a.Duration = -1, 1<<40, -time.Second },
+		"odd verdict": func(a *record.Attempt) { a.Verdicts[1].Violations[0].Message = "\xf0\x9f \\ </script> \u2028" },
+		"long ago":    func(a *record.Attempt) { a.Time = time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, want := openNew(t), attempt("1")
 			change(&want)
-			record(t, s, want)
+			recordAttempts(t, s, want)
 			row, err := s.AuditEntry(context.Background(), "1")
 			wantEqual(t, err, nil)
 			wantEqual(t, row.Attempt, want)
@@ -38,7 +38,7 @@ func TestAnAttemptIsKeptAsItWas(t *testing.T) {
 func TestAnAttemptWithoutATimeIsNow(t *testing.T) {
 	s, a := openNew(t), attempt("1")
 	a.Time = time.Time{}
-	record(t, s, a)
+	recordAttempts(t, s, a)
 	row, err := s.AuditEntry(context.Background(), "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, row.Time, noon())
@@ -52,10 +52,10 @@ func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
 	a.Paths, a.Verdicts = nil, nil
 	for i := range 5000 {
 		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
-		a.Verdicts = append(a.Verdicts, prflow.Verdict{Detail: strings.Repeat("d", 5000)})
+		a.Verdicts = append(a.Verdicts, record.Verdict{Detail: strings.Repeat("d", 5000)})
 		a.Verdicts[0].Violations = append(a.Verdicts[0].Violations, fault.Violation{Message: strings.Repeat("m", 5000)})
 	}
-	record(t, s, a)
+	recordAttempts(t, s, a)
 	row, err := s.AuditEntry(context.Background(), "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, verify(t, s, "").OK(), true)
@@ -85,7 +85,7 @@ func TestRecordedRowsFollowEachOther(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, []any{seq, head}, []any{int64(0), GenesisHash})
 	for i := range 3 {
-		record(t, s, attempt(fmt.Sprint(i)))
+		recordAttempts(t, s, attempt(fmt.Sprint(i)))
 		row, err := s.AuditEntry(ctx, fmt.Sprint(i+1))
 		wantEqual(t, err, nil)
 		wantEqual(t, []any{row.Seq, row.PrevHash, row.RequestID}, []any{int64(i + 1), head, fmt.Sprint(i)})
@@ -103,31 +103,31 @@ func TestAuditPages(t *testing.T) {
 		a.Time = minute(i + 1)
 		switch i % 5 {
 		case 0:
-			a.Outcome, a.Code, a.Caller = prflow.OutcomeOpened, "", "back\\slash"
+			a.Outcome, a.Code, a.Caller = record.OutcomeOpened, "", "back\\slash"
 		case 1:
 			a.Repo, a.Code = "other", fault.TierDenied
 		}
-		record(t, s, a)
+		recordAttempts(t, s, a)
 	}
 	for name, test := range map[string]struct {
-		query AuditQuery
+		query record.AuditQuery
 		want  string
 	}{
-		"the newest first":            {AuditQuery{Limit: 3}, "[20 19 18]"},
-		"the next page":               {AuditQuery{Limit: 3, Before: 18}, "[17 16 15]"},
-		"the oldest first":            {AuditQuery{Limit: 3, Ascending: true}, "[1 2 3]"},
-		"the next page, oldest first": {AuditQuery{Limit: 3, Ascending: true, After: 3}, "[4 5 6]"},
-		"between two":                 {AuditQuery{After: 4, Before: 7}, "[6 5]"},
-		"by repository":               {AuditQuery{Repo: "demo/other"}, "[17 12 7 2]"},
-		"by a repository's name only": {AuditQuery{Repo: "other"}, "[]"},
-		"by outcome":                  {AuditQuery{Outcome: prflow.OutcomeOpened}, "[16 11 6 1]"},
-		"by code":                     {AuditQuery{Code: fault.TierDenied, Before: 17}, "[12 7 2]"},
-		"by caller":                   {AuditQuery{Caller: "back\\slash"}, "[16 11 6 1]"},
-		"by request id":               {AuditQuery{RequestID: "r9"}, "[9]"},
-		"by time":                     {AuditQuery{Since: minute(5), Until: minute(7)}, "[6 5]"},
-		"all filters": {AuditQuery{
-			Repo: "demo/other", Outcome: prflow.OutcomeRefused, Code: fault.TierDenied, Since: minute(10)}, "[17 12]"},
-		"nothing": {AuditQuery{After: 20}, "[]"},
+		"the newest first":            {record.AuditQuery{Limit: 3}, "[20 19 18]"},
+		"the next page":               {record.AuditQuery{Limit: 3, Before: 18}, "[17 16 15]"},
+		"the oldest first":            {record.AuditQuery{Limit: 3, Ascending: true}, "[1 2 3]"},
+		"the next page, oldest first": {record.AuditQuery{Limit: 3, Ascending: true, After: 3}, "[4 5 6]"},
+		"between two":                 {record.AuditQuery{After: 4, Before: 7}, "[6 5]"},
+		"by repository":               {record.AuditQuery{Repo: "demo/other"}, "[17 12 7 2]"},
+		"by a repository's name only": {record.AuditQuery{Repo: "other"}, "[]"},
+		"by outcome":                  {record.AuditQuery{Outcome: record.OutcomeOpened}, "[16 11 6 1]"},
+		"by code":                     {record.AuditQuery{Code: fault.TierDenied, Before: 17}, "[12 7 2]"},
+		"by caller":                   {record.AuditQuery{Caller: "back\\slash"}, "[16 11 6 1]"},
+		"by request id":               {record.AuditQuery{RequestID: "r9"}, "[9]"},
+		"by time":                     {record.AuditQuery{Since: minute(5), Until: minute(7)}, "[6 5]"},
+		"all filters": {record.AuditQuery{
+			Repo: "demo/other", Outcome: record.OutcomeRefused, Code: fault.TierDenied, Since: minute(10)}, "[17 12]"},
+		"nothing": {record.AuditQuery{After: 20}, "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, err := s.Audit(ctx, test.query)
@@ -143,21 +143,21 @@ func TestAuditPages(t *testing.T) {
 
 func TestAuditLimits(t *testing.T) {
 	for limit, want := range map[int]int{
-		0: DefaultAuditLimit, -1: DefaultAuditLimit, 7: 7, MaxAuditLimit + 1: MaxAuditLimit,
+		0: record.DefaultAuditLimit, -1: record.DefaultAuditLimit, 7: 7, record.MaxAuditLimit + 1: record.MaxAuditLimit,
 	} {
-		_, args := AuditQuery{Limit: limit}.clauses()
+		_, args := auditClauses(record.AuditQuery{Limit: limit})
 		wantEqual(t, args[len(args)-1], any(want))
 	}
 	s := openNew(t)
-	appendMany(t, s, DefaultAuditLimit+1)
-	rows, err := s.Audit(context.Background(), AuditQuery{})
+	appendMany(t, s, record.DefaultAuditLimit+1)
+	rows, err := s.Audit(context.Background(), record.AuditQuery{})
 	wantEqual(t, err, nil)
-	wantEqual(t, len(rows), DefaultAuditLimit)
+	wantEqual(t, len(rows), record.DefaultAuditLimit)
 }
 
 func TestAuditEntryThatIsNotThere(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("r1"), attempt("r1"))
+	recordAttempts(t, s, attempt("r1"), attempt("r1"))
 	for _, ref := range []string{"", "0", "-1", "3", "9223372036854775807", "nothing"} {
 		_, err := s.AuditEntry(context.Background(), ref)
 		wantCode(t, err, fault.NotFound)
@@ -170,10 +170,10 @@ func TestAuditEntryThatIsNotThere(t *testing.T) {
 func TestWarningsOfAVerdictAreKept(t *testing.T) {
 	s := openNew(t)
 	a := attempt("r1")
-	a.Verdicts = []prflow.Verdict{{
-		Gate: prflow.GateRepository, Ruling: prflow.Pass, Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
+	a.Verdicts = []record.Verdict{{
+		Gate: record.GateRepository, Ruling: record.Pass, Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
 	}}
-	record(t, s, a)
+	recordAttempts(t, s, a)
 	row, err := s.AuditEntry(t.Context(), "r1")
 	wantEqual(t, err, nil)
 	got := row.Verdicts[0].Warnings

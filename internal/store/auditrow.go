@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // The encoding of this file is documented in doc.go.
@@ -42,7 +42,7 @@ type AuditRow struct {
 	Seq      int64  // from 1, without gaps
 	PrevHash string // Hash of the row before
 	Hash     string
-	prflow.Attempt
+	record.Attempt
 	columns []auditColumn
 }
 
@@ -83,7 +83,7 @@ func hashOf(canonical []byte) string {
 }
 
 // newAuditRow makes the row that follows the row seq-1 with the hash prev.
-func newAuditRow(seq int64, prev string, a prflow.Attempt) AuditRow {
+func newAuditRow(seq int64, prev string, a record.Attempt) AuditRow {
 	str := func(s string, limit int) string { return escape(bound(s, limit)) }
 	row := AuditRow{Seq: seq, PrevHash: prev, Attempt: a, columns: []auditColumn{
 		{"seq", seq},
@@ -116,7 +116,7 @@ func newAuditRow(seq int64, prev string, a prflow.Attempt) AuditRow {
 
 // auditColumnNames are the columns that the hash covers, in their order.
 func auditColumnNames() []string {
-	columns := newAuditRow(0, "", prflow.Attempt{}).columns
+	columns := newAuditRow(0, "", record.Attempt{}).columns
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
@@ -141,11 +141,11 @@ func (r *AuditRow) decode() error {
 	if err != nil {
 		return fmt.Errorf("verdicts: %w", err)
 	}
-	r.Attempt = prflow.Attempt{
-		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Door: prflow.Door(str("door")),
+	r.Attempt = record.Attempt{
+		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Door: record.Door(str("door")),
 		Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
 		Owner: str("owner"), Repo: str("repo"), Base: str("base"), Branch: str("branch"), Title: str("title"),
-		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: prflow.Outcome(str("outcome")),
+		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: record.Outcome(str("outcome")),
 		Code: fault.Code(str("code")), Message: str("message"), PRNumber: int(num("pr_number")), PRURL: str("pr_url"),
 		Duration: time.Duration(num("duration_us")) * time.Microsecond,
 	}
@@ -163,11 +163,11 @@ func encodePaths(paths []string) string {
 	return textList(kept).encode()
 }
 
-func encodeVerdicts(verdicts []prflow.Verdict) string {
+func encodeVerdicts(verdicts []record.Verdict) string {
 	kept := boundList(verdicts, maxVerdicts,
-		func(v prflow.Verdict) []string { return []string{encodeVerdicts([]prflow.Verdict{v})} },
-		func(note string) prflow.Verdict { return prflow.Verdict{Detail: note} })
-	out := make([]prflow.Verdict, len(kept))
+		func(v record.Verdict) []string { return []string{encodeVerdicts([]record.Verdict{v})} },
+		func(note string) record.Verdict { return record.Verdict{Detail: note} })
+	out := make([]record.Verdict, len(kept))
 	for i, v := range kept {
 		v.Violations = boundList(v.Violations, maxViolations,
 			func(v fault.Violation) []string {
@@ -179,12 +179,12 @@ func encodeVerdicts(verdicts []prflow.Verdict) string {
 	return encodeJSON(out)
 }
 
-func decodeVerdicts(column any) ([]prflow.Verdict, error) {
+func decodeVerdicts(column any) ([]record.Verdict, error) {
 	s, err := columnString(column)
 	if err != nil {
 		return nil, err
 	}
-	var verdicts []prflow.Verdict
+	var verdicts []record.Verdict
 	if err := json.Unmarshal([]byte(s), &verdicts); err != nil || len(verdicts) == 0 {
 		return nil, err
 	}
@@ -195,9 +195,9 @@ func decodeVerdicts(column any) ([]prflow.Verdict, error) {
 }
 
 // mapVerdict returns a copy with each string replaced by what f makes of it and its bound.
-func mapVerdict(v prflow.Verdict, f func(s string, limit int) string) prflow.Verdict {
-	out := prflow.Verdict{
-		Gate: prflow.Gate(f(string(v.Gate), maxWord)), Ruling: prflow.Ruling(f(string(v.Ruling), maxWord)),
+func mapVerdict(v record.Verdict, f func(s string, limit int) string) record.Verdict {
+	out := record.Verdict{
+		Gate: record.Gate(f(string(v.Gate), maxWord)), Ruling: record.Ruling(f(string(v.Ruling), maxWord)),
 		Detail: f(v.Detail, maxSentence),
 	}
 	for _, text := range v.Warnings[:min(len(v.Warnings), maxVerdicts)] {

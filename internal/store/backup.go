@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Copied is what CopyTo has written.
 type Copied struct {
-	Schema int64       // version of the tables
-	Audit  AuditReport // of the copy
+	Schema int64              // version of the tables
+	Audit  record.AuditReport // of the copy
 }
 
 // CopyTo writes the database as it is at one moment to a new file that only its owner can read, while others go on reading

@@ -14,7 +14,7 @@ import (
 
 func TestACopyHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	reserve(t, s, proposal("held", "checks/a.md"), 0)
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {
@@ -57,7 +57,7 @@ func TestACopyIsNotWrittenOverAnything(t *testing.T) {
 
 func TestACopyOfAnAuditThatIsNotWholeIsRefused(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"), attempt("2"))
+	recordAttempts(t, s, attempt("1"), attempt("2"))
 	db := raw(t, s)
 	mustExec(t, db, dropGuards()...)
 	mustExec(t, db, "UPDATE audit SET caller = 'x' WHERE seq = 1")

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func BenchmarkOpenExisting(b *testing.B) {
@@ -39,7 +39,7 @@ func openAndClose(b *testing.B, place string) {
 func BenchmarkRecord(b *testing.B) {
 	s := openNew(b)
 	for i := 0; b.Loop(); i++ {
-		record(b, s, attempt(fmt.Sprint(i)))
+		recordAttempts(b, s, attempt(fmt.Sprint(i)))
 	}
 }
 
@@ -66,12 +66,12 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 
 func reserveAndFinish(b *testing.B, s *Store, id string) {
 	ctx := context.Background()
-	taken, err := s.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), prflow.Claim{Seen: 1 << 40})
+	taken, err := s.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), record.Claim{Seen: 1 << 40})
 	if err != nil || taken != nil {
 		b.Errorf("taken by %v, %v", taken, err)
 		return
 	}
-	notice := prflow.Notice{Event: prflow.EventOpened, Payload: []byte(`{"text":"opened"}`)}
+	notice := record.Notice{Event: record.EventOpened, Payload: []byte(`{"text":"opened"}`)}
 	if err := s.Finish(ctx, id, opened(1), attempt(id), notice); err != nil {
 		b.Error(err)
 	}
@@ -89,7 +89,7 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 		}
 	})
 	b.Run("Usage", func(b *testing.B) {
-		claim := prflow.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
+		claim := record.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
 		for b.Loop() {
 			if u, err := s.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 || u.Open != 0 {
 				b.Fatalf("%+v, %v", u, err)
@@ -154,7 +154,7 @@ func BenchmarkVerifyAudit100k(b *testing.B) {
 func BenchmarkAuditPageOf100k(b *testing.B) {
 	s := openNew(b)
 	appendMany(b, s, 100_000)
-	for name, q := range map[string]AuditQuery{
+	for name, q := range map[string]record.AuditQuery{
 		"newest": {}, "middle": {Before: 50_000}, "by repository": {Repo: "demo/home-cluster"},
 		"by request": {RequestID: "r77777"}, "by caller, none": {Caller: "nobody"},
 	} {

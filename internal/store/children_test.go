@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // childFlag, as the first argument, makes this test binary run one of the parts below instead of the tests.
@@ -61,7 +61,7 @@ func childRace(ctx context.Context, place, name, rounds string) error {
 	for round := range n {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, fmt.Sprintf("checks/%d.md", round), fmt.Sprintf("checks/%s.md", id))
-		taken, err := s.Reserve(ctx, p, prflow.Claim{})
+		taken, err := s.Reserve(ctx, p, record.Claim{})
 		if err != nil {
 			return err
 		}
@@ -88,10 +88,10 @@ func childFinishForever(ctx context.Context, place string) error {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s-%d", hash[:8], i)
 		p := proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md")
-		if _, err := s.Reserve(ctx, p, prflow.Claim{}); err != nil {
+		if _, err := s.Reserve(ctx, p, record.Claim{}); err != nil {
 			return err
 		}
-		to := prflow.Progress{State: prflow.StateOpened, PRNumber: i + 1}
+		to := record.Progress{State: record.StateOpened, PRNumber: i + 1}
 		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func childHold(ctx context.Context, place, id string) error {
 	if err != nil {
 		return err
 	}
-	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), prflow.Claim{}); err != nil || taken != nil {
+	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), record.Claim{}); err != nil || taken != nil {
 		return fmt.Errorf("taken by %v, %w", taken, err)
 	}
 	name, err := s.enter(ctx)

@@ -10,27 +10,27 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // vectorHash is what sha256sum says of testdata/audit-vector.txt.
 const vectorHash = "175bda74b0b417c6c4b142d86c5222f9abec61fbcef1d06fb517a4cda3b9e6f4"
 
 // vectorAttempt has every field set, and text that needs escapes.
-func vectorAttempt() prflow.Attempt {
-	return prflow.Attempt{
+func vectorAttempt() record.Attempt {
+	return record.Attempt{
 		Time: time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC), RequestID: "01JNA000000000000000000000",
-		Door: prflow.DoorMCP, Caller: "client \\ \x00 \xff ü", Tier: gitprovider.TierInvestigate, Action: "create_pr",
+		Door: record.DoorMCP, Caller: "client \\ \x00 \xff ü", Tier: gitprovider.TierInvestigate, Action: "create_pr",
 		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", Branch: "claude-ops/check/watch-the-disk",
 		Title: "Watch the disk", Paths: []string{"checks/disk.md", "checks\\disk.md", "<a&b>"}, Digest: "d1",
-		Verdicts: []prflow.Verdict{
-			{Gate: prflow.GateTier, Ruling: prflow.Pass, Detail: "tier 2"},
-			{Gate: prflow.GateScope, Ruling: prflow.Deny, Violations: []fault.Violation{{
+		Verdicts: []record.Verdict{
+			{Gate: record.GateTier, Ruling: record.Pass, Detail: "tier 2"},
+			{Gate: record.GateScope, Ruling: record.Deny, Violations: []fault.Violation{{
 				Code: fault.ScopeDenied, Path: "checks\\disk.md", Rule: "canonical-path", Message: "has the character '\\'",
 				Suggestion: "give the plain path",
 			}}},
 		},
-		Outcome: prflow.OutcomeRefused, Code: fault.ScopeDenied, Message: "two lines\nof text", PRNumber: 7,
+		Outcome: record.OutcomeRefused, Code: fault.ScopeDenied, Message: "two lines\nof text", PRNumber: 7,
 		PRURL: "https://git.example.org/demo/home-cluster/pulls/7", Duration: 1234567 * time.Nanosecond,
 	}
 }
@@ -47,7 +47,7 @@ func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
 
 func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 	base := newAuditRow(1, GenesisHash, vectorAttempt()).Hash
-	fields := reflect.TypeFor[prflow.Attempt]()
+	fields := reflect.TypeFor[record.Attempt]()
 	for i := range fields.NumField() {
 		a := vectorAttempt()
 		field := reflect.ValueOf(&a).Elem().Field(i)
@@ -72,19 +72,19 @@ func TestWhatIsCutStaysDifferent(t *testing.T) {
 		return append(strings.Split(strings.Repeat("p,", n-1), ",")[:n-1], last)
 	}
 	cutMessage := bound(long, maxMessage)
-	tests := map[string][2]prflow.Attempt{
+	tests := map[string][2]record.Attempt{
 		"beyond the bound":    {{Message: long + "a"}, {Message: long + "b"}},
 		"a copy of the mark":  {{Message: long}, {Message: cutMessage}},
 		"a path too many":     {{Paths: lists(maxPaths+1, "a")}, {Paths: lists(maxPaths+1, "b")}},
 		"at the bound":        {{Paths: lists(maxPaths, "a")}, {Paths: lists(maxPaths+1, "a")}},
 		"border of two paths": {{Paths: append(lists(maxPaths+1, "a"), "bc")}, {Paths: append(lists(maxPaths+1, "ab"), "c")}},
 	}
-	copied := prflow.Attempt{Paths: lists(maxPaths+2, "a")}
+	copied := record.Attempt{Paths: lists(maxPaths+2, "a")}
 	var stored textList
 	if err := stored.Scan(encodePaths(copied.Paths)); err != nil {
 		t.Fatal(err)
 	}
-	tests["a copy of the mark of a list"] = [2]prflow.Attempt{copied, {Paths: stored}}
+	tests["a copy of the mark of a list"] = [2]record.Attempt{copied, {Paths: stored}}
 	for name, pair := range tests {
 		if newAuditRow(1, GenesisHash, pair[0]).Hash == newAuditRow(1, GenesisHash, pair[1]).Hash {
 			t.Errorf("%s: equal", name)
@@ -121,10 +121,10 @@ func FuzzAuditEncoding(f *testing.F) {
 	})
 }
 
-func fuzzAttempt(s1, s2, s3 string, n int64) prflow.Attempt {
-	a := prflow.Attempt{
+func fuzzAttempt(s1, s2, s3 string, n int64) record.Attempt {
+	a := record.Attempt{
 		Time: time.UnixMicro(n / 2).UTC(), RequestID: s1, Caller: s2, Title: s3, Message: s1, Paths: []string{s1, s2},
-		Verdicts: []prflow.Verdict{{Gate: prflow.Gate(s2), Detail: s3,
+		Verdicts: []record.Verdict{{Gate: record.Gate(s2), Detail: s3,
 			Violations: []fault.Violation{{Path: s1, Rule: s2, Message: s3}}}},
 		PRNumber: int(n), Duration: time.Duration(n%1e9) * time.Microsecond,
 	}

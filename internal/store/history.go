@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
-
-var _ prflow.History = (*Store)(nil)
 
 // Bounds of what these methods return; see prflow.History.
 const (
@@ -16,21 +14,21 @@ const (
 )
 
 // ByDigest implements prflow.History.
-func (s *Store) ByDigest(ctx context.Context, digest string) ([]prflow.Proposal, error) {
+func (s *Store) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
 	return s.proposals(ctx, "WHERE digest = $1 AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
 		"ORDER BY created_us DESC, id DESC LIMIT $2", text(digest), maxByDigest)
 }
 
 // Unfinished implements prflow.History.
-func (s *Store) Unfinished(ctx context.Context) ([]prflow.Proposal, error) {
+func (s *Store) Unfinished(ctx context.Context) ([]record.Proposal, error) {
 	return s.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) ORDER BY created_us, id LIMIT $1",
 		maxUnfinished)
 }
 
 // Position implements prflow.History: the number of the last row of the audit.
-func (s *Store) Position(ctx context.Context) (prflow.Position, error) {
+func (s *Store) Position(ctx context.Context) (record.Position, error) {
 	seq, _, err := s.Head(ctx)
-	return prflow.Position(seq), err
+	return record.Position(seq), err
 }
 
 // PathsOf implements prflow.History.
@@ -57,18 +55,18 @@ func (s *Store) PathsOf(ctx context.Context, provider, owner, repo string, numbe
 }
 
 // ByDigest implements prflow.History.
-func (l *Lazy) ByDigest(ctx context.Context, digest string) ([]prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.Proposal, error) { return s.ByDigest(ctx, digest) })
+func (l *Lazy) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
+	return get(ctx, l, func(s *Store) ([]record.Proposal, error) { return s.ByDigest(ctx, digest) })
 }
 
 // Position implements prflow.History.
-func (l *Lazy) Position(ctx context.Context) (prflow.Position, error) {
-	return get(ctx, l, func(s *Store) (prflow.Position, error) { return s.Position(ctx) })
+func (l *Lazy) Position(ctx context.Context) (record.Position, error) {
+	return get(ctx, l, func(s *Store) (record.Position, error) { return s.Position(ctx) })
 }
 
 // Unfinished implements prflow.History.
-func (l *Lazy) Unfinished(ctx context.Context) ([]prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.Proposal, error) { return s.Unfinished(ctx) })
+func (l *Lazy) Unfinished(ctx context.Context) ([]record.Proposal, error) {
+	return get(ctx, l, func(s *Store) ([]record.Proposal, error) { return s.Unfinished(ctx) })
 }
 
 // PathsOf implements prflow.History.

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestPositionGrowsWithEveryRecord(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	before, err := s.Position(ctx)
 	wantEqual(t, err, nil)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	after, err := s.Position(ctx)
 	wantEqual(t, err, nil)
 	if after <= before {
@@ -41,10 +41,10 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 	}
 	got, err = s.ByDigest(context.Background(), "d-reserved")
 	wantEqual(t, err, nil)
-	if len(got) != 1 || got[0].State != prflow.StateReserved {
+	if len(got) != 1 || got[0].State != record.StateReserved {
 		t.Fatalf("got %+v", got)
 	}
-	finish(t, s, "reserved", prflow.Progress{State: prflow.StateFailed})
+	finish(t, s, "reserved", record.Progress{State: record.StateFailed})
 	got, err = s.ByDigest(context.Background(), "d-reserved")
 	wantEqual(t, err, nil)
 	wantEqual(t, len(got), 0)
@@ -60,9 +60,9 @@ func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 		}
 		reserve(t, s, p, 0)
 	}
-	wantEqual(t, s.Advance(ctx, "committed", prflow.Progress{State: prflow.StateCommitted}), nil)
-	wantEqual(t, s.Advance(ctx, "unsettled", prflow.Progress{State: prflow.StateUnsettled}), nil)
-	finish(t, s, "failed", prflow.Progress{State: prflow.StateFailed})
+	wantEqual(t, s.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	finish(t, s, "failed", record.Progress{State: record.StateFailed})
 	left, err := s.Unfinished(ctx)
 	wantEqual(t, err, nil)
 	var ids []string
@@ -77,7 +77,7 @@ func TestPathsOfAPullRequest(t *testing.T) {
 	reserve(t, s, proposal("1", "checks/b.md", "checks/Z.md", "checks/a.md"), 0)
 	reserve(t, s, proposal("2", "checks/c.md"), 0)
 	finish(t, s, "1", opened(1))
-	finish(t, s, "2", prflow.Progress{State: prflow.StateFailed, PRNumber: 2})
+	finish(t, s, "2", record.Progress{State: record.StateFailed, PRNumber: 2})
 	for number, want := range map[int][]string{1: {"checks/Z.md", "checks/a.md", "checks/b.md"}, 2: nil, 3: nil} {
 		got, err := s.PathsOf(ctx, "local", "demo", "home-cluster", number)
 		wantEqual(t, err, nil)

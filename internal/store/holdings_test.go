@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // A call whose context has ended fails as one does that finds the disk full: nothing is recorded.
@@ -18,13 +18,13 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 	ctx := context.Background()
 	for name, giveUp := range map[string]func(*Store) error{
 		"when it could not be marked as unsettled": func(s *Store) error {
-			return s.Advance(ended(), "lost", prflow.Progress{State: prflow.StateUnsettled})
+			return s.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled})
 		},
 		"when its failure could not be recorded": func(s *Store) error {
-			return s.Finish(ended(), "lost", prflow.Progress{State: prflow.StateFailed}, attempt("lost"))
+			return s.Finish(ended(), "lost", record.Progress{State: record.StateFailed}, attempt("lost"))
 		},
 		"when its pull request could not be recorded": func(s *Store) error {
-			return s.Finish(ended(), "lost", prflow.Progress{State: prflow.StateOpened, PRNumber: 1}, attempt("lost"))
+			return s.Finish(ended(), "lost", record.Progress{State: record.StateOpened, PRNumber: 1}, attempt("lost"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 			wantEqual(t, abandoned(t, other), map[string]bool{"lost": false, "busy": false}) // it still works on one
 
 			name := s.holdings.name("lost")
-			wantEqual(t, s.Finish(ctx, "busy", prflow.Progress{State: prflow.StateFailed}, attempt("busy")), nil)
+			wantEqual(t, s.Finish(ctx, "busy", record.Progress{State: record.StateFailed}, attempt("busy")), nil)
 			waitUntilEnded(t, other, name)
 			wantEqual(t, abandoned(t, other), map[string]bool{"lost": true})
 			wantEqual(t, abandoned(t, s), map[string]bool{"lost": true}) // this process may settle it, too
@@ -54,12 +54,12 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 	place := newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("lost", "checks/lost.md"), 0)
-	if s.Advance(ended(), "lost", prflow.Progress{State: prflow.StateUnsettled}) == nil {
+	if s.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
 		t.Fatal("the call did not fail")
 	}
 	left, err := other.Unfinished(ctx)
 	wantEqual(t, err, nil)
 	ok, err := other.Adopt(ctx, left[0])
 	wantEqual(t, []any{ok, err}, []any{true, nil})
-	wantCode(t, s.Advance(ctx, "lost", prflow.Progress{State: prflow.StateUnsettled}), "conflict")
+	wantCode(t, s.Advance(ctx, "lost", record.Progress{State: record.StateUnsettled}), "conflict")
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // A copy of a database is looked at before it is kept, and again before it takes the place of another.
@@ -16,7 +17,7 @@ import (
 // inspected is what is known of a database file that nobody uses.
 type inspected struct {
 	schema int64
-	report AuditReport
+	report record.AuditReport
 }
 
 // inspect reads a whole database file: that it is ours and no newer than this program, its structure, its references, the

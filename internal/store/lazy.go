@@ -7,10 +7,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
-
-var _ prflow.Ledger = (*Lazy)(nil)
 
 // Lazy is a Store that is opened by the first call that needs it. A failure to open is the error of that call; the next
 // one tries again. It is safe for concurrent use.
@@ -89,37 +87,37 @@ func get[T any](ctx context.Context, l *Lazy, fn func(*Store) (T, error)) (out T
 }
 
 // Reserve implements prflow.Ledger.
-func (l *Lazy) Reserve(ctx context.Context, p prflow.Proposal, claim prflow.Claim) (*prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) (*prflow.Proposal, error) { return s.Reserve(ctx, p, claim) })
+func (l *Lazy) Reserve(ctx context.Context, p record.Proposal, claim record.Claim) (*record.Proposal, error) {
+	return get(ctx, l, func(s *Store) (*record.Proposal, error) { return s.Reserve(ctx, p, claim) })
 }
 
 // Advance implements prflow.Ledger; see Store.Advance.
-func (l *Lazy) Advance(ctx context.Context, id string, to prflow.Progress) error {
+func (l *Lazy) Advance(ctx context.Context, id string, to record.Progress) error {
 	return l.do(ctx, func(s *Store) error { return s.Advance(ctx, id, to) })
 }
 
 // Finish implements prflow.Ledger; see Store.Finish.
 func (l *Lazy) Finish(
-	ctx context.Context, id string, to prflow.Progress, a prflow.Attempt, notices ...prflow.Notice,
+	ctx context.Context, id string, to record.Progress, a record.Attempt, notices ...record.Notice,
 ) error {
 	return l.do(ctx, func(s *Store) error { return s.Finish(ctx, id, to, a, notices...) })
 }
 
 // Record implements prflow.Ledger.
 func (l *Lazy) Record(
-	ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal, notices ...prflow.Notice,
+	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
 	return l.do(ctx, func(s *Store) error { return s.Record(ctx, a, dryRun, notices...) })
 }
 
 // Adopt implements prflow.Ledger; see Store.Adopt.
-func (l *Lazy) Adopt(ctx context.Context, left prflow.Proposal) (bool, error) {
+func (l *Lazy) Adopt(ctx context.Context, left record.Proposal) (bool, error) {
 	return get(ctx, l, func(s *Store) (bool, error) { return s.Adopt(ctx, left) })
 }
 
 // Proposal is Store.Proposal.
-func (l *Lazy) Proposal(ctx context.Context, id string) (prflow.Proposal, error) {
-	return get(ctx, l, func(s *Store) (prflow.Proposal, error) { return s.Proposal(ctx, id) })
+func (l *Lazy) Proposal(ctx context.Context, id string) (record.Proposal, error) {
+	return get(ctx, l, func(s *Store) (record.Proposal, error) { return s.Proposal(ctx, id) })
 }
 
 // InsertPR is Store.InsertPR.
@@ -158,7 +156,7 @@ func (l *Lazy) AddReview(ctx context.Context, repo string, number int, review gi
 }
 
 // Audit is Store.Audit.
-func (l *Lazy) Audit(ctx context.Context, q AuditQuery) ([]AuditRow, error) {
+func (l *Lazy) Audit(ctx context.Context, q record.AuditQuery) ([]AuditRow, error) {
 	return get(ctx, l, func(s *Store) ([]AuditRow, error) { return s.Audit(ctx, q) })
 }
 
@@ -168,8 +166,8 @@ func (l *Lazy) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
 }
 
 // VerifyAudit is Store.VerifyAudit.
-func (l *Lazy) VerifyAudit(ctx context.Context, expectHead string) (AuditReport, error) {
-	return get(ctx, l, func(s *Store) (AuditReport, error) { return s.VerifyAudit(ctx, expectHead) })
+func (l *Lazy) VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error) {
+	return get(ctx, l, func(s *Store) (record.AuditReport, error) { return s.VerifyAudit(ctx, expectHead) })
 }
 
 // Head is Store.Head.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func newLazy(t testing.TB, place string) *Lazy {
@@ -80,19 +80,19 @@ func TestLazyForwardsToTheSameStore(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, len(prs), 1)
 
-	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), prflow.Claim{})
+	taken, err := l.Reserve(ctx, proposal("1", "checks/a.md"), record.Claim{})
 	wantEqual(t, err, nil)
 	wantEqual(t, taken == nil, true)
-	wantEqual(t, l.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), nil)
+	wantEqual(t, l.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), nil)
 	wantEqual(t, l.Finish(ctx, "1", opened(1), attempt("1")), nil)
 	wantEqual(t, l.Record(ctx, attempt("2"), nil), nil)
 	found, err := l.ByDigest(ctx, "d-1")
 	wantEqual(t, err, nil)
 	one, err := l.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	wantEqual(t, found, []prflow.Proposal{one})
+	wantEqual(t, found, []record.Proposal{one})
 
-	rows, err := l.Audit(ctx, AuditQuery{Limit: 1})
+	rows, err := l.Audit(ctx, record.AuditQuery{Limit: 1})
 	wantEqual(t, err, nil)
 	row, err := l.AuditEntry(ctx, "2")
 	wantEqual(t, err, nil)
@@ -102,6 +102,6 @@ func TestLazyForwardsToTheSameStore(t *testing.T) {
 	wantEqual(t, []any{seq, head}, []any{row.Seq, row.Hash})
 	report, err := l.VerifyAudit(ctx, head)
 	wantEqual(t, err, nil)
-	wantEqual(t, report, AuditReport{Rows: 2, Head: head, HeadSeq: 2, ExpectedSeq: 2})
+	wantEqual(t, report, record.AuditReport{Rows: 2, Head: head, HeadSeq: 2, ExpectedSeq: 2})
 	wantEqual(t, l.Check(ctx), nil)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 var (
@@ -14,17 +14,17 @@ var (
 )
 
 // Attempts is Store.Attempts.
-func (l *Lazy) Attempts(ctx context.Context, q prflow.AttemptQuery) ([]prflow.RecordedAttempt, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.RecordedAttempt, error) { return s.Attempts(ctx, q) })
+func (l *Lazy) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
+	return get(ctx, l, func(s *Store) ([]record.RecordedAttempt, error) { return s.Attempts(ctx, q) })
 }
 
 // AttemptsOf is Store.AttemptsOf.
-func (l *Lazy) AttemptsOf(ctx context.Context, requestID string) ([]prflow.RecordedAttempt, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.RecordedAttempt, error) { return s.AttemptsOf(ctx, requestID) })
+func (l *Lazy) AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error) {
+	return get(ctx, l, func(s *Store) ([]record.RecordedAttempt, error) { return s.AttemptsOf(ctx, requestID) })
 }
 
 // InsertToken is Store.InsertToken.
-func (l *Lazy) InsertToken(ctx context.Context, t access.Token, rows ...prflow.Attempt) error {
+func (l *Lazy) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return l.do(ctx, func(s *Store) error { return s.InsertToken(ctx, t, rows...) })
 }
 
@@ -34,7 +34,7 @@ func (l *Lazy) Tokens(ctx context.Context) ([]access.Token, error) {
 }
 
 // RevokeToken is Store.RevokeToken.
-func (l *Lazy) RevokeToken(ctx context.Context, idOrName string, rows ...prflow.Attempt) error {
+func (l *Lazy) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
 	return l.do(ctx, func(s *Store) error { return s.RevokeToken(ctx, idOrName, rows...) })
 }
 
@@ -82,11 +82,11 @@ func (l *Lazy) DeleteSession(ctx context.Context, hash string) error {
 }
 
 // TakeKey is Store.TakeKey.
-func (l *Lazy) TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (Reply, error) {
-	return get(ctx, l, func(s *Store) (Reply, error) { return s.TakeKey(ctx, caller, key, bodyHash, lifetime) })
+func (l *Lazy) TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (record.Reply, error) {
+	return get(ctx, l, func(s *Store) (record.Reply, error) { return s.TakeKey(ctx, caller, key, bodyHash, lifetime) })
 }
 
 // KeepReply is Store.KeepReply.
-func (l *Lazy) KeepReply(ctx context.Context, caller, key string, reply Reply) error {
+func (l *Lazy) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
 	return l.do(ctx, func(s *Store) error { return s.KeepReply(ctx, caller, key, reply) })
 }

@@ -8,21 +8,19 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
-
-var _ prflow.Ledger = (*Store)(nil)
 
 // Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
 func (s *Store) Reserve(
-	ctx context.Context, p prflow.Proposal, claim prflow.Claim,
-) (taken *prflow.Proposal, err error) {
+	ctx context.Context, p record.Proposal, claim record.Claim,
+) (taken *record.Proposal, err error) {
 	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
 	if err != nil {
 		return nil, s.fail(ctx, err)
 	}
-	p.State = prflow.StateReserved
+	p.State = record.StateReserved
 	var holders []keptProposal
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		holder, err := findHolder(ctx, tx, p, claim.Seen)
@@ -57,7 +55,7 @@ func (s *Store) Reserve(
 }
 
 // findHolder returns the id of the proposal that keeps p from taking its paths, or "".
-func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, seen prflow.Position) (id string, err error) {
+func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
 	if len(p.Files) == 0 {
 		return "", nil
 	}
@@ -86,7 +84,7 @@ func findHolder(ctx context.Context, tx *sql.Tx, p prflow.Proposal, seen prflow.
 // foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
 func foldedPath(path string) text { return text(strings.ToLower(path)) }
 
-func insertReservations(ctx context.Context, tx *sql.Tx, p prflow.Proposal) error {
+func insertReservations(ctx context.Context, tx *sql.Tx, p record.Proposal) error {
 	for _, f := range p.Files {
 		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
 		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), foldedPath(f.Path), text(p.ID))
@@ -99,12 +97,12 @@ func insertReservations(ctx context.Context, tx *sql.Tx, p prflow.Proposal) erro
 
 // Advance implements prflow.Ledger. to.State is StateReserved, StateCommitted or StateUnsettled. A proposal that is in
 // none of them any more is fault.Conflict: another process has settled it.
-func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) error {
-	if err := checkStep(to.State, prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled); err != nil {
+func (s *Store) Advance(ctx context.Context, id string, to record.Progress) error {
+	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
 	err := s.write(ctx, func(tx *sql.Tx) error { return s.progress(ctx, tx, id, to) })
-	if to.State == prflow.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
+	if to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
 		s.holdings.end(id, err)
 	}
 	return err
@@ -114,9 +112,9 @@ func (s *Store) Advance(ctx context.Context, id string, to prflow.Progress) erro
 // fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made of
 // it.
 func (s *Store) Finish(
-	ctx context.Context, id string, to prflow.Progress, a prflow.Attempt, notices ...prflow.Notice,
+	ctx context.Context, id string, to record.Progress, a record.Attempt, notices ...record.Notice,
 ) error {
-	if err := checkStep(to.State, prflow.StateOpened, prflow.StateFailed); err != nil {
+	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
 		return err
 	}
 	err := s.write(ctx, func(tx *sql.Tx) error {
@@ -130,7 +128,7 @@ func (s *Store) Finish(
 			return err
 		}
 		seq, err := s.appendAudit(ctx, tx, a)
-		if err != nil || to.State != prflow.StateOpened {
+		if err != nil || to.State != record.StateOpened {
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
@@ -149,12 +147,12 @@ func (s *Store) Finish(
 
 // Record implements prflow.Ledger. The state recorded of dryRun is StateDryRun, whatever it says.
 func (s *Store) Record(
-	ctx context.Context, a prflow.Attempt, dryRun *prflow.Proposal, notices ...prflow.Notice,
+	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
-			p.State = prflow.StateDryRun
+			p.State = record.StateDryRun
 			if err := insertProposal(ctx, tx, keptProposal{Proposal: p}, s.opts.Now()); err != nil {
 				return err
 			}
@@ -167,7 +165,7 @@ func (s *Store) Record(
 	})
 }
 
-func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) error {
+func checkStep(state record.ProposalState, accepted ...record.ProposalState) error {
 	if slices.Contains(accepted, state) {
 		return nil
 	}
@@ -175,7 +173,7 @@ func checkStep(state prflow.ProposalState, accepted ...prflow.ProposalState) err
 }
 
 // Adopt implements prflow.Ledger.
-func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err error) {
+func (s *Store) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
 	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
 	if err != nil {
@@ -202,12 +200,12 @@ func (s *Store) Adopt(ctx context.Context, left prflow.Proposal) (ok bool, err e
 }
 
 // progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
-func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to prflow.Progress) error {
+func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
 	holder, undone := text(s.holdings.name(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:
 		undone = micros(s.opts.Now())
-	case to.State == prflow.StateOpened:
+	case to.State == record.StateOpened:
 		undone = 0
 	}
 	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,

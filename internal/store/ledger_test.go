@@ -7,15 +7,15 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-func opened(number int) prflow.Progress {
-	return prflow.Progress{State: prflow.StateOpened, Branch: "claude-ops/check/watch-the-disk", Commit: "c0ffee",
+func opened(number int) record.Progress {
+	return record.Progress{State: record.StateOpened, Branch: "claude-ops/check/watch-the-disk", Commit: "c0ffee",
 		PRNumber: number, PRURL: fmt.Sprintf("https://git.example.org/demo/home-cluster/pulls/%d", number)}
 }
 
-func finish(t testing.TB, s *Store, id string, to prflow.Progress) {
+func finish(t testing.TB, s *Store, id string, to record.Progress) {
 	t.Helper()
 	if err := s.Finish(context.Background(), id, to, attempt(id)); err != nil {
 		t.Fatalf("Finish: %v (%v)", err, errCause(err))
@@ -43,37 +43,37 @@ func TestReserve(t *testing.T) {
 	first := proposal("1", "checks/a.md", "checks/b.md")
 	tests := map[string]struct {
 		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
-		change func(*prflow.Proposal)       // what is special about the second
+		change func(*record.Proposal)       // what is special about the second
 		paths  []string
-		seen   prflow.Position
+		seen   record.Position
 		taken  bool
 	}{
 		"another path of the same repository is free": {paths: []string{"checks/c.md"}, seen: 0},
 		"a reserved path is taken": {paths: []string{"checks/b.md", "checks/c.md"}, seen: 99,
 			taken: true},
 		"the same path of another repository is free": {paths: []string{"checks/a.md"}, seen: 0,
-			change: func(p *prflow.Proposal) { p.Repo = "other" }},
+			change: func(p *record.Proposal) { p.Repo = "other" }},
 		"the same path of another owner is free": {paths: []string{"checks/a.md"}, seen: 0,
-			change: func(p *prflow.Proposal) { p.Owner = "other" }},
+			change: func(p *record.Proposal) { p.Owner = "other" }},
 		"the same path at another provider is free": {paths: []string{"checks/a.md"}, seen: 0,
-			change: func(p *prflow.Proposal) { p.Provider = "gitea" }},
+			change: func(p *record.Proposal) { p.Provider = "gitea" }},
 		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
-			change: func(p *prflow.Proposal) { p.Base = "release" }},
+			change: func(p *record.Proposal) { p.Base = "release" }},
 		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateCommitted}), nil)
+				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
 			}},
 		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
+				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
 			}},
 		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
-				finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
+				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
+				finish(t, s, "1", record.Progress{State: record.StateFailed})
 			}},
 		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", prflow.Progress{State: prflow.StateFailed}) }},
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", record.Progress{State: record.StateFailed}) }},
 		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, seen: 0, taken: true,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
 		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, seen: 1,
@@ -82,7 +82,7 @@ func TestReserve(t *testing.T) {
 			seen: 0, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
 		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
-			change: func(p *prflow.Proposal) { p.Repo = "other" }},
+			change: func(p *record.Proposal) { p.Repo = "other" }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, former.Advance(ctx, "1", prflow.Progress{State: prflow.StateUnsettled, Commit: "c1"}), nil)
+	wantEqual(t, former.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
 	left, err := first.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	if left.Holder == "" || left.Abandoned {
@@ -146,12 +146,12 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	}
 	adopted, err := second.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	if adopted.Holder == left.Holder || adopted.State != prflow.StateCommitted {
+	if adopted.Holder == left.Holder || adopted.State != record.StateCommitted {
 		t.Fatalf("adopted: %+v", adopted)
 	}
 	wantCode(t, former.Finish(ctx, "1", opened(1), attempt("1")), fault.Conflict)
-	wantCode(t, former.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), fault.Conflict)
-	wantEqual(t, first.Finish(ctx, "1", prflow.Progress{State: prflow.StateFailed}, attempt("1")), nil)
+	wantCode(t, former.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
+	wantEqual(t, first.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), nil)
 	ok, err := second.Adopt(ctx, adopted)
 	if err != nil || ok {
 		t.Fatalf("what has ended was adopted: %t, %v", ok, err)
@@ -161,7 +161,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), prflow.Claim{})
+	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Internal)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }
@@ -169,18 +169,18 @@ func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	steps := []prflow.Progress{
-		{State: prflow.StateReserved, Branch: "claude-ops/check/x"},
-		{State: prflow.StateCommitted, Commit: "c0ffee"},
+	steps := []record.Progress{
+		{State: record.StateReserved, Branch: "claude-ops/check/x"},
+		{State: record.StateCommitted, Commit: "c0ffee"},
 	}
 	for _, step := range steps {
 		wantEqual(t, s.Advance(ctx, "1", step), nil)
 	}
-	finish(t, s, "1", prflow.Progress{State: prflow.StateOpened, PRNumber: 3, PRURL: "u"})
+	finish(t, s, "1", record.Progress{State: record.StateOpened, PRNumber: 3, PRURL: "u"})
 	got, err := s.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	wantEqual(t, got.Progress, prflow.Progress{
-		State: prflow.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
+	wantEqual(t, got.Progress, record.Progress{
+		State: record.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
 	})
 }
 
@@ -204,7 +204,7 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 		},
 		"failed": func(t *testing.T, s *Store) {
 			reserve(t, s, proposal("1", "checks/a.md"), 0)
-			finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
+			finish(t, s, "1", record.Progress{State: record.StateFailed})
 		},
 		"a dry run": func(t *testing.T, s *Store) {
 			p := proposal("1", "checks/a.md")
@@ -217,7 +217,7 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 			prepare(t, s)
 			rows := verify(t, s, "").Rows
 			was, _ := s.Proposal(ctx, "1")
-			wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted, Branch: "b"}), fault.Conflict)
+			wantCode(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Branch: "b"}), fault.Conflict)
 			wantCode(t, s.Finish(ctx, "1", opened(9), attempt("1")), fault.Conflict)
 			is, _ := s.Proposal(ctx, "1")
 			wantEqual(t, is, was)
@@ -229,13 +229,13 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	for _, state := range []prflow.ProposalState{"", prflow.StateOpened, prflow.StateFailed, prflow.StateDryRun} {
-		wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: state}), fault.Internal)
+	for _, state := range []record.ProposalState{"", record.StateOpened, record.StateFailed, record.StateDryRun} {
+		wantCode(t, s.Advance(ctx, "1", record.Progress{State: state}), fault.Internal)
 	}
-	for _, state := range []prflow.ProposalState{
-		"", prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled, prflow.StateDryRun,
+	for _, state := range []record.ProposalState{
+		"", record.StateReserved, record.StateCommitted, record.StateUnsettled, record.StateDryRun,
 	} {
-		wantCode(t, s.Finish(ctx, "1", prflow.Progress{State: state}, attempt("1")), fault.Internal)
+		wantCode(t, s.Finish(ctx, "1", record.Progress{State: state}, attempt("1")), fault.Internal)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	p := proposal("1", "checks/a.md")
 	wantEqual(t, s.Record(ctx, attempt("1"), &p), nil)
-	p.State = prflow.StateDryRun
+	p.State = record.StateDryRun
 	got, err := s.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, p)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // TestMain runs a child's part when a test started this binary again; see children_test.go.
@@ -84,13 +84,13 @@ func count(t testing.TB, s *Store, query string, args ...any) (n int) {
 	return n
 }
 
-func proposal(id string, paths ...string) prflow.Proposal {
+func proposal(id string, paths ...string) record.Proposal {
 	slices.Sort(paths)
-	p := prflow.Proposal{
-		ID: id, CreatedAt: noon(), Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+	p := record.Proposal{
+		ID: id, CreatedAt: noon(), Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
 		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", BaseCommit: "b45e",
 		ChangeType: gitprovider.TypeCheck, Title: "Watch the disk", Body: "It was full: C:\\ and /\n", Digest: "d-" + id,
-		Progress: prflow.Progress{State: prflow.StateReserved},
+		Progress: record.Progress{State: record.StateReserved},
 	}
 	for _, path := range paths {
 		p.Files = append(p.Files, gitprovider.FileChange{
@@ -100,24 +100,24 @@ func proposal(id string, paths ...string) prflow.Proposal {
 	return p
 }
 
-func attempt(id string) prflow.Attempt {
-	return prflow.Attempt{
-		Time: noon(), RequestID: id, Door: prflow.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+func attempt(id string) record.Attempt {
+	return record.Attempt{
+		Time: noon(), RequestID: id, Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
 		Action: "create_pr", Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", Title: "Watch the disk",
 		Paths: []string{"checks/disk.md", "Dockerfile"}, Digest: "d-" + id,
-		Verdicts: []prflow.Verdict{
-			{Gate: prflow.GateTier, Ruling: prflow.Pass, Detail: "tier 2, 2 files"},
-			{Gate: prflow.GateScope, Ruling: prflow.Deny, Violations: []fault.Violation{{
+		Verdicts: []record.Verdict{
+			{Gate: record.GateTier, Ruling: record.Pass, Detail: "tier 2, 2 files"},
+			{Gate: record.GateScope, Ruling: record.Deny, Violations: []fault.Violation{{
 				Code: fault.ScopeDenied, Path: "Dockerfile", Rule: "Dockerfile", Message: "the path <Dockerfile> is protected",
 				Suggestion: "leave it",
 			}}},
 		},
-		Outcome: prflow.OutcomeRefused, Code: fault.ScopeDenied, Message: "1 path is outside the scope",
+		Outcome: record.OutcomeRefused, Code: fault.ScopeDenied, Message: "1 path is outside the scope",
 		Duration: 1234 * time.Microsecond,
 	}
 }
 
-func record(t testing.TB, s *Store, attempts ...prflow.Attempt) {
+func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
 		if err := s.Record(context.Background(), a, nil); err != nil {
@@ -126,16 +126,16 @@ func record(t testing.TB, s *Store, attempts ...prflow.Attempt) {
 	}
 }
 
-func reserve(t testing.TB, s *Store, p prflow.Proposal, seen prflow.Position) *prflow.Proposal {
+func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *record.Proposal {
 	t.Helper()
-	taken, err := s.Reserve(context.Background(), p, prflow.Claim{Seen: seen})
+	taken, err := s.Reserve(context.Background(), p, record.Claim{Seen: seen})
 	if err != nil {
 		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
 	}
 	return taken
 }
 
-func verify(t testing.TB, s *Store, expectHead string) AuditReport {
+func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
 	t.Helper()
 	report, err := s.VerifyAudit(context.Background(), expectHead)
 	if err != nil {

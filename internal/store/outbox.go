@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file is the outbox: notices wait here, recorded in the transaction that gave rise to them, until a sender of
@@ -23,7 +23,7 @@ const (
 )
 
 // insertNotices records notices that are due at once, whatever the clocks of the senders say.
-func insertNotices(ctx context.Context, tx *sql.Tx, notices []prflow.Notice, now time.Time) error {
+func insertNotices(ctx context.Context, tx *sql.Tx, notices []record.Notice, now time.Time) error {
 	for _, n := range notices {
 		payload := n.Payload
 		if payload == nil {
@@ -42,7 +42,7 @@ func insertNotices(ctx context.Context, tx *sql.Tx, notices []prflow.Notice, now
 // Nothing due costs one read.
 func (s *Store) ClaimNotices(
 	ctx context.Context, now time.Time, lease time.Duration, limit int,
-) (claimed []prflow.PendingNotice, err error) {
+) (claimed []record.PendingNotice, err error) {
 	work, err := s.outboxHasWork(ctx, now)
 	if err != nil || !work {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *Store) outboxHasWork(ctx context.Context, now time.Time) (due bool, err
 
 func selectDue(
 	ctx context.Context, tx *sql.Tx, now time.Time, limit int,
-) (out []prflow.PendingNotice, err error) {
+) (out []record.PendingNotice, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, event, payload, attempts, created_us FROM notices
 		WHERE state = 'pending' AND due_us <= $1 ORDER BY id LIMIT $2`, micros(now), max(limit, 0))
 	if err != nil {
@@ -88,7 +88,7 @@ func selectDue(
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var n prflow.PendingNotice
+		var n record.PendingNotice
 		if err := rows.Scan(&n.ID, (*text)(&n.Event), &n.Payload, &n.Attempts, at(&n.CreatedAt)); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func selectDue(
 // SettleNotice ends a claim. A notice that somebody else has settled meanwhile, because the claim had run out, keeps
 // that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no error.
 // A settlement that says neither or several things is fault.Internal.
-func (s *Store) SettleNotice(ctx context.Context, id int64, settlement prflow.NoticeSettlement) error {
+func (s *Store) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
 	said := 0
 	for _, is := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {
 		if is {
@@ -140,15 +140,8 @@ func cutText(s string, limit int) string {
 	return strings.ToValidUTF8(s[:cut], "\uFFFD")
 }
 
-// NoticeCounts is the state of the outbox.
-type NoticeCounts struct {
-	Pending   int    // waiting, or being delivered now
-	GivenUp   int    // not delivered, of the last 30 days
-	LastError string // why the newest of those that failed was not delivered yet; "" if none is waiting or given up
-}
-
 // NoticeCounts reports what waits in the outbox and what was not delivered.
-func (s *Store) NoticeCounts(ctx context.Context) (counts NoticeCounts, err error) {
+func (s *Store) NoticeCounts(ctx context.Context) (counts record.NoticeCounts, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		const query = `SELECT
 			(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
@@ -161,16 +154,16 @@ func (s *Store) NoticeCounts(ctx context.Context) (counts NoticeCounts, err erro
 // ClaimNotices is Store.ClaimNotices.
 func (l *Lazy) ClaimNotices(
 	ctx context.Context, now time.Time, lease time.Duration, limit int,
-) ([]prflow.PendingNotice, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.PendingNotice, error) { return s.ClaimNotices(ctx, now, lease, limit) })
+) ([]record.PendingNotice, error) {
+	return get(ctx, l, func(s *Store) ([]record.PendingNotice, error) { return s.ClaimNotices(ctx, now, lease, limit) })
 }
 
 // SettleNotice is Store.SettleNotice.
-func (l *Lazy) SettleNotice(ctx context.Context, id int64, settlement prflow.NoticeSettlement) error {
+func (l *Lazy) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
 	return l.do(ctx, func(s *Store) error { return s.SettleNotice(ctx, id, settlement) })
 }
 
 // NoticeCounts is Store.NoticeCounts.
-func (l *Lazy) NoticeCounts(ctx context.Context) (NoticeCounts, error) {
-	return get(ctx, l, func(s *Store) (NoticeCounts, error) { return s.NoticeCounts(ctx) })
+func (l *Lazy) NoticeCounts(ctx context.Context) (record.NoticeCounts, error) {
+	return get(ctx, l, func(s *Store) (record.NoticeCounts, error) { return s.NoticeCounts(ctx) })
 }

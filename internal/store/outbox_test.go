@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 const testLease = time.Minute
 
-func notice(payload string) prflow.Notice {
-	return prflow.Notice{Event: prflow.EventOpened, Payload: []byte(payload)}
+func notice(payload string) record.Notice {
+	return record.Notice{Event: record.EventOpened, Payload: []byte(payload)}
 }
 
 // post records notices with a refusal.
 func post(t testing.TB, s *Store, payloads ...string) {
 	t.Helper()
-	notices := make([]prflow.Notice, len(payloads))
+	notices := make([]record.Notice, len(payloads))
 	for i, p := range payloads {
 		notices[i] = notice(p)
 	}
@@ -44,7 +44,7 @@ func claim(t testing.TB, s *Store, now time.Time, limit int) string {
 	return strings.Join(payloads, " ")
 }
 
-func settle(t testing.TB, s *Store, id int64, settlement prflow.NoticeSettlement) {
+func settle(t testing.TB, s *Store, id int64, settlement record.NoticeSettlement) {
 	t.Helper()
 	wantEqual(t, s.SettleNotice(context.Background(), id, settlement), nil)
 }
@@ -52,11 +52,11 @@ func settle(t testing.TB, s *Store, id int64, settlement prflow.NoticeSettlement
 func TestANoticeIsKeptAsItWas(t *testing.T) {
 	s := openNew(t)
 	wantEqual(t, s.Record(context.Background(), attempt("1"), nil,
-		prflow.Notice{Event: prflow.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")}, prflow.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
+		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")}, record.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
 	got, err := s.ClaimNotices(context.Background(), noon(), testLease, 5)
 	wantEqual(t, err, nil)
-	wantEqual(t, got, []prflow.PendingNotice{
-		{ID: 1, Event: prflow.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}"), CreatedAt: noon()},
+	wantEqual(t, got, []record.PendingNotice{
+		{ID: 1, Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}"), CreatedAt: noon()},
 		{ID: 2, Event: "odd\x00", Payload: []byte("{}"), CreatedAt: noon()},
 	})
 }
@@ -89,22 +89,22 @@ func TestANoticeIsDueAtOnceWhateverTheClaimantsClockSays(t *testing.T) {
 
 func TestSettledNotices(t *testing.T) {
 	const delivered, pending, givenUp = "delivered", "pending", "given_up"
-	retry := prflow.NoticeSettlement{RetryAt: noon().Add(time.Hour), Error: "later"}
-	done := prflow.NoticeSettlement{Delivered: true}
-	lost := prflow.NoticeSettlement{GiveUp: true, Error: "gone for good"}
+	retry := record.NoticeSettlement{RetryAt: noon().Add(time.Hour), Error: "later"}
+	done := record.NoticeSettlement{Delivered: true}
+	lost := record.NoticeSettlement{GiveUp: true, Error: "gone for good"}
 	for name, test := range map[string]struct {
-		settlements []prflow.NoticeSettlement
+		settlements []record.NoticeSettlement
 		state       string
-		counts      NoticeCounts
+		counts      record.NoticeCounts
 	}{
-		"delivered":                            {[]prflow.NoticeSettlement{done}, delivered, NoticeCounts{}},
-		"to be tried again":                    {[]prflow.NoticeSettlement{retry}, pending, NoticeCounts{Pending: 1, LastError: "later"}},
-		"given up":                             {[]prflow.NoticeSettlement{lost}, givenUp, NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
-		"given up after a retry":               {[]prflow.NoticeSettlement{retry, lost}, givenUp, NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
-		"delivered, and a late claimant fails": {[]prflow.NoticeSettlement{done, retry}, delivered, NoticeCounts{}},
-		"delivered, and a late one gives up":   {[]prflow.NoticeSettlement{done, lost}, delivered, NoticeCounts{}},
-		"given up, and a late one delivers":    {[]prflow.NoticeSettlement{lost, done}, delivered, NoticeCounts{}},
-		"given up, and a late one fails":       {[]prflow.NoticeSettlement{lost, retry}, givenUp, NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"delivered":                            {[]record.NoticeSettlement{done}, delivered, record.NoticeCounts{}},
+		"to be tried again":                    {[]record.NoticeSettlement{retry}, pending, record.NoticeCounts{Pending: 1, LastError: "later"}},
+		"given up":                             {[]record.NoticeSettlement{lost}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"given up after a retry":               {[]record.NoticeSettlement{retry, lost}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"delivered, and a late claimant fails": {[]record.NoticeSettlement{done, retry}, delivered, record.NoticeCounts{}},
+		"delivered, and a late one gives up":   {[]record.NoticeSettlement{done, lost}, delivered, record.NoticeCounts{}},
+		"given up, and a late one delivers":    {[]record.NoticeSettlement{lost, done}, delivered, record.NoticeCounts{}},
+		"given up, and a late one fails":       {[]record.NoticeSettlement{lost, retry}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
@@ -130,16 +130,16 @@ func TestSettledNotices(t *testing.T) {
 func TestASettlementSaysOneThing(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	post(t, s, "a")
-	wantCode(t, s.SettleNotice(ctx, 1, prflow.NoticeSettlement{}), fault.Internal)
-	wantCode(t, s.SettleNotice(ctx, 1, prflow.NoticeSettlement{Delivered: true, GiveUp: true}), fault.Internal)
-	wantCode(t, s.SettleNotice(ctx, 1, prflow.NoticeSettlement{GiveUp: true, RetryAt: noon()}), fault.Internal)
+	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{}), fault.Internal)
+	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{Delivered: true, GiveUp: true}), fault.Internal)
+	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{GiveUp: true, RetryAt: noon()}), fault.Internal)
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
 }
 
 func TestTheErrorOfANoticeIsCut(t *testing.T) {
 	s := openNew(t)
 	post(t, s, "a")
-	settle(t, s, 1, prflow.NoticeSettlement{RetryAt: noon(), Error: "\x00" + strings.Repeat("ü", 1000)})
+	settle(t, s, 1, record.NoticeSettlement{RetryAt: noon(), Error: "\x00" + strings.Repeat("ü", 1000)})
 	counts, err := s.NoticeCounts(context.Background())
 	wantEqual(t, err, nil)
 	wantEqual(t, counts.LastError, "\x00"+strings.Repeat("ü", 249))
@@ -151,9 +151,9 @@ func TestSettledNoticesAreRemovedAMonthLater(t *testing.T) {
 	post(t, s, "waiting", "delivered", "given up")
 	wantEqual(t, claim(t, s, noon(), 5), "waiting/0 delivered/0 given up/0")
 	year := noon().AddDate(1, 0, 0)
-	settle(t, s, 1, prflow.NoticeSettlement{RetryAt: year})
-	settle(t, s, 2, prflow.NoticeSettlement{Delivered: true})
-	settle(t, s, 3, prflow.NoticeSettlement{GiveUp: true})
+	settle(t, s, 1, record.NoticeSettlement{RetryAt: year})
+	settle(t, s, 2, record.NoticeSettlement{Delivered: true})
+	settle(t, s, 3, record.NoticeSettlement{GiveUp: true})
 
 	wantEqual(t, claim(t, s, noon().Add(noticeKeep), 5), "")
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 3)
@@ -162,8 +162,8 @@ func TestSettledNoticesAreRemovedAMonthLater(t *testing.T) {
 	wantEqual(t, claim(t, s, year, 5), "waiting/1")
 
 	post(t, s, "new")
-	settle(t, s, 2, prflow.NoticeSettlement{Delivered: true}) // by somebody who slept for a month
-	settle(t, s, 3, prflow.NoticeSettlement{Delivered: true})
+	settle(t, s, 2, record.NoticeSettlement{Delivered: true}) // by somebody who slept for a month
+	settle(t, s, 3, record.NoticeSettlement{Delivered: true})
 	wantEqual(t, claim(t, s, noon(), 5), "new/0") // its number is another one
 }
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"), attempt("2"), attempt("3"))
+	recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
 	forged := func(seq, prev string) string {
 		return strings.Replace(strings.Replace(all, "seq,", seq+",", 1), "prev_hash,", prev+",", 1)
@@ -59,7 +59,7 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 
 func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	db := raw(t, s)
 	mustExec(t, db, "CREATE TEMPORARY TABLE audit AS SELECT 41::bigint AS seq, repeat('0', 64) AS hash")
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
@@ -116,10 +116,10 @@ func useAll(t *testing.T, s *Store) {
 	dryRun := proposal("dry", "checks/a.md")
 	wantEqual(t, s.Record(ctx, attempt("dry"), &dryRun, notice("a")), nil)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), nil)
+	wantEqual(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), nil)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, claim(t, s, noon(), 1), "a/0")
-	settle(t, s, 1, prflow.NoticeSettlement{Delivered: true})
+	settle(t, s, 1, record.NoticeSettlement{Delivered: true})
 	wantEqual(t, claim(t, s, noon().AddDate(1, 0, 0), 1), "")
 	insert(t, s, demoRepo, pull("a"))
 	wantEqual(t, s.UpdatePR(ctx, demoRepo, 1, closePR), nil)

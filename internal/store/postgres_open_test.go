@@ -102,7 +102,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 	const query = "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
 	wantEqual(t, rawPlace(t, place).QueryRow(query).Scan(&tables), nil)
 	wantEqual(t, tables, 0)
-	record(t, open(t, place, Options{}), attempt("1"))
+	recordAttempts(t, open(t, place, Options{}), attempt("1"))
 	wantEqual(t, verify(t, open(t, place, Options{MustExist: true}), "").Rows, int64(1))
 }
 
@@ -131,7 +131,7 @@ func TestTheNameOfAStoreShowsNeitherUserNorPassword(t *testing.T) {
 func TestSchemasOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 	s, other := openNew(t), openNew(t)
 	defer holdWriteLock(t, other)()
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 }
 
 func TestAWriterThatWaitsTooLongSaysWhy(t *testing.T) {
@@ -187,7 +187,7 @@ func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
 
 func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	writer := s.engine.(*postgresEngine).writer
 	var pid int
 	wantEqual(t, writer.QueryRow("SELECT pg_backend_pid()").Scan(&pid), nil)
@@ -198,5 +198,5 @@ func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.
 			t.Fatalf("got %v", err)
 		}
 	}
-	record(t, s, attempt("3"))
+	recordAttempts(t, s, attempt("3"))
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestAStoreThatLostItsSessionIsTakenForGoneAndFencedOff(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAStoreThatLostItsSessionIsTakenForGoneAndFencedOff(t *testing.T) {
 
 	wantEqual(t, abandoned(t, other), map[string]bool{"before": true})
 	wantEqual(t, abandoned(t, s), map[string]bool{"before": false}) // it knows better
-	finish(t, other, "before", prflow.Progress{State: prflow.StateFailed})
+	finish(t, other, "before", record.Progress{State: record.StateFailed})
 	wantCode(t, s.Finish(ctx, "before", opened(1), attempt("late")), fault.Conflict)
 
 	reserve(t, s, proposal("after", "checks/b.md"), 0)
@@ -38,7 +38,7 @@ func TestACancelledReservationDoesNotEndThePresence(t *testing.T) {
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.Reserve(ctx, proposal("2", "checks/b.md"), prflow.Claim{})
+	_, err := s.Reserve(ctx, proposal("2", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Timeout)
 	wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
 	reserve(t, s, proposal("3", "checks/c.md"), 0)
@@ -59,6 +59,6 @@ func TestANameThatIsTakenIsAFault(t *testing.T) {
 	same := Options{NewID: func() string { return t.Name() }}
 	s, other := open(t, place, same), open(t, place, same)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	_, err := other.Reserve(t.Context(), proposal("2", "checks/b.md"), prflow.Claim{})
+	_, err := other.Reserve(t.Context(), proposal("2", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Internal)
 }

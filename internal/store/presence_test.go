@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
@@ -79,7 +79,7 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 		t.Fatalf("taken by %+v", taken)
 	}
 
-	finish(t, s, "first", prflow.Progress{State: prflow.StateFailed})
+	finish(t, s, "first", record.Progress{State: record.StateFailed})
 	byID, err = s.Proposal(context.Background(), "first")
 	wantEqual(t, err, nil)
 	wantEqual(t, byID.Abandoned, false) // it is settled
@@ -91,8 +91,8 @@ func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
 	reserve(t, s, proposal("reserved", "checks/a.md"), 0)
 	reserve(t, s, proposal("committed", "checks/b.md"), 0)
 	reserve(t, s, proposal("unsettled", "checks/c.md"), 0)
-	wantEqual(t, s.Advance(ctx, "committed", prflow.Progress{State: prflow.StateCommitted}), nil)
-	wantEqual(t, s.Advance(ctx, "unsettled", prflow.Progress{State: prflow.StateUnsettled}), nil)
+	wantEqual(t, s.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "committed": false, "unsettled": false})
 }
 
@@ -102,8 +102,8 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 	for _, id := range []string{"reserved", "unsettled", "failed"} {
 		reserve(t, other, proposal(id, "checks/"+id+".md"), 0)
 	}
-	wantEqual(t, other.Advance(ctx, "unsettled", prflow.Progress{State: prflow.StateUnsettled}), nil)
-	finish(t, other, "failed", prflow.Progress{State: prflow.StateFailed})
+	wantEqual(t, other.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	finish(t, other, "failed", record.Progress{State: record.StateFailed})
 	name := nameIn(t, s, "reserved")
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "unsettled": false})
 	wantEqual(t, other.Close(), nil)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
@@ -19,24 +19,24 @@ const proposalColumns = `id, created_us, door, caller, tier, provider, owner, re
 
 // keptProposal is a proposal as the database has it: without Abandoned, with the name of the process that made it.
 type keptProposal struct {
-	prflow.Proposal
+	record.Proposal
 	process string // "": not known
 }
 
 // Proposal returns a recorded proposal with its files; not_found if there is none with the id.
-func (s *Store) Proposal(ctx context.Context, id string) (prflow.Proposal, error) {
+func (s *Store) Proposal(ctx context.Context, id string) (record.Proposal, error) {
 	found, err := s.proposals(ctx, "WHERE id = $1", text(id))
 	switch {
 	case err != nil:
-		return prflow.Proposal{}, err
+		return record.Proposal{}, err
 	case len(found) == 0:
-		return prflow.Proposal{}, fault.New(fault.NotFound, "there is no proposal %q", id)
+		return record.Proposal{}, fault.New(fault.NotFound, "there is no proposal %q", id)
 	}
 	return found[0], nil
 }
 
 // proposals hands out what selectProposals finds.
-func (s *Store) proposals(ctx context.Context, clauses string, args ...any) ([]prflow.Proposal, error) {
+func (s *Store) proposals(ctx context.Context, clauses string, args ...any) ([]record.Proposal, error) {
 	var kept []keptProposal
 	err := s.read(ctx, func(tx *sql.Tx) (err error) {
 		kept, err = selectProposals(ctx, tx, clauses, args...)
@@ -50,7 +50,7 @@ func (s *Store) proposals(ctx context.Context, clauses string, args ...any) ([]p
 
 // handOut says of each proposal that holds a reservation whether its process has ended. That is asked after the
 // proposals were read: a process that finished one in between is taken for dead, and Finish then gives conflict.
-func (s *Store) handOut(ctx context.Context, kept []keptProposal) ([]prflow.Proposal, error) {
+func (s *Store) handOut(ctx context.Context, kept []keptProposal) ([]record.Proposal, error) {
 	var asked []string
 	for _, p := range kept {
 		if p.process != "" && holdsPaths(p.State) && !slices.Contains(asked, p.process) {
@@ -64,7 +64,7 @@ func (s *Store) handOut(ctx context.Context, kept []keptProposal) ([]prflow.Prop
 			return nil, s.fail(ctx, err)
 		}
 	}
-	out := make([]prflow.Proposal, len(kept))
+	out := make([]record.Proposal, len(kept))
 	for i, p := range kept {
 		out[i] = p.Proposal
 		out[i].Abandoned = holdsPaths(p.State) && ended[p.process]
@@ -75,9 +75,9 @@ func (s *Store) handOut(ctx context.Context, kept []keptProposal) ([]prflow.Prop
 	return out, nil
 }
 
-func holdsPaths(state prflow.ProposalState) bool {
+func holdsPaths(state record.ProposalState) bool {
 	switch state {
-	case prflow.StateReserved, prflow.StateCommitted, prflow.StateUnsettled:
+	case record.StateReserved, record.StateCommitted, record.StateUnsettled:
 		return true
 	}
 	return false

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file keeps what was last seen of the pull requests that we opened (internal/follow).
@@ -28,7 +28,7 @@ func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Tim
 
 // FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do not
 // tell names apart by it. found is false if we opened none with the number.
-func (s *Store) FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error) {
+func (s *Store) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		records, err := selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
 			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
@@ -43,7 +43,7 @@ func (s *Store) FindPull(ctx context.Context, key prflow.PullKey) (record prflow
 
 // OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in owner and
 // repository aside.
-func (s *Store) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []prflow.PullKey, err error) {
+func (s *Store) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		records, err := selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
 			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
@@ -57,10 +57,10 @@ func (s *Store) OpenPullsOf(ctx context.Context, provider, owner, repo, branch s
 }
 
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
-func (s *Store) PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error) {
-	out := map[prflow.PullKey]prflow.PullRecord{}
+func (s *Store) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
+	out := map[record.PullKey]record.PullRecord{}
 	err := s.read(ctx, func(tx *sql.Tx) error {
-		for _, key := range keys[:min(len(keys), prflow.MaxAttemptLimit)] {
+		for _, key := range keys[:min(len(keys), record.MaxAttemptLimit)] {
 			records, err := selectPullRecords(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
 				text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
 			if err != nil {
@@ -81,7 +81,7 @@ const endedFollowed = 30 * 24 * time.Hour
 // DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
 // open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
 // rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
-func (s *Store) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []prflow.PullRecord, err error) {
+func (s *Store) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []record.PullRecord, err error) {
 	now := s.opts.Now()
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		out, err = selectPullRecords(ctx, tx, `WHERE r.provider = $1 AND (
@@ -95,7 +95,7 @@ func (s *Store) DuePulls(ctx context.Context, provider string, open, rest time.T
 }
 
 // TriedPull notes that the provider was asked in vain.
-func (s *Store) TriedPull(ctx context.Context, key prflow.PullKey) error {
+func (s *Store) TriedPull(ctx context.Context, key record.PullKey) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
 			micros(s.opts.Now()), text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
@@ -107,7 +107,7 @@ func (s *Store) TriedPull(ctx context.Context, key prflow.PullKey) error {
 // notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version: what was seen
 // may be older than what is recorded.
 func (s *Store) SeePull(
-	ctx context.Context, seen prflow.PullRecord, a *prflow.Attempt, notices ...prflow.Notice,
+	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
 ) (ok bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
@@ -123,7 +123,7 @@ func (s *Store) SeePull(
 }
 
 // updatePull replaces the record of seen's version.
-func updatePull(ctx context.Context, tx *sql.Tx, seen prflow.PullRecord) (ok bool, err error) {
+func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (ok bool, err error) {
 	result, err := tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
 		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
@@ -148,7 +148,7 @@ func triedMicros(t time.Time) int64 {
 // RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record: end.State,
 // SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended so: then
 // somebody else saw it, and people were told.
-func (s *Store) RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullRecord, notices ...prflow.Notice) error {
+func (s *Store) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		records, err := selectPullRecords(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
 			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
@@ -173,7 +173,7 @@ func (s *Store) RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.Pull
 }
 
 // endPull notes the end. news is false if the record has it.
-func endPull(ctx context.Context, tx *sql.Tx, record, end prflow.PullRecord) (news bool, err error) {
+func endPull(ctx context.Context, tx *sql.Tx, record, end record.PullRecord) (news bool, err error) {
 	if news = record.State != end.State; news {
 		record.State, record.EndedAt, record.UpdatedAt = end.State, end.EndedAt, end.EndedAt
 	}
@@ -182,14 +182,14 @@ func endPull(ctx context.Context, tx *sql.Tx, record, end prflow.PullRecord) (ne
 	return news, err
 }
 
-func selectPullRecords(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []prflow.PullRecord, err error) {
+func selectPullRecords(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []record.PullRecord, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT "+pullRecordColumns+fromPullRecords+clauses, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var r prflow.PullRecord
+		var r record.PullRecord
 		var state, checks, seenBy text
 		if err := rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), &state,
 			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, &checks, at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt), &seenBy,
@@ -197,7 +197,7 @@ func selectPullRecords(ctx context.Context, tx *sql.Tx, clauses string, args ...
 			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL)); err != nil {
 			return nil, err
 		}
-		r.State, r.Checks, r.SeenBy = gitprovider.State(state), gitprovider.ChecksState(checks), prflow.Door(seenBy)
+		r.State, r.Checks, r.SeenBy = gitprovider.State(state), gitprovider.ChecksState(checks), record.Door(seenBy)
 		out = append(out, r)
 	}
 	return out, rows.Err()

@@ -7,22 +7,22 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // openedPull records a proposal that became the pull request with the number.
-func openedPull(t testing.TB, s *Store, number int) prflow.PullKey {
+func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 	t.Helper()
 	id := fmt.Sprintf("p%d", number)
 	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	to := prflow.Progress{State: prflow.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
+	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
 	wantEqual(t, s.Finish(context.Background(), id, to, attempt(id)), nil)
-	return prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
+	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
 }
 
-func recordOf(t testing.TB, s *Store, key prflow.PullKey) prflow.PullRecord {
+func recordOf(t testing.TB, s *Store, key record.PullKey) record.PullRecord {
 	t.Helper()
 	record, ok, err := s.FindPull(context.Background(), key)
 	if err != nil || !ok {
@@ -32,19 +32,19 @@ func recordOf(t testing.TB, s *Store, key prflow.PullKey) prflow.PullRecord {
 }
 
 // seenMerged is the record of a look that found the pull request merged, and what goes with it.
-func seenMerged(r prflow.PullRecord) (prflow.PullRecord, *prflow.Attempt) {
-	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, noon(), "ann", prflow.DoorPoll
+func seenMerged(r record.PullRecord) (record.PullRecord, *record.Attempt) {
+	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, noon(), "ann", record.DoorPoll
 	r.SeenAt, r.TriedAt, r.UpdatedAt = noon(), noon(), noon()
-	return r, &prflow.Attempt{
-		Time: noon(), RequestID: r.ProposalID, Door: prflow.DoorPoll, Action: prflow.ActionPullMerged, Provider: r.Provider,
-		Owner: r.Owner, Repo: r.Repo, PRNumber: r.Number, Outcome: prflow.OutcomeDone,
+	return r, &record.Attempt{
+		Time: noon(), RequestID: r.ProposalID, Door: record.DoorPoll, Action: record.ActionPullMerged, Provider: r.Provider,
+		Owner: r.Owner, Repo: r.Repo, PRNumber: r.Number, Outcome: record.OutcomeDone,
 	}
 }
 
 func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	s := openNew(t)
 	key := openedPull(t, s, 7)
-	wantEqual(t, recordOf(t, s, key), prflow.PullRecord{
+	wantEqual(t, recordOf(t, s, key), record.PullRecord{
 		PullKey: key, ProposalID: "p7", State: gitprovider.StateOpen, Head: "c0ffee", UpdatedAt: noon(), Version: 1,
 		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7",
 	})
@@ -55,9 +55,9 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Finish(t.Context(), "failed", prflow.Progress{State: prflow.StateFailed}, attempt("failed")), nil)
+	wantEqual(t, s.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")), nil)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
-	for _, other := range []prflow.PullKey{
+	for _, other := range []record.PullKey{
 		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7}, {Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
 		{Provider: "local", Owner: key.Owner, Repo: key.Repo, Number: 8},
 	} {
@@ -65,9 +65,9 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 			t.Errorf("%v is found, %v", other, err)
 		}
 	}
-	records, err := s.PullRecords(t.Context(), []prflow.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
+	records, err := s.PullRecords(t.Context(), []record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
 	wantEqual(t, err, nil)
-	wantEqual(t, records, map[prflow.PullKey]prflow.PullRecord{key: recordOf(t, s, key)})
+	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
 }
 
 func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
@@ -81,7 +81,7 @@ func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
 	now.Version = 2
 	wantEqual(t, kept, now)
 
-	for name, late := range map[string]prflow.PullRecord{"still open": first, "merged as well": now} {
+	for name, late := range map[string]record.PullRecord{"still open": first, "merged as well": now} {
 		late.Version = first.Version
 		ok, err = s.SeePull(t.Context(), late, a, notice("again"))
 		if ok || err != nil {
@@ -132,7 +132,7 @@ func childSeeMerged(ctx context.Context, place string) error {
 		return err
 	}
 	for {
-		r, ok, err := s.FindPull(ctx, prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		r, ok, err := s.FindPull(ctx, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
 		if err != nil || !ok {
 			return fmt.Errorf("found %t, %w", ok, err)
 		}
@@ -163,7 +163,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 				wantEqual(t, []any{ok, err}, []any{true, nil})
 			}
 			rows := verify(t, s, "").Rows
-			end := prflow.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: prflow.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
+			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
 			review := attempt("review")
 			review.Action = "review.merge"
 			wantEqual(t, s.RecordEnd(t.Context(), review, end, notice("told")), nil)
@@ -194,7 +194,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	openedPull(t, s, 3) // never
 	see(4, gitprovider.StateMerged, ago(99*time.Hour), noon())
 	see(5, gitprovider.StateClosed, ago(25*time.Hour), ago(48*time.Hour))
-	see(6, prflow.StateGone, ago(2*time.Hour), ago(48*time.Hour))
+	see(6, record.StateGone, ago(2*time.Hour), ago(48*time.Hour))
 	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
 	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
 	due := func(limit int) (numbers []int) {
@@ -208,7 +208,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	}
 	wantEqual(t, due(9), []int{3, 5, 2, 8})
 	wantEqual(t, due(2), []int{3, 5})
-	wantEqual(t, s.TriedPull(t.Context(), prflow.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
+	wantEqual(t, s.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
 	wantEqual(t, due(9), []int{5, 2, 8})
 	others, err := s.DuePulls(t.Context(), "github", noon(), noon(), 9)
 	wantEqual(t, []any{len(others), err}, []any{0, nil})
@@ -227,10 +227,10 @@ func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
 	s := open(t, place, Options{Now: noon})
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
-	for _, want := range []prflow.PullRecord{
-		{PullKey: prflow.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
-		{PullKey: prflow.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
-		{PullKey: prflow.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
+	for _, want := range []record.PullRecord{
+		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
+		{PullKey: record.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
+		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
 	} {
 		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
 		want.Base, want.Branch, want.Title, want.URL = "main", "b", "T", "u"

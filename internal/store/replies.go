@@ -7,19 +7,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
-
-// Reply is what was answered to a request that carried an Idempotency-Key.
-type Reply struct {
-	Status int // 0: nothing yet
-	Body   []byte
-}
 
 // TakeKey takes a key of a caller for a request whose body has this hash, and returns what was answered to it before, if
 // anything. conflict if the key stands for another body. Keys are forgotten once they are older than lifetime.
 func (s *Store) TakeKey(
 	ctx context.Context, caller, key, bodyHash string, lifetime time.Duration,
-) (reply Reply, err error) {
+) (reply record.Reply, err error) {
 	now := s.opts.Now()
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime)))
@@ -44,7 +39,7 @@ func (s *Store) TakeKey(
 }
 
 // KeepReply notes what was answered under a key. The first answer stays.
-func (s *Store) KeepReply(ctx context.Context, caller, key string, reply Reply) error {
+func (s *Store) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,
 			"UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",

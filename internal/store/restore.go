@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // A restore is prepared beside the records: restore.new becomes restore.ready, in one renaming, once everything in it was
@@ -24,14 +24,14 @@ type RestoreOptions struct {
 	// ExpectHead must be in the chain of the backup; see Store.VerifyAudit. "" asks for nothing.
 	ExpectHead string
 	// Row is the row of the audit that says what was restored.
-	Row func(AuditReport) prflow.Attempt
+	Row func(record.AuditReport) record.Attempt
 }
 
 // Restored is what a restore has brought.
 type Restored struct {
-	Schema int64       // version of the tables in the backup; they are of this program's version now
-	Audit  AuditReport // of the backup, before the row of the restore
-	Aside  string      // folder that the former records were moved to; "" if there were none
+	Schema int64              // version of the tables in the backup; they are of this program's version now
+	Audit  record.AuditReport // of the backup, before the row of the restore
+	Aside  string             // folder that the former records were moved to; "" if there were none
 }
 
 // Restore makes what unpack puts into a folder, a database of that name and other files of the state folder, the records in
@@ -148,7 +148,7 @@ func (p place) prove(ctx context.Context, opts RestoreOptions) (Restored, error)
 }
 
 // addRow records the attempt in the draft, as any process does.
-func (p place) addRow(ctx context.Context, opts RestoreOptions, row prflow.Attempt) error {
+func (p place) addRow(ctx context.Context, opts RestoreOptions, row record.Attempt) error {
 	s, err := Open(ctx, p.dir, Options{Now: opts.Now, NewID: opts.NewID, BusyTimeout: opts.BusyTimeout})
 	if err != nil {
 		return err

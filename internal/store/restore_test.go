@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // copied makes records with attempts of those ids, and returns a copy of them.
@@ -20,7 +20,7 @@ func copied(t testing.TB, ids ...string) (path, head string) {
 	t.Helper()
 	s := openNew(t)
 	for _, id := range ids {
-		record(t, s, attempt(id))
+		recordAttempts(t, s, attempt(id))
 	}
 	path = filepath.Join(t.TempDir(), "copy.db")
 	c, err := s.CopyTo(context.Background(), path)
@@ -45,8 +45,8 @@ func unpackFiles(t testing.TB, database, key string) func(string) error {
 	}
 }
 
-func restoreRow(AuditReport) prflow.Attempt {
-	return prflow.Attempt{Time: noon(), RequestID: "restore", Action: "restore", Outcome: prflow.OutcomeDone}
+func restoreRow(record.AuditReport) record.Attempt {
+	return record.Attempt{Time: noon(), RequestID: "restore", Action: "restore", Outcome: record.OutcomeDone}
 }
 
 func restoreInto(t testing.TB, dir, database, key string, change func(*RestoreOptions)) (Restored, error) {
@@ -69,7 +69,7 @@ func rowsIn(t testing.TB, dir string) string {
 	}
 	defer func() { wantEqual(t, s.Close(), nil) }()
 	wantEqual(t, verify(t, s, "").OK(), true)
-	rows, err := s.Audit(context.Background(), AuditQuery{Ascending: true})
+	rows, err := s.Audit(context.Background(), record.AuditQuery{Ascending: true})
 	wantEqual(t, err, nil)
 	var ids []string
 	for _, r := range rows {
@@ -85,7 +85,7 @@ func closedRecords(t testing.TB, ids ...string) string {
 	s, err := Open(context.Background(), dir, Options{Now: noon})
 	wantEqual(t, err, nil)
 	for _, id := range ids {
-		record(t, s, attempt(id))
+		recordAttempts(t, s, attempt(id))
 	}
 	wantEqual(t, s.Close(), nil)
 	write(t, dir, "mark.key", "old key")
@@ -120,7 +120,7 @@ func tree(t testing.TB, dir string) map[string]string {
 func TestRestoredRecordsGoOnWhereTheyWere(t *testing.T) {
 	ctx := context.Background()
 	s := openNew(t)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	reserve(t, s, proposal("held", "checks/a.md"), 0)
 	path := filepath.Join(t.TempDir(), "copy.db")
 	c, err := s.CopyTo(ctx, path)

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what, to
@@ -69,7 +69,7 @@ func (s *Store) CountPrunable(ctx context.Context, before time.Time) (out []Prun
 // settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions. If anything went, row becomes a row of the audit; row says what it is
 // about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
 func (s *Store) Prune(
-	ctx context.Context, before time.Time, row func([]Pruned) prflow.Attempt,
+	ctx context.Context, before time.Time, row func([]Pruned) record.Attempt,
 ) (out []Pruned, err error) {
 	removed := int64(0)
 	for _, rule := range pruneRules() {
@@ -129,7 +129,7 @@ func (l *Lazy) CountPrunable(ctx context.Context, before time.Time) ([]Pruned, e
 }
 
 // Prune is Store.Prune.
-func (l *Lazy) Prune(ctx context.Context, before time.Time, row func([]Pruned) prflow.Attempt) (out []Pruned, err error) {
+func (l *Lazy) Prune(ctx context.Context, before time.Time, row func([]Pruned) record.Attempt) (out []Pruned, err error) {
 	err = l.do(ctx, func(s *Store) error {
 		out, err = s.Prune(ctx, before, row)
 		return err

@@ -8,12 +8,12 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
-func pruneAttempt(removed []Pruned) prflow.Attempt {
-	return prflow.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: prflow.OutcomeDone, Message: fmt.Sprint(removed)}
+func pruneAttempt(removed []Pruned) record.Attempt {
+	return record.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: record.OutcomeDone, Message: fmt.Sprint(removed)}
 }
 
 // aged makes a store in which a proposal of each state is 100 days old, and its clock stands at noon.
@@ -22,12 +22,12 @@ func aged(t testing.TB) *Store {
 	ctx := context.Background()
 	c := &clock{noon().AddDate(0, 0, -100)}
 	s := openWith(t, Options{Now: c.Now})
-	old := func(id string) prflow.Proposal {
+	old := func(id string) record.Proposal {
 		p := proposal(id, "checks/"+id+".md")
 		p.CreatedAt = c.now
 		return p
 	}
-	finish := func(id string, to prflow.Progress) {
+	finish := func(id string, to record.Progress) {
 		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
 			t.Fatal(err)
 		}
@@ -35,11 +35,11 @@ func aged(t testing.TB) *Store {
 	for _, id := range []string{"opened", "failed", "held", "reviewed"} {
 		reserve(t, s, old(id), 0)
 	}
-	finish("opened", prflow.Progress{State: prflow.StateOpened, PRNumber: 1, PRURL: "u"})
-	finish("failed", prflow.Progress{State: prflow.StateFailed})
+	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
+	finish("failed", record.Progress{State: record.StateFailed})
 	pr, err := s.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
 	wantEqual(t, err, nil)
-	finish("reviewed", prflow.Progress{State: prflow.StateOpened, PRNumber: pr.Number, PRURL: "u"})
+	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
 	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'") // no local pull request has that number
 	wantEqual(t, err, nil)
 	dry := old("dry")

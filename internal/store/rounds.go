@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // This file keeps what internal/follow shares between processes: whose turn it is, and which webhooks were taken.
@@ -80,7 +80,7 @@ func (s *Store) TakeDelivery(ctx context.Context, provider, id string) (fresh bo
 }
 
 // FindPull is Store.FindPull.
-func (l *Lazy) FindPull(ctx context.Context, key prflow.PullKey) (record prflow.PullRecord, found bool, err error) {
+func (l *Lazy) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
 	err = l.do(ctx, func(s *Store) error {
 		record, found, err = s.FindPull(ctx, key)
 		return err
@@ -89,32 +89,32 @@ func (l *Lazy) FindPull(ctx context.Context, key prflow.PullKey) (record prflow.
 }
 
 // OpenPullsOf is Store.OpenPullsOf.
-func (l *Lazy) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]prflow.PullKey, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.PullKey, error) { return s.OpenPullsOf(ctx, provider, owner, repo, branch) })
+func (l *Lazy) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]record.PullKey, error) {
+	return get(ctx, l, func(s *Store) ([]record.PullKey, error) { return s.OpenPullsOf(ctx, provider, owner, repo, branch) })
 }
 
 // PullRecords is Store.PullRecords.
-func (l *Lazy) PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error) {
-	return get(ctx, l, func(s *Store) (map[prflow.PullKey]prflow.PullRecord, error) { return s.PullRecords(ctx, keys) })
+func (l *Lazy) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
+	return get(ctx, l, func(s *Store) (map[record.PullKey]record.PullRecord, error) { return s.PullRecords(ctx, keys) })
 }
 
 // DuePulls is Store.DuePulls.
-func (l *Lazy) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]prflow.PullRecord, error) {
-	return get(ctx, l, func(s *Store) ([]prflow.PullRecord, error) { return s.DuePulls(ctx, provider, open, rest, limit) })
+func (l *Lazy) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]record.PullRecord, error) {
+	return get(ctx, l, func(s *Store) ([]record.PullRecord, error) { return s.DuePulls(ctx, provider, open, rest, limit) })
 }
 
 // TriedPull is Store.TriedPull.
-func (l *Lazy) TriedPull(ctx context.Context, key prflow.PullKey) error {
+func (l *Lazy) TriedPull(ctx context.Context, key record.PullKey) error {
 	return l.do(ctx, func(s *Store) error { return s.TriedPull(ctx, key) })
 }
 
 // SeePull is Store.SeePull.
-func (l *Lazy) SeePull(ctx context.Context, seen prflow.PullRecord, a *prflow.Attempt, notices ...prflow.Notice) (bool, error) {
+func (l *Lazy) SeePull(ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice) (bool, error) {
 	return get(ctx, l, func(s *Store) (bool, error) { return s.SeePull(ctx, seen, a, notices...) })
 }
 
 // RecordEnd is Store.RecordEnd.
-func (l *Lazy) RecordEnd(ctx context.Context, a prflow.Attempt, end prflow.PullRecord, notices ...prflow.Notice) error {
+func (l *Lazy) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error {
 	return l.do(ctx, func(s *Store) error { return s.RecordEnd(ctx, a, end, notices...) })
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -163,16 +163,16 @@ func (s *Store) SessionCounts(ctx context.Context, id string) (counts session.Co
 		if err := rows.Scan(&outcome, &n); err != nil {
 			return err
 		}
-		switch prflow.Outcome(outcome) {
-		case prflow.OutcomeOpened:
+		switch record.Outcome(outcome) {
+		case record.OutcomeOpened:
 			counts.Opened = n
-		case prflow.OutcomeReused:
+		case record.OutcomeReused:
 			counts.Reused = n
-		case prflow.OutcomeDryRun:
+		case record.OutcomeDryRun:
 			counts.DryRun = n
-		case prflow.OutcomeRefused:
+		case record.OutcomeRefused:
 			counts.Refused = n
-		case prflow.OutcomeFailed:
+		case record.OutcomeFailed:
 			counts.Failed = n
 		}
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -98,14 +98,14 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 
 func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	for i, outcome := range []prflow.Outcome{
-		prflow.OutcomeRefused, prflow.OutcomeRefused, prflow.OutcomeReused, prflow.OutcomeFailed, prflow.OutcomeDryRun, prflow.OutcomeOpened,
+	for i, outcome := range []record.Outcome{
+		record.OutcomeRefused, record.OutcomeRefused, record.OutcomeReused, record.OutcomeFailed, record.OutcomeDryRun, record.OutcomeOpened,
 	} {
 		a := attempt(fmt.Sprint("r", i))
 		a.Outcome, a.Session = outcome, "mine"
-		record(t, s, a)
+		recordAttempts(t, s, a)
 	}
-	record(t, s, attempt("of nobody"))
+	recordAttempts(t, s, attempt("of nobody"))
 	counts, err := s.SessionCounts(ctx, "mine")
 	wantEqual(t, err, nil)
 	wantEqual(t, counts, session.Counts{Opened: 1, Reused: 1, DryRun: 1, Refused: 2, Failed: 1})
@@ -114,7 +114,7 @@ func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 		wantEqual(t, err, nil)
 		wantEqual(t, counts, session.Counts{})
 	}
-	found, err := s.Attempts(ctx, prflow.AttemptQuery{Session: "mine"})
+	found, err := s.Attempts(ctx, record.AttemptQuery{Session: "mine"})
 	wantEqual(t, err, nil)
 	wantEqual(t, []any{len(found), found[0].Session}, []any{6, "mine"})
 	of, err := s.AttemptsOf(ctx, "of nobody")
@@ -139,8 +139,8 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	done.State = session.StateSucceeded
 	wantEqual(t, other.SaveSession(ctx, done), nil)
 	a := attempt("r")
-	a.Session, a.Outcome = "lost", prflow.OutcomeOpened
-	record(t, other, a)
+	a.Session, a.Outcome = "lost", record.OutcomeOpened
+	recordAttempts(t, other, a)
 	closed, err := s.CloseInterrupted(ctx)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(closed), 0)

@@ -9,7 +9,7 @@ import (
 
 func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"), attempt("2"), attempt("3"))
+	recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
 	forged := func(seq, prev string) string {
 		return strings.Replace(strings.Replace(all, "seq,", seq+",", 1), "prev_hash,", prev+",", 1)

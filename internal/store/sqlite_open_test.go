@@ -43,7 +43,7 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 
 func TestOpenTakesAnyFolderName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a b?c=d%41#e&_pragma=query_only(1)")
-	record(t, open(t, dir, Options{}), attempt("1"))
+	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("the folder was made")
 	}
-	record(t, open(t, dir, Options{}), attempt("1"))
+	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
 	if got := verify(t, open(t, dir, Options{MustExist: true}), ""); got.Rows != 1 {
 		t.Fatalf("got %+v", got)
 	}
@@ -114,7 +114,7 @@ func TestOpenClearsAwayAHalfMadeDatabase(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-journal"} {
 		write(t, dir, databaseName+draftSuffix+suffix, "half")
 	}
-	record(t, open(t, dir, Options{}), attempt("1"))
+	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
 	left, err := filepath.Glob(filepath.Join(dir, databaseName+draftSuffix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Fatalf("left: %v, %v", left, err)

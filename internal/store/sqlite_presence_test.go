@@ -22,7 +22,7 @@ func lockFilesIn(t testing.TB, place string) []string {
 func TestOnlyAStoreThatReservesHasALockFileUntilItIsClosed(t *testing.T) {
 	place := newPlace(t)
 	s := open(t, place, Options{NewID: func() string { return "name" }})
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	wantEqual(t, len(lockFilesIn(t, place)), 0)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	reserve(t, s, proposal("2", "checks/b.md"), 0)

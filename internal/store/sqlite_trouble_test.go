@@ -47,7 +47,7 @@ func TestADiskThatIsFullIsNamed(t *testing.T) {
 func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	s := openNew(t)
 	for i := range 200 {
-		record(t, s, attempt(fmt.Sprint(i)))
+		recordAttempts(t, s, attempt(fmt.Sprint(i)))
 	}
 	wantEqual(t, s.Check(context.Background()), nil)
 	path := s.Path()

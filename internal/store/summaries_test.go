@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestRefusalsAreCountedByGateFromATimeOn(t *testing.T) {
@@ -18,7 +18,7 @@ func TestRefusalsAreCountedByGateFromATimeOn(t *testing.T) {
 		}
 		total := 0
 		for _, g := range got {
-			if g.Gate != prflow.GateScope {
+			if g.Gate != record.GateScope {
 				t.Errorf("gate %s", g.Gate)
 			}
 			total += g.Count
@@ -33,7 +33,7 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	s, ctx := openNew(t), context.Background()
 	dry := func(id, digest string, at time.Time) {
 		p := proposal(id)
-		p.State, p.Digest, p.CreatedAt = prflow.StateDryRun, digest, at
+		p.State, p.Digest, p.CreatedAt = record.StateDryRun, digest, at
 		if err := s.Record(ctx, attempt(id), &p); err != nil {
 			t.Fatal(err)
 		}
@@ -58,11 +58,11 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	wantEqual(t, waiting(), "b ")
 
 	counts, err := s.ProposalCounts(ctx)
-	if err != nil || counts[prflow.StateDryRun] != 3 || counts[prflow.StateReserved] != 1 {
+	if err != nil || counts[record.StateDryRun] != 3 || counts[record.StateReserved] != 1 {
 		t.Errorf("%v %v", counts, err)
 	}
 	repos, err := s.Repositories(ctx)
-	if err != nil || len(repos) != 1 || repos[0] != (prflow.RepoName{Provider: p.Provider, Owner: p.Owner, Name: p.Repo}) {
+	if err != nil || len(repos) != 1 || repos[0] != (record.RepoName{Provider: p.Provider, Owner: p.Owner, Name: p.Repo}) {
 		t.Errorf("%v %v", repos, err)
 	}
 }

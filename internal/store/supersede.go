@@ -6,17 +6,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Supersede implements prflow.Ledger.
-func (s *Store) Supersede(ctx context.Context, left, next prflow.Proposal, a prflow.Attempt) (ok bool, err error) {
+func (s *Store) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
 	defer s.holdings.arrive()()
 	process, err := s.enter(ctx)
 	if err != nil {
 		return false, s.fail(ctx, err)
 	}
-	next.State = prflow.StateReserved
+	next.State = record.StateReserved
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		ok = false // the transaction may be tried again
 		result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
@@ -74,7 +74,7 @@ func (s *Store) UndoneBranches(ctx context.Context, provider, owner, repo string
 }
 
 // Supersede implements prflow.Ledger; see Store.Supersede.
-func (l *Lazy) Supersede(ctx context.Context, left, next prflow.Proposal, a prflow.Attempt) (bool, error) {
+func (l *Lazy) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (bool, error) {
 	return get(ctx, l, func(s *Store) (bool, error) { return s.Supersede(ctx, left, next, a) })
 }
 

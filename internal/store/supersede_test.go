@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
@@ -16,12 +16,12 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	if taken := reserve(t, s, proposal("1", "checks/a.md"), 0); taken != nil {
 		t.Fatal(taken)
 	}
-	wantEqual(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateUnsettled, Commit: "c0ffee"}), nil)
+	wantEqual(t, s.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c0ffee"}), nil)
 	left, err := s.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 
 	stale := left
-	stale.State = prflow.StateReserved
+	stale.State = record.StateReserved
 	ok, err := s.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1"))
 	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 0)
@@ -31,14 +31,14 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
 	former, err := s.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
-	wantEqual(t, former.State, prflow.StateFailed)
+	wantEqual(t, former.State, record.StateFailed)
 	unfinished, err := s.Unfinished(ctx)
 	wantEqual(t, err, nil)
-	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != prflow.StateReserved || unfinished[0].Abandoned {
+	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved || unfinished[0].Abandoned {
 		t.Errorf("unfinished: %+v", unfinished)
 	}
-	wantCode(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted}), fault.Conflict)
-	wantEqual(t, s.Advance(ctx, "2", prflow.Progress{State: prflow.StateCommitted}), nil)
+	wantCode(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
+	wantEqual(t, s.Advance(ctx, "2", record.Progress{State: record.StateCommitted}), nil)
 	ok, err = s.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1"))
 	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
 }
@@ -46,7 +46,7 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
 	s, ctx := openNew(t), context.Background()
 	reserve(t, s, proposal("left", "checks/a.md"), 0)
-	wantEqual(t, s.Advance(ctx, "left", prflow.Progress{State: prflow.StateUnsettled}), nil)
+	wantEqual(t, s.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
 	left, err := s.Proposal(ctx, "left")
 	wantEqual(t, err, nil)
 	var all sync.WaitGroup
@@ -79,10 +79,10 @@ func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
 		undone, err := s.Undone(ctx, id)
 		wantEqual(t, fmt.Sprint(undone, err), "false <nil>")
 	}
-	wantEqual(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateCommitted, Undone: true}), nil)
+	wantEqual(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Undone: true}), nil)
 	c.now = c.now.Add(time.Hour)
-	wantEqual(t, s.Advance(ctx, "1", prflow.Progress{State: prflow.StateUnsettled}), nil)
-	finish(t, s, "1", prflow.Progress{State: prflow.StateFailed})
+	wantEqual(t, s.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
+	finish(t, s, "1", record.Progress{State: record.StateFailed})
 	undone, err := s.Undone(ctx, "1")
 	wantEqual(t, fmt.Sprint(undone, err), "true <nil>")
 	for _, row := range []struct {

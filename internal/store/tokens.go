@@ -7,7 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 var (
@@ -19,7 +19,7 @@ const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us"
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
 // conflict, and nothing is kept.
-func (s *Store) InsertToken(ctx context.Context, t access.Token, rows ...prflow.Attempt) error {
+func (s *Store) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 7)+")",
 			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt))
@@ -72,7 +72,7 @@ func (s *Store) AnyToken(ctx context.Context) (found bool, err error) {
 
 // RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit; not_found if
 // there is none.
-func (s *Store) RevokeToken(ctx context.Context, idOrName string, rows ...prflow.Attempt) error {
+func (s *Store) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx,
 			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
@@ -92,7 +92,7 @@ func (s *Store) RevokeToken(ctx context.Context, idOrName string, rows ...prflow
 }
 
 // appendAll appends rows to the audit.
-func (s *Store) appendAll(ctx context.Context, tx *sql.Tx, rows []prflow.Attempt) error {
+func (s *Store) appendAll(ctx context.Context, tx *sql.Tx, rows []record.Attempt) error {
 	for _, row := range rows {
 		if _, err := s.appendAudit(ctx, tx, row); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestCheckNoticesMissingGuards(t *testing.T) {
@@ -26,8 +26,8 @@ func TestEveryMethodHonoursACancelledContext(t *testing.T) {
 	cancel()
 	_, openErr := openPlace(ctx, newPlace(t), Options{})
 	_, openedErr := s.ByDigest(ctx, "d")
-	_, reserveErr := s.Reserve(ctx, proposal("1", "checks/a.md"), prflow.Claim{})
-	_, auditErr := s.Audit(ctx, AuditQuery{})
+	_, reserveErr := s.Reserve(ctx, proposal("1", "checks/a.md"), record.Claim{})
+	_, auditErr := s.Audit(ctx, record.AuditQuery{})
 	_, verifyErr := s.VerifyAudit(ctx, "")
 	_, prErr := s.PRs(ctx, "demo/home-cluster", "")
 	for name, err := range map[string]error{
@@ -48,5 +48,5 @@ func TestAWaitingWriterHonoursItsContext(t *testing.T) {
 	defer cancel()
 	wantCode(t, s.Record(ctx, attempt("1"), nil), fault.Timeout)
 	release()
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // firstVersion is what a program of the first version left: a proposal that it was working on, one that it opened, and
@@ -38,8 +38,8 @@ func firstVersion() []string {
 func TestRefusalsOfTheFirstVersionAreCounted(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, oldPlace(t, firstVersion()...), Options{Now: noon, MustExist: true})
-	for since, want := range map[time.Time][]prflow.GateCount{
-		noon(): {{Gate: prflow.GateScope, Count: 1}}, noon().Add(time.Microsecond): nil,
+	for since, want := range map[time.Time][]record.GateCount{
+		noon(): {{Gate: record.GateScope, Count: 1}}, noon().Add(time.Microsecond): nil,
 	} {
 		got, err := s.RefusalsByGate(ctx, since)
 		wantEqual(t, err, nil)
@@ -60,8 +60,8 @@ func TestADatabaseOfTheFirstVersionIsBroughtUpToDate(t *testing.T) {
 	if taken := reserve(t, s, proposal("new", "checks/live.md"), 1); taken == nil || taken.ID != "live" {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Finish(ctx, "live", prflow.Progress{State: prflow.StateFailed}, attempt("live"), notice("a")), nil)
+	wantEqual(t, s.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")), nil)
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
 	wantEqual(t, verify(t, s, "").Rows, int64(2))
-	wantCode(t, s.Finish(ctx, "live", prflow.Progress{State: prflow.StateFailed}, attempt("live")), fault.Conflict)
+	wantCode(t, s.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live")), fault.Conflict)
 }

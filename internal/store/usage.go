@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Usage implements prflow.History.
-func (s *Store) Usage(ctx context.Context, provider, owner, repo string, claim prflow.Claim) (usage prflow.Usage, err error) {
+func (s *Store) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		usage, err = countUsage(ctx, tx, provider, owner, repo, claim)
 		return err
@@ -20,12 +20,12 @@ func (s *Store) Usage(ctx context.Context, provider, owner, repo string, claim p
 }
 
 // Usage implements prflow.History.
-func (l *Lazy) Usage(ctx context.Context, provider, owner, repo string, claim prflow.Claim) (prflow.Usage, error) {
-	return get(ctx, l, func(s *Store) (prflow.Usage, error) { return s.Usage(ctx, provider, owner, repo, claim) })
+func (l *Lazy) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (record.Usage, error) {
+	return get(ctx, l, func(s *Store) (record.Usage, error) { return s.Usage(ctx, provider, owner, repo, claim) })
 }
 
 // admit asks the claim whether p may be reserved beside what is there.
-func admit(ctx context.Context, tx *sql.Tx, p prflow.Proposal, claim prflow.Claim) error {
+func admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Claim) error {
 	if claim.Admit == nil {
 		return nil
 	}
@@ -38,8 +38,8 @@ func admit(ctx context.Context, tx *sql.Tx, p prflow.Proposal, claim prflow.Clai
 
 // countUsage counts the pull requests of a repository, open and made, and what may become one.
 func countUsage(
-	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim prflow.Claim,
-) (usage prflow.Usage, err error) {
+	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim record.Claim,
+) (usage record.Usage, err error) {
 	usage.Open = len(claim.Open)
 	// What was recorded as opened after the provider was asked may be missing among what it listed, and so may what is pending.
 	rows, err := tx.QueryContext(ctx, `SELECT id, state, pr_number, commit_id FROM proposals
@@ -57,10 +57,10 @@ func countUsage(
 		if err := rows.Scan(&id, &state, &number, &commit); err != nil {
 			return usage, err
 		}
-		if holdsPaths(prflow.ProposalState(state)) {
+		if holdsPaths(record.ProposalState(state)) {
 			usage.Pending++
 		}
-		listed := slices.ContainsFunc(claim.Open, func(pr prflow.OpenPull) bool {
+		listed := slices.ContainsFunc(claim.Open, func(pr record.OpenPull) bool {
 			return pr.Number == number || pr.Request == string(id) || commit != "" && pr.Head == string(commit)
 		})
 		if !listed {

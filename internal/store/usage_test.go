@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 	s := openWith(t, Options{Now: noon})
 	open := func(id string, number int) {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
-		finish(t, s, id, prflow.Progress{State: prflow.StateOpened, Commit: "head-" + id, PRNumber: number})
+		finish(t, s, id, record.Progress{State: record.StateOpened, Commit: "head-" + id, PRNumber: number})
 	}
 	open("before", 1)
 	seen, err := s.Position(t.Context())
@@ -26,27 +26,27 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 	for _, id := range []string{"reserved", "committed", "unsettled", "failed"} {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
 	}
-	advance(t, s, "committed", prflow.Progress{State: prflow.StateCommitted, Commit: "head-committed"})
-	advance(t, s, "unsettled", prflow.Progress{State: prflow.StateUnsettled})
-	finish(t, s, "failed", prflow.Progress{State: prflow.StateFailed})
+	advance(t, s, "committed", record.Progress{State: record.StateCommitted, Commit: "head-committed"})
+	advance(t, s, "unsettled", record.Progress{State: record.StateUnsettled})
+	finish(t, s, "failed", record.Progress{State: record.StateFailed})
 	elsewhere := proposal("elsewhere", "checks/elsewhere.md")
 	elsewhere.Repo = "other"
 	reserve(t, s, elsewhere, 0)
 
 	for name, c := range map[string]struct {
-		listed        []prflow.OpenPull
+		listed        []record.OpenPull
 		open, pending int
 	}{
 		"nothing is listed":                     {nil, 4, 3},
-		"one from before":                       {[]prflow.OpenPull{{Number: 1, Head: "head-before"}}, 5, 3},
-		"one recorded since":                    {[]prflow.OpenPull{{Number: 2}}, 4, 3},
-		"one of a person":                       {[]prflow.OpenPull{{Number: 9, Head: "x"}}, 5, 3},
-		"one not recorded yet, by its mark":     {[]prflow.OpenPull{{Number: 9, Request: "reserved"}}, 4, 3},
-		"one not recorded yet, by its commit":   {[]prflow.OpenPull{{Number: 9, Head: "head-committed"}}, 4, 3},
-		"one that failed according to our book": {[]prflow.OpenPull{{Number: 9, Request: "failed"}}, 5, 3},
+		"one from before":                       {[]record.OpenPull{{Number: 1, Head: "head-before"}}, 5, 3},
+		"one recorded since":                    {[]record.OpenPull{{Number: 2}}, 4, 3},
+		"one of a person":                       {[]record.OpenPull{{Number: 9, Head: "x"}}, 5, 3},
+		"one not recorded yet, by its mark":     {[]record.OpenPull{{Number: 9, Request: "reserved"}}, 4, 3},
+		"one not recorded yet, by its commit":   {[]record.OpenPull{{Number: 9, Head: "head-committed"}}, 4, 3},
+		"one that failed according to our book": {[]record.OpenPull{{Number: 9, Request: "failed"}}, 5, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := prflow.Claim{Seen: seen, Open: c.listed, Since: noon().Add(-time.Hour)}
+			claim := record.Claim{Seen: seen, Open: c.listed, Since: noon().Add(-time.Hour)}
 			got, err := s.Usage(t.Context(), "local", "demo", "home-cluster", claim)
 			wantEqual(t, err, nil)
 			wantEqual(t, []int{got.Open, got.Pending, len(got.Made)}, []int{c.open, c.pending, 2})
@@ -66,13 +66,13 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 		reserve(t, s, p, 99)
 		to := opened(i + 1)
 		if i == 3 {
-			to = prflow.Progress{State: prflow.StateFailed}
+			to = record.Progress{State: record.StateFailed}
 		}
 		finish(t, s, id, to)
 		c.now = c.now.Add(time.Minute)
 	}
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.Usage(t.Context(), "local", "demo", "home-cluster", prflow.Claim{Seen: 99, Since: noon().Add(since)})
+		got, err := s.Usage(t.Context(), "local", "demo", "home-cluster", record.Claim{Seen: 99, Since: noon().Add(since)})
 		wantEqual(t, err, nil)
 		if len(got.Made) != want || want > 0 && !got.Made[want-1].Equal(noon().Add(2*time.Minute)) {
 			t.Errorf("since noon and %s: got %v, want %d", since, got.Made, want)
@@ -83,7 +83,7 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 func TestAReservationThatIsNotAdmittedIsNotRecorded(t *testing.T) {
 	s := openNew(t)
 	full := fault.New(fault.LimitReached, "full")
-	claim := prflow.Claim{Admit: func(prflow.Usage) error { return full }}
+	claim := record.Claim{Admit: func(record.Usage) error { return full }}
 	_, err := s.Reserve(t.Context(), proposal("1", "checks/a.md"), claim)
 	wantCode(t, err, fault.LimitReached)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposals"), 0)
@@ -140,7 +140,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, "checks/"+id+".md")
 		p.Repo = fmt.Sprintf("round-%d", round)
-		claim := prflow.Claim{Since: time.Now().Add(-time.Hour), Admit: func(u prflow.Usage) error {
+		claim := record.Claim{Since: time.Now().Add(-time.Hour), Admit: func(u record.Usage) error {
 			if u.Open >= places || len(u.Made)+u.Pending >= places {
 				return fault.New(fault.LimitReached, "full")
 			}
@@ -157,7 +157,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 		if round%2 == 0 {
 			continue
 		}
-		to := prflow.Progress{State: prflow.StateOpened, PRNumber: number + 1}
+		to := record.Progress{State: record.StateOpened, PRNumber: number + 1}
 		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 	return s.Close()
 }
 
-func advance(t *testing.T, s *Store, id string, to prflow.Progress) {
+func advance(t *testing.T, s *Store, id string, to record.Progress) {
 	t.Helper()
 	wantEqual(t, s.Advance(t.Context(), id, to), nil)
 }

@@ -9,33 +9,19 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
-
-// AuditReport is what VerifyAudit found.
-type AuditReport struct {
-	Rows    int64  // rows that are sound, up to the first bad one
-	Head    string // hash of the last of them; GenesisHash if there is none
-	HeadSeq int64  // its number
-
-	FirstBad int64  // number of the first row that is missing, altered or out of place; 0 if there is none
-	Problem  string // what is wrong, in a sentence; "" if nothing is
-
-	ExpectedSeq int64 // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
-}
-
-// OK reports whether the chain is whole and contains the expected head.
-func (r AuditReport) OK() bool { return r.Problem == "" }
 
 // VerifyAudit recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
 // Head once gave, it also reports whether that row is still there: rows after it are fine, but without it rows were cut
 // off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
 // report. A malformed expectHead is invalid_argument.
-func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (AuditReport, error) {
+func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error) {
 	v, err := newVerifier(expectHead)
 	if err != nil {
-		return AuditReport{}, err
+		return record.AuditReport{}, err
 	}
-	var report AuditReport
+	var report record.AuditReport
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		report, err = v.verify(ctx, tx)
 		return err
@@ -46,7 +32,7 @@ func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (AuditReport
 type verifier struct {
 	expect string
 	found  bool
-	report AuditReport
+	report record.AuditReport
 }
 
 // newVerifier begins with the first row. A malformed head is invalid_argument.
@@ -58,14 +44,14 @@ func newVerifier(expectHead string) (*verifier, error) {
 			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
 	}
 	return &verifier{
-		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash, report: AuditReport{Head: GenesisHash},
+		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash, report: record.AuditReport{Head: GenesisHash},
 	}, nil
 }
 
 // verify reads the rows from where the verifier stands to the end.
-func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (AuditReport, error) {
+func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (record.AuditReport, error) {
 	if err := v.run(ctx, tx); err != nil {
-		return AuditReport{}, err
+		return record.AuditReport{}, err
 	}
 	if v.report.Problem == "" && !v.found {
 		v.report.Problem = "the chain is whole but does not contain the expected head: " +

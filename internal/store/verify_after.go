@@ -5,20 +5,22 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // VerifyAuditAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
 // its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was altered
 // there since is noticed by VerifyAudit alone. The report counts all rows. Errors are those of VerifyAudit.
-func (s *Store) VerifyAuditAfter(ctx context.Context, known AuditReport) (report AuditReport, err error) {
+func (s *Store) VerifyAuditAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
 	if known.HeadSeq == 0 || !known.OK() {
 		return s.VerifyAudit(ctx, "")
 	}
 	v, err := newVerifier("")
 	if err != nil {
-		return AuditReport{}, err
+		return record.AuditReport{}, err
 	}
-	v.report = AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
+	v.report = record.AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		var hash string
 		err := tx.QueryRowContext(ctx, "SELECT hash FROM audit WHERE seq = $1", known.HeadSeq).Scan(&hash)
@@ -39,6 +41,6 @@ func (s *Store) VerifyAuditAfter(ctx context.Context, known AuditReport) (report
 }
 
 // VerifyAuditAfter is Store.VerifyAuditAfter.
-func (l *Lazy) VerifyAuditAfter(ctx context.Context, known AuditReport) (AuditReport, error) {
-	return get(ctx, l, func(s *Store) (AuditReport, error) { return s.VerifyAuditAfter(ctx, known) })
+func (l *Lazy) VerifyAuditAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error) {
+	return get(ctx, l, func(s *Store) (record.AuditReport, error) { return s.VerifyAuditAfter(ctx, known) })
 }

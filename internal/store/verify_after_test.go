@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
@@ -22,9 +24,9 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
-			record(t, s, attempt("1"), attempt("2"), attempt("3"))
+			recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 			known := verify(t, s, "")
-			record(t, s, attempt("4"), attempt("5"))
+			recordAttempts(t, s, attempt("4"), attempt("5"))
 			tamper(t, s, test.statements...)
 			got, err := s.VerifyAuditAfter(ctx, known)
 			wantEqual(t, err, nil)
@@ -44,8 +46,8 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 
 func TestVerifyingFromNothingIsAWholeVerification(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"))
-	for _, known := range []AuditReport{{}, {Head: GenesisHash}, {HeadSeq: 9, Problem: "broken"}} {
+	recordAttempts(t, s, attempt("1"))
+	for _, known := range []record.AuditReport{{}, {Head: GenesisHash}, {HeadSeq: 9, Problem: "broken"}} {
 		got, err := s.VerifyAuditAfter(context.Background(), known)
 		wantEqual(t, err, nil)
 		wantEqual(t, got, verify(t, s, ""))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestVerifyNamesTheFirstBadRow(t *testing.T) {
@@ -39,7 +40,7 @@ func TestVerifyNamesTheFirstBadRow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
 			for i := range 10 {
-				record(t, s, attempt(fmt.Sprint(i+1)))
+				recordAttempts(t, s, attempt(fmt.Sprint(i+1)))
 			}
 			tamper(t, s, test.statements...)
 			got := verify(t, s, "")
@@ -61,11 +62,11 @@ func tamper(t testing.TB, s *Store, statements ...string) {
 
 func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	wantEqual(t, verify(t, s, GenesisHash), AuditReport{Head: GenesisHash})
-	record(t, s, attempt("1"), attempt("2"))
+	wantEqual(t, verify(t, s, GenesisHash), record.AuditReport{Head: GenesisHash})
+	recordAttempts(t, s, attempt("1"), attempt("2"))
 	_, head, err := s.Head(ctx)
 	wantEqual(t, err, nil)
-	record(t, s, attempt("3"))
+	recordAttempts(t, s, attempt("3"))
 
 	got := verify(t, s, " "+strings.ToUpper(head)+"\n")
 	if !got.OK() || got.ExpectedSeq != 2 || got.Rows != 3 || got.HeadSeq != 3 {
@@ -86,7 +87,7 @@ func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := context.Background(), openNew(t)
-			record(t, s, attempt("1"), attempt("2"), attempt("3"))
+			recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 			_, head, err := s.Head(ctx)
 			wantEqual(t, err, nil)
 			tamper(t, s, cut)
@@ -103,9 +104,9 @@ func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
 
 func TestADamagedRowIsNotShownAsIfItWereNone(t *testing.T) {
 	s := openNew(t)
-	record(t, s, attempt("1"))
+	recordAttempts(t, s, attempt("1"))
 	tamper(t, s, "UPDATE audit SET verdicts = '[{' WHERE seq = 1")
-	_, err := s.Audit(context.Background(), AuditQuery{})
+	_, err := s.Audit(context.Background(), record.AuditQuery{})
 	wantCode(t, err, fault.Internal)
 	if !strings.Contains(err.Error(), "row 1 of the audit") {
 		t.Fatalf("got %v", err)

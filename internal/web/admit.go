@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // admit finds out who calls and whether they may. A caller whom we know and who may not propose or decide leaves an attempt on the
@@ -80,9 +81,9 @@ func (s *Server) identify(c *call) (access.Principal, error) {
 
 // caller is who calls, for the record.
 func caller(c *call) prflow.Caller {
-	door := prflow.DoorREST
+	door := record.DoorREST
 	if c.page {
-		door = prflow.DoorWeb
+		door = record.DoorWeb
 	}
 	return prflow.Caller{Door: door, Name: c.who.Name}
 }

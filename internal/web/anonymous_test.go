@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 		t.Errorf("%d rows of promotions and reviews, %+v", len(got)-rows, got[0])
 	}
 	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" || r.refused[0].Number != 1 ||
-		r.refused[0].By.Door != prflow.DoorWeb || r.refused[0].By.Name != "anonymous" {
+		r.refused[0].By.Door != record.DoorWeb || r.refused[0].By.Name != "anonymous" {
 		t.Errorf("recorded %+v", r.refused)
 	}
 }

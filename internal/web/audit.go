@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // AuditEntry is one row of the audit, as it is recorded.
@@ -30,7 +30,7 @@ type AuditEntry struct {
 	PRURL      string           `json:"pr_url,omitempty"`
 	DurationMS float64          `json:"duration_ms"`
 	PullState  string           `json:"pull_state,omitempty" doc:"Of that pull request as last seen, if it is ours; not part of the recorded row"`
-	Verdicts   []prflow.Verdict `json:"verdicts"`
+	Verdicts   []record.Verdict `json:"verdicts"`
 	Digest     string           `json:"digest"`
 	PrevHash   string           `json:"prev_hash"`
 	Hash       string           `json:"hash"`
@@ -85,7 +85,7 @@ func (s *Server) audit(c *call) (answer, error) {
 		return answer{}, err
 	}
 	list := AuditList{Entries: []AuditEntry{}, Untrusted: untrusted}
-	rows, list.NextCursor = cut(listAudit, p, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
+	rows, list.NextCursor = cut(listAudit, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
 	seen, err := s.pullsSeen(c.Context(), rows)
 	if err != nil {
 		return answer{}, err
@@ -99,13 +99,13 @@ func (s *Server) audit(c *call) (answer, error) {
 }
 
 // EntryOf renders a row of the audit. Lists are never null.
-func EntryOf(r prflow.RecordedAttempt) AuditEntry {
+func EntryOf(r record.RecordedAttempt) AuditEntry {
 	return AuditEntry{
 		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller, Tier: int(r.Tier),
 		Action: r.Action, Provider: r.Provider, Repo: r.Owner + "/" + r.Repo, Base: r.Base, Branch: r.Branch, Title: r.Title,
 		Paths: append([]string{}, r.Paths...), Outcome: string(r.Outcome), Code: r.Code, Message: r.Message,
 		PRNumber: r.PRNumber, PRURL: r.PRURL, DurationMS: float64(r.Duration.Microseconds()) / 1000,
-		Verdicts: append([]prflow.Verdict{}, r.Verdicts...), Digest: r.Digest, PrevHash: r.PrevHash, Hash: r.Hash,
+		Verdicts: append([]record.Verdict{}, r.Verdicts...), Digest: r.Digest, PrevHash: r.PrevHash, Hash: r.Hash,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // slowHistory takes its time to say where the record stands, unless its caller goes.
@@ -18,7 +19,7 @@ type slowHistory struct {
 	takes time.Duration
 }
 
-func (l slowHistory) Position(ctx context.Context) (prflow.Position, error) {
+func (l slowHistory) Position(ctx context.Context) (record.Position, error) {
 	select {
 	case <-time.After(l.takes):
 	case <-ctx.Done():

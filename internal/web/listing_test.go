@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // refuse records n refusals.
@@ -125,9 +126,9 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 func TestHostileTextIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
 	hostile := "<script>alert(1)</script>\u202e\u200b\x00\x1b[31m" + strings.Repeat("x", 10_000)
-	err := w.store.Record(context.Background(), prflow.Attempt{
-		RequestID: "hostile", Door: prflow.DoorMCP, Caller: hostile, Action: prflow.ActionCreate, Owner: hostile, Title: hostile,
-		Paths: []string{hostile}, Branch: hostile, Message: hostile, Outcome: prflow.OutcomeRefused,
+	err := w.store.Record(context.Background(), record.Attempt{
+		RequestID: "hostile", Door: record.DoorMCP, Caller: hostile, Action: record.ActionCreate, Owner: hostile, Title: hostile,
+		Paths: []string{hostile}, Branch: hostile, Message: hostile, Outcome: record.OutcomeRefused,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // metrics counts what happens. Attempts are counted from the record, so that those of other processes, the agent's
@@ -122,16 +122,16 @@ func (m *metrics) catchUp(ctx context.Context, audit Audit) error {
 	return nil
 }
 
-func (m *metrics) count(r prflow.RecordedAttempt) {
+func (m *metrics) count(r record.RecordedAttempt) {
 	m.seen = r.Seq
 	gate := ""
 	for _, v := range r.Verdicts {
-		if v.Ruling == prflow.Deny {
+		if v.Ruling == record.Deny {
 			gate = string(v.Gate)
 			break
 		}
 	}
-	if r.Action == prflow.ActionCreate || r.Action == prflow.ActionPromote || r.Action == prflow.ActionSettle {
+	if r.Action == record.ActionCreate || r.Action == record.ActionPromote || r.Action == record.ActionSettle {
 		m.attempts.WithLabelValues(string(r.Outcome), string(r.Code), gate, r.Provider, string(r.Door)).Inc()
 		m.took.WithLabelValues(string(r.Outcome), string(r.Door)).Observe(r.Duration.Seconds())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/webhook"
 )
@@ -28,19 +29,19 @@ type Flow interface {
 
 // Records is what the handlers read of the record. Errors are faults.
 type Records interface {
-	Attempts(ctx context.Context, q prflow.AttemptQuery) ([]prflow.RecordedAttempt, error)
-	AttemptsOf(ctx context.Context, requestID string) ([]prflow.RecordedAttempt, error)
-	Proposal(ctx context.Context, id string) (prflow.Proposal, error)
+	Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error)
+	AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error)
+	Proposal(ctx context.Context, id string) (record.Proposal, error)
 	Ping(ctx context.Context) error
 }
 
 // Summaries is what the overview asks of the record. Errors are faults.
 type Summaries interface {
-	RefusalsByGate(ctx context.Context, since time.Time) ([]prflow.GateCount, error)
-	ProposalCounts(ctx context.Context) (map[prflow.ProposalState]int, error)
-	Repositories(ctx context.Context) ([]prflow.RepoName, error)
-	WaitingDryRuns(ctx context.Context, since time.Time) ([]prflow.Proposal, error)
-	Unfinished(ctx context.Context) ([]prflow.Proposal, error)
+	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
+	ProposalCounts(ctx context.Context) (map[record.ProposalState]int, error)
+	Repositories(ctx context.Context) ([]record.RepoName, error)
+	WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error)
+	Unfinished(ctx context.Context) ([]record.Proposal, error)
 }
 
 // Reader reads at providers for people; *prflow.Service is one.
@@ -48,7 +49,7 @@ type Reader interface {
 	ListAt(ctx context.Context, provider, owner, name string) ([]gitprovider.PullRequest, error)
 	StatusAt(ctx context.Context, provider, owner, name string, number int) (gitprovider.Status, error)
 	ProviderOf(owner, name string) string
-	Compare(ctx context.Context, p prflow.Proposal) (prflow.Comparison, error)
+	Compare(ctx context.Context, p record.Proposal) (prflow.Comparison, error)
 }
 
 // Reviewer is what people do with pull requests that no forge has pages for; *review.Service is one. Errors are faults.
@@ -64,7 +65,7 @@ type Reviewer interface {
 
 // Audit is the record as evidence. Errors are faults.
 type Audit interface {
-	Page(ctx context.Context, q AuditQuery) ([]prflow.RecordedAttempt, error)
+	Page(ctx context.Context, q AuditQuery) ([]record.RecordedAttempt, error)
 	Verify(ctx context.Context, expectHead string) (AuditReport, error)
 	// VerifyAfter verifies what was added since a report that was OK.
 	VerifyAfter(ctx context.Context, known AuditReport) (AuditReport, error)
@@ -105,7 +106,7 @@ type Finding = doctor.Finding
 // Pulls is what was last seen of the pull requests that we opened. Errors are faults.
 type Pulls interface {
 	// PullRecords returns the records of those that are ours.
-	PullRecords(ctx context.Context, keys []prflow.PullKey) (map[prflow.PullKey]prflow.PullRecord, error)
+	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
 }
 
 // Hooks is what the webhooks of forges lead to; *follow.Follower is one.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -31,7 +31,7 @@ func (s *Server) auditPage(c *call) (answer, error) {
 		slices.Reverse(rows)
 	}
 	view := pages.Audit{Page: s.frame(c, "Audit", "/audit"), Verified: s.verified()}
-	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
+	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
 	view.Newer, view.Older, view.First = n.newer, n.older, n.first
 	seen, err := s.pullsSeen(c.Context(), n.rows)
 	if err != nil {
@@ -47,13 +47,13 @@ func (s *Server) auditPage(c *call) (answer, error) {
 	return s.html("audit", view)
 }
 
-func (s *Server) auditRow(r prflow.RecordedAttempt) pages.AuditRow {
+func (s *Server) auditRow(r record.RecordedAttempt) pages.AuditRow {
 	row := pages.AuditRow{
 		Seq: r.Seq, At: pages.WhenOf(r.Time, s.Now()), Action: s.words(r.Action), Repo: s.words(r.Owner + "/" + r.Repo),
 		Outcome: string(r.Outcome), Code: string(r.Code), Caller: s.words(r.Caller), Door: string(r.Door),
 		Message: s.words(r.Message), Hash: short(r.Hash), Pull: pullOf(r.Provider, r.Owner, r.Repo, r.PRNumber, r.PRURL),
 	}
-	if slices.Contains(prflow.ProposalActions(), r.Action) {
+	if slices.Contains(record.ProposalActions(), r.Action) {
 		row.Link = "/proposals/" + url.PathEscape(r.RequestID)
 	}
 	if row.Repo == "/" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -34,7 +34,7 @@ func (s *Server) overviewPage(c *call) (answer, error) {
 			Name: p.Name, Enabled: p.Enabled, Hosts: strings.Join(p.Hosts, ", "), Disabled: s.words(p.Disabled),
 		})
 	}
-	rows, err := s.Records.Attempts(c.Context(), prflow.AttemptQuery{Limit: lastAttempts})
+	rows, err := s.Records.Attempts(c.Context(), record.AttemptQuery{Limit: lastAttempts})
 	if err != nil {
 		return answer{}, err
 	}
@@ -74,16 +74,16 @@ func (s *Server) tierMeans() string {
 // stateMeans are the states of proposals, in the order in which they are shown.
 func stateMeans() [][2]string {
 	return [][2]string{
-		{string(prflow.StateOpened), "became pull requests"}, {string(prflow.StateDryRun), "checked, and nothing written"},
-		{string(prflow.StateReserved), "being written, nothing there yet"}, {string(prflow.StateCommitted), "being written, the branch is there"},
-		{string(prflow.StateUnsettled), "left behind; nobody knows what is there"}, {string(prflow.StateFailed), "ended without a pull request"},
+		{string(record.StateOpened), "became pull requests"}, {string(record.StateDryRun), "checked, and nothing written"},
+		{string(record.StateReserved), "being written, nothing there yet"}, {string(record.StateCommitted), "being written, the branch is there"},
+		{string(record.StateUnsettled), "left behind; nobody knows what is there"}, {string(record.StateFailed), "ended without a pull request"},
 	}
 }
 
 func (s *Server) counts(ctx context.Context) (out []pages.Count, err error) {
 	counts, err := s.Summary.ProposalCounts(ctx)
 	for _, state := range stateMeans() {
-		if n := counts[prflow.ProposalState(state[0])]; n > 0 {
+		if n := counts[record.ProposalState(state[0])]; n > 0 {
 			out = append(out, pages.Count{Text: strings.ReplaceAll(state[0], "_", " "), Means: state[1], Count: n})
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Server) needs(c *call) (out []pages.Need, err error) {
 		return nil, err
 	}
 	for _, p := range unfinished {
-		if p.Abandoned || p.State == prflow.StateUnsettled {
+		if p.Abandoned || p.State == record.StateUnsettled {
 			out = append(out, s.needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
 		}
 	}
@@ -148,7 +148,7 @@ func (s *Server) disabledNeeds(ctx context.Context) (out []pages.Need, err error
 	enabled := false
 	for _, p := range s.listProviders() {
 		enabled = enabled || p.Enabled
-		used := slices.ContainsFunc(repos, func(r prflow.RepoName) bool { return r.Provider == p.Name })
+		used := slices.ContainsFunc(repos, func(r record.RepoName) bool { return r.Provider == p.Name })
 		if !p.Enabled && used {
 			out = append(out, pages.Need{What: "The provider " + p.Name + " is disabled", Why: s.words(p.Disabled), Link: "/doctor"})
 		}
@@ -159,7 +159,7 @@ func (s *Server) disabledNeeds(ctx context.Context) (out []pages.Need, err error
 	return out, err
 }
 
-func (s *Server) needOf(p prflow.Proposal, why string) pages.Need {
+func (s *Server) needOf(p record.Proposal, why string) pages.Need {
 	repo := gitprovider.RepoRef{Owner: p.Owner, Name: p.Repo}
 	return pages.Need{
 		What: s.words(p.Title), Why: s.words(repo.String()) + ": " + why, Link: "/proposals/" + url.PathEscape(p.ID),

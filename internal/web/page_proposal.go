@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -42,7 +43,7 @@ func (s *Server) proposalPage(c *call) (answer, error) {
 	view := pages.Proposal{ID: s.words(id)}
 	title := "Proposal"
 	for _, r := range rows {
-		if slices.Contains(prflow.ProposalActions(), r.Action) {
+		if slices.Contains(record.ProposalActions(), r.Action) {
 			view.Attempts = append(view.Attempts, s.attemptDetail(r))
 			title = s.words(r.Title)
 		}
@@ -67,9 +68,9 @@ func (s *Server) proposalPage(c *call) (answer, error) {
 	return s.html("proposal", view)
 }
 
-func (s *Server) mayPromote(c *call, p prflow.Proposal) (may bool, whyNot string) {
+func (s *Server) mayPromote(c *call, p record.Proposal) (may bool, whyNot string) {
 	switch {
-	case p.State != prflow.StateDryRun:
+	case p.State != record.StateDryRun:
 		return false, ""
 	case !p.PrunedAt.IsZero():
 		return false, "This was a dry run. It cannot be opened any more: its contents were removed because of their age."
@@ -83,7 +84,7 @@ func (s *Server) mayPromote(c *call, p prflow.Proposal) (may bool, whyNot string
 	return true, ""
 }
 
-func (s *Server) attemptDetail(r prflow.RecordedAttempt) pages.AttemptDetail {
+func (s *Server) attemptDetail(r record.RecordedAttempt) pages.AttemptDetail {
 	d := pages.AttemptDetail{
 		Attempt: s.attemptRow(r), Action: r.Action, Message: s.text(r.Message, maxMessage), Tier: r.Tier.String(),
 		Base: s.words(r.Base), Branch: s.words(r.Branch), Took: r.Duration.Round(time.Millisecond).String(), Seq: r.Seq,
@@ -102,7 +103,7 @@ func (s *Server) attemptDetail(r prflow.RecordedAttempt) pages.AttemptDetail {
 	return d
 }
 
-func (s *Server) changeView(c *call, p prflow.Proposal, split bool) *pages.Change {
+func (s *Server) changeView(c *call, p record.Proposal, split bool) *pages.Change {
 	here := "/proposals/" + url.PathEscape(p.ID)
 	change := &pages.Change{
 		State: string(p.State), Abandoned: p.Abandoned, Type: string(p.ChangeType), Title: s.words(p.Title),
@@ -136,7 +137,7 @@ func (s *Server) changeView(c *call, p prflow.Proposal, split bool) *pages.Chang
 }
 
 // compare shows what a proposal changes in its base branch as it is now. The record has the new contents only.
-func (s *Server) compare(c *call, p prflow.Proposal, split bool) (pages.Diff, string) {
+func (s *Server) compare(c *call, p record.Proposal, split bool) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(c.Context(), compareTimeout)
 	defer cancel()
 	found, err := s.Reader.Compare(ctx, p)

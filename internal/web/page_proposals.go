@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -47,15 +48,15 @@ func (s *Server) proposalsPage(c *call) (answer, error) {
 	if !until.IsZero() {
 		until = until.AddDate(0, 0, 1)
 	}
-	rows, err := s.Records.Attempts(c.Context(), prflow.AttemptQuery{
-		Repo: q.Repo, Outcome: prflow.Outcome(q.Outcome), Gate: prflow.Gate(q.Gate), Caller: q.Caller, Since: since, Until: until,
-		Search: q.Q, Session: q.Session, Pull: prflow.PullState(q.Pull), Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
+	rows, err := s.Records.Attempts(c.Context(), record.AttemptQuery{
+		Repo: q.Repo, Outcome: record.Outcome(q.Outcome), Gate: record.Gate(q.Gate), Caller: q.Caller, Since: since, Until: until,
+		Search: q.Q, Session: q.Session, Pull: record.PullState(q.Pull), Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
 	})
 	if err != nil {
 		return answer{}, err
 	}
 	view := pages.Proposals{Page: s.frame(c, "Proposals", "/proposals"), Filter: q.view()}
-	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
+	n := neighbours(c.URL.Query(), q.Before, q.After, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
 	view.Newer, view.Older, view.First = n.newer, n.older, n.first
 	if view.Attempts, err = s.attemptRows(c.Context(), n.rows); err != nil {
 		return answer{}, err
@@ -87,7 +88,7 @@ func (q filterParams) view() pages.Filter {
 	}
 	f.Gate = options(q.Gate, gates)
 	var states []string
-	for _, state := range prflow.PullStates() {
+	for _, state := range record.PullStates() {
 		states = append(states, string(state))
 	}
 	f.Pull = options(q.Pull, states)
@@ -148,7 +149,7 @@ func neighbours[T any](query url.Values, before, after int, rows []T, seq func(T
 }
 
 // attemptRows are the rows of a listing, with what was last seen of the pull requests that they are about.
-func (s *Server) attemptRows(ctx context.Context, attempts []prflow.RecordedAttempt) ([]pages.Attempt, error) {
+func (s *Server) attemptRows(ctx context.Context, attempts []record.RecordedAttempt) ([]pages.Attempt, error) {
 	seen, err := s.pullsSeen(ctx, attempts)
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (s *Server) attemptRows(ctx context.Context, attempts []prflow.RecordedAtte
 }
 
 // attemptRow is a row of a listing.
-func (s *Server) attemptRow(r prflow.RecordedAttempt) pages.Attempt {
+func (s *Server) attemptRow(r record.RecordedAttempt) pages.Attempt {
 	e := s.proposalEntry(r)
 	row := pages.Attempt{
 		Link: "/proposals/" + url.PathEscape(e.ID), ID: e.ID, Title: s.words(e.Title), Repo: s.words(e.Repo), Outcome: e.Outcome,

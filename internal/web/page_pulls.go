@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -99,7 +100,7 @@ func (s *Server) statusView(c *call, t target, status gitprovider.Status) pages.
 	view := pages.PullPage{
 		Page: s.frame(c, "Pull request #"+itoa(status.Number), "/pulls"),
 		Pull: pages.Pull{Number: status.Number, URL: pages.WebAddress(status.URL)},
-		Repo: s.words(prflow.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}.String()), Name: s.words(status.Title),
+		Repo: s.words(record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}.String()), Name: s.words(status.Title),
 		Path: t.path(), State: string(status.State), Mergeable: mergeableOf(status), Branch: s.words(status.Branch),
 		BaseBranch: s.words(status.Base), Head: status.HeadCommit, At: pages.WhenOf(status.CreatedAt, s.Now()),
 		Closed: pages.WhenOf(status.ClosedAt, s.Now()), Body: pages.Markdown(s.Redact(prflow.AgentText(status.Body))),

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -132,7 +133,7 @@ func (s *Server) sideBySide(n int, do func(i int)) {
 }
 
 // knownRepositories are those of the record and those that the allowlists name one by one.
-func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, error) {
+func (s *Server) knownRepositories(ctx context.Context) ([]record.RepoName, error) {
 	repos, err := s.Summary.Repositories(ctx)
 	if err != nil {
 		return nil, err
@@ -146,12 +147,12 @@ func (s *Server) knownRepositories(ctx context.Context) ([]prflow.RepoName, erro
 
 // openPull is a row of the page with what it is made of.
 type openPull struct {
-	repo prflow.RepoName
+	repo record.RepoName
 	pr   gitprovider.PullRequest
 	row  *pages.PullRow
 }
 
-func (s *Server) repoPulls(ctx context.Context, repo prflow.RepoName) (out pages.RepoPulls, open []openPull) {
+func (s *Server) repoPulls(ctx context.Context, repo record.RepoName) (out pages.RepoPulls, open []openPull) {
 	out.Name = s.words(repo.String())
 	prs, err := s.Reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -40,7 +40,7 @@ func (s *Server) sessionPage(c *call) (answer, error) {
 	if err := s.addEvents(c, &view, r.ID, q.From); err != nil {
 		return answer{}, err
 	}
-	rows, err := s.Records.Attempts(c.Context(), prflow.AttemptQuery{Session: r.ID, Limit: pageSize + 1})
+	rows, err := s.Records.Attempts(c.Context(), record.AttemptQuery{Session: r.ID, Limit: pageSize + 1})
 	if err != nil {
 		return answer{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -47,7 +47,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 // failing gives out one page and then fails.
 type failing struct{ web.Audit }
 
-func (f failing) Page(ctx context.Context, q web.AuditQuery) ([]prflow.RecordedAttempt, error) {
+func (f failing) Page(ctx context.Context, q web.AuditQuery) ([]record.RecordedAttempt, error) {
 	if q.After > 0 {
 		return nil, fault.New(fault.Internal, "the disk is gone")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -25,16 +25,16 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	for i := range violations {
 		violations[i] = fault.Violation{Code: "scope_denied", Path: evil[:80], Rule: evil[:80], Message: evil[:200], Suggestion: evil[:80]}
 	}
-	a := prflow.Attempt{
-		Time: w.Now(), RequestID: "evil-1", Door: prflow.DoorMCP, Caller: evil, Tier: 2, Action: prflow.ActionCreate, Provider: "fake",
-		Owner: evil[:90], Repo: "../..", Base: evil[:90], Branch: evil[:90], Title: evil, Paths: paths, Outcome: prflow.OutcomeRefused, Code: "scope_denied",
+	a := record.Attempt{
+		Time: w.Now(), RequestID: "evil-1", Door: record.DoorMCP, Caller: evil, Tier: 2, Action: record.ActionCreate, Provider: "fake",
+		Owner: evil[:90], Repo: "../..", Base: evil[:90], Branch: evil[:90], Title: evil, Paths: paths, Outcome: record.OutcomeRefused, Code: "scope_denied",
 		Message: evil, PRNumber: 7, PRURL: "javascript:alert(1)",
-		Verdicts: []prflow.Verdict{{Gate: prflow.GateScope, Ruling: prflow.Deny, Detail: evil, Violations: violations}},
+		Verdicts: []record.Verdict{{Gate: record.GateScope, Ruling: record.Deny, Detail: evil, Violations: violations}},
 	}
-	p := prflow.Proposal{
+	p := record.Proposal{
 		ID: "evil-2", CreatedAt: w.Now(), Caller: evil, Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", Title: evil[:200],
 		Body: "# <i>x</i>\n[a](javascript:alert(1)) <script>alert(1)</script>\n\n" + evil, Digest: "d", ChangeType: "fix",
-		Progress: prflow.Progress{State: prflow.StateDryRun, Branch: evil[:90], PRURL: "data:text/html,x"},
+		Progress: record.Progress{State: record.StateDryRun, Branch: evil[:90], PRURL: "data:text/html,x"},
 	}
 	for i := range 100 {
 		p.Files = append(p.Files, gitprovider.FileChange{
@@ -45,7 +45,7 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	if err := w.store.Record(ctx, a, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.RequestID, a.Outcome, a.Code = "evil-2", prflow.OutcomeDryRun, ""
+	a.RequestID, a.Outcome, a.Code = "evil-2", record.OutcomeDryRun, ""
 	if err := w.store.Record(ctx, a, &p); err != nil {
 		t.Fatal(err)
 	}

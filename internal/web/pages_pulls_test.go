@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -54,7 +55,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
 		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.", Head: head, Force: true,
-			By: prflow.Caller{Door: prflow.DoorWeb, Name: "ann"}}
+			By: prflow.Caller{Door: record.DoorWeb, Name: "ann"}}
 		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
 			t.Errorf("%+v", got)
 		}
@@ -107,7 +108,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 			}
 			got := w.attempts()[0]
 			text := fmt.Sprint(got.Provider, " ", got.Owner, " ", got.Repo, " ", got.PRNumber, " ", got.Action)
-			if text != tt.want || got.Caller != "ann" || got.Outcome != prflow.OutcomeRefused {
+			if text != tt.want || got.Caller != "ann" || got.Outcome != record.OutcomeRefused {
 				t.Errorf("recorded %q by %s as %s, want %q", text, got.Caller, got.Outcome, tt.want)
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -157,7 +157,7 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 	}
 	a := w.submit("/proposals/"+id+"/promote", nil)
 	newest := w.attempts()[0]
-	if a.StatusCode != 303 || a.Header.Get("Location") != "/proposals/"+newest.RequestID || newest.Door != prflow.DoorWeb || newest.PRNumber != 1 {
+	if a.StatusCode != 303 || a.Header.Get("Location") != "/proposals/"+newest.RequestID || newest.Door != record.DoorWeb || newest.PRNumber != 1 {
 		t.Fatalf("%d %v, %+v", a.StatusCode, a.Header, newest)
 	}
 	w.page(a.Header.Get("Location"), 200).has("create_pr.promote", "Pull request #1")

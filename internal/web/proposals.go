@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // untrusted travels with text that agents wrote, since clients may show it to a model.
@@ -21,7 +21,7 @@ type ProposalEntry struct {
 	Seq        int64         `json:"seq" doc:"Row of the audit"`
 	Time       time.Time     `json:"time"`
 	Action     string        `json:"action" doc:"create_pr, create_pr.promote or create_pr.settle"`
-	Door       prflow.Door   `json:"door"`
+	Door       record.Door   `json:"door"`
 	Caller     string        `json:"caller"`
 	Tier       int           `json:"tier"`
 	Session    string        `json:"session,omitempty" doc:"The agent's session that it was made in"`
@@ -34,7 +34,7 @@ type ProposalEntry struct {
 	Outcome    string        `json:"outcome" enum:"opened,reused,dry_run,refused,failed"`
 	Code       fault.Code    `json:"code" doc:"Empty on success"`
 	Message    string        `json:"message"`
-	DeniedBy   []prflow.Gate `json:"denied_by" doc:"Gates that refused"`
+	DeniedBy   []record.Gate `json:"denied_by" doc:"Gates that refused"`
 	PRNumber   int           `json:"pr_number,omitempty"`
 	PRURL      string        `json:"pr_url,omitempty"`
 	Pull       *PullSeen     `json:"pull,omitempty" doc:"What was last seen of the pull request, if it is ours"`
@@ -79,15 +79,15 @@ func (s *Server) proposals(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	rows, err := s.attempts(c.Context(), p, prflow.AttemptQuery{
-		Repo: q.Repo, Provider: q.Provider, Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Gate: prflow.Gate(q.Gate),
-		Door: prflow.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: prflow.PullState(q.Pull), Since: q.Since, Until: q.Until, Search: q.Q,
+	rows, err := s.attempts(c.Context(), p, record.AttemptQuery{
+		Repo: q.Repo, Provider: q.Provider, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Gate: record.Gate(q.Gate),
+		Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until, Search: q.Q,
 	})
 	if err != nil {
 		return answer{}, err
 	}
 	list := ProposalList{Proposals: []ProposalEntry{}, Untrusted: untrusted}
-	rows, list.NextCursor = cut(listProposals, p, rows, func(r prflow.RecordedAttempt) int64 { return r.Seq })
+	rows, list.NextCursor = cut(listProposals, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
 	for _, r := range rows {
 		list.Proposals = append(list.Proposals, s.proposalEntry(r))
 	}
@@ -99,7 +99,7 @@ func (s *Server) proposals(c *call) (answer, error) {
 
 // attempts reads a page and one row more, which tells whether there is another page. The store gives maxLimit rows at
 // most, so the one more of a full page is asked for by itself.
-func (s *Server) attempts(ctx context.Context, p page, q prflow.AttemptQuery) ([]prflow.RecordedAttempt, error) {
+func (s *Server) attempts(ctx context.Context, p page, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
 	q.Before, q.Limit = p.before, p.limit
 	rows, err := s.Records.Attempts(ctx, q)
 	if err != nil || len(rows) < p.limit {
@@ -121,12 +121,12 @@ func line(text string) string {
 	return out
 }
 
-func (s *Server) proposalEntry(r prflow.RecordedAttempt) ProposalEntry {
+func (s *Server) proposalEntry(r record.RecordedAttempt) ProposalEntry {
 	message, _ := content.Clean(r.Message, maxMessage)
 	e := ProposalEntry{
 		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: line(r.Caller), Tier: int(r.Tier),
 		Session: line(r.Session), Provider: r.Provider, Repo: line(r.Owner + "/" + r.Repo), Base: line(r.Base), Branch: line(r.Branch), Title: line(r.Title),
-		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []prflow.Gate{},
+		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []record.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
 	}
 	for _, path := range r.Paths {
@@ -137,7 +137,7 @@ func (s *Server) proposalEntry(r prflow.RecordedAttempt) ProposalEntry {
 			cleaned, _ := content.Clean(warning, maxMessage)
 			e.Warnings = append(e.Warnings, cleaned)
 		}
-		if v.Ruling == prflow.Deny && !slices.Contains(e.DeniedBy, v.Gate) {
+		if v.Ruling == record.Deny && !slices.Contains(e.DeniedBy, v.Gate) {
 			e.DeniedBy = append(e.DeniedBy, v.Gate)
 		}
 	}
@@ -155,7 +155,7 @@ type ProposalDetail struct {
 // AttemptDetail is an attempt, gate by gate.
 type AttemptDetail struct {
 	ProposalEntry
-	Gates []prflow.Verdict `json:"gates"`
+	Gates []record.Verdict `json:"gates"`
 }
 
 // ProposedChange is what a proposal changes.
@@ -191,9 +191,9 @@ func (s *Server) proposal(c *call) (answer, error) {
 		return answer{}, err
 	}
 	d := ProposalDetail{ID: id, Attempts: []AttemptDetail{}, Untrusted: untrusted}
-	rows = slices.DeleteFunc(rows, func(r prflow.RecordedAttempt) bool { return !slices.Contains(prflow.ProposalActions(), r.Action) })
+	rows = slices.DeleteFunc(rows, func(r record.RecordedAttempt) bool { return !slices.Contains(record.ProposalActions(), r.Action) })
 	for _, r := range rows {
-		d.Attempts = append(d.Attempts, AttemptDetail{s.proposalEntry(r), append([]prflow.Verdict{}, r.Verdicts...)})
+		d.Attempts = append(d.Attempts, AttemptDetail{s.proposalEntry(r), append([]record.Verdict{}, r.Verdicts...)})
 	}
 	if err := s.addPulls(c.Context(), rows, func(i int) *ProposalEntry { return &d.Attempts[i].ProposalEntry }); err != nil {
 		return answer{}, err
@@ -210,7 +210,7 @@ func (s *Server) proposal(c *call) (answer, error) {
 	return answer{value: d}, nil
 }
 
-func changeOf(p prflow.Proposal) *ProposedChange {
+func changeOf(p record.Proposal) *ProposedChange {
 	change := &ProposedChange{
 		State: string(p.State), Abandoned: p.Abandoned, CreatedAt: p.CreatedAt.UTC(), Base: p.Base, BaseCommit: p.BaseCommit,
 		Branch: p.Branch, Commit: p.Commit, ChangeType: string(p.ChangeType), Title: p.Title, Body: p.Body, Digest: p.Digest,

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -21,7 +22,7 @@ func TestStatusesOfAProposal(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(a, 201, "")
-	if a.json["number"] != float64(1) || w.attempts()[0].Door != prflow.DoorREST || w.attempts()[0].Caller != "somebody" {
+	if a.json["number"] != float64(1) || w.attempts()[0].Door != record.DoorREST || w.attempts()[0].Caller != "somebody" {
 		t.Errorf("got %s, recorded %+v", a.body, w.attempts()[0])
 	}
 	again := w.do("POST", "/api/v1/prs", request(nil))
@@ -68,7 +69,7 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 			a := w.do("POST", "/api/v1/prs", c.body, c.edits...)
 			w.want(a, c.status, fault.InvalidArgument)
 			rows := w.attempts()
-			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != prflow.DoorREST || w.fake.Writes() != 0 {
+			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != record.DoorREST || w.fake.Writes() != 0 {
 				t.Errorf("%d rows more, %d writes, the last is %+v", len(rows)-before, w.fake.Writes(), rows[0])
 			}
 		})
@@ -153,7 +154,7 @@ func TestADryRunIsPromoted(t *testing.T) {
 	w.build()
 	a := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
 	w.want(a, 201, "")
-	if row := w.attempts()[0]; row.Action != prflow.ActionPromote || row.Outcome != prflow.OutcomeOpened {
+	if row := w.attempts()[0]; row.Action != record.ActionPromote || row.Outcome != record.OutcomeOpened {
 		t.Errorf("recorded %+v", row)
 	}
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", ""), 200, "")

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -20,7 +20,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	_, err := w.store.Prune(context.Background(), w.Now(), func([]store.Pruned) prflow.Attempt { return prflow.Attempt{Action: "prune"} })
+	_, err := w.store.Prune(context.Background(), w.Now(), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Count(providertest.MethodCommit) + w.fake.Count(providertest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
-			removed, err := w.store.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) prflow.Attempt { return prflow.Attempt{Action: "prune"} })
+			removed, err := w.store.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			if err != nil || removed[0] != (store.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v, %v", removed, err)
 			}

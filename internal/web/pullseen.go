@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -22,7 +22,7 @@ type PullSeen struct {
 	EndedBy          string     `json:"ended_by,omitempty" doc:"Who did, as far as the provider says"`
 }
 
-func (s *Server) pullSeen(r prflow.PullRecord) *PullSeen {
+func (s *Server) pullSeen(r record.PullRecord) *PullSeen {
 	out := &PullSeen{
 		State: string(r.State), AsOf: moment(r.SeenAt), SeenBy: string(r.SeenBy), Head: r.Head, Approvals: r.Approvals,
 		ChangesRequested: r.ChangesRequested, Checks: string(r.Checks),
@@ -43,8 +43,8 @@ func moment(t time.Time) *time.Time {
 }
 
 // pullsSeen is what was last seen of the pull requests that attempts are about, those that are ours.
-func (s *Server) pullsSeen(ctx context.Context, rows []prflow.RecordedAttempt) (map[prflow.PullKey]prflow.PullRecord, error) {
-	var keys []prflow.PullKey
+func (s *Server) pullsSeen(ctx context.Context, rows []record.RecordedAttempt) (map[record.PullKey]record.PullRecord, error) {
+	var keys []record.PullKey
 	for _, r := range rows {
 		if key := pullKey(r); r.PRNumber > 0 && !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -57,7 +57,7 @@ func (s *Server) pullsSeen(ctx context.Context, rows []prflow.RecordedAttempt) (
 }
 
 // addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
-func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, entry func(i int) *ProposalEntry) error {
+func (s *Server) addPulls(ctx context.Context, rows []record.RecordedAttempt, entry func(i int) *ProposalEntry) error {
 	seen, err := s.pullsSeen(ctx, rows)
 	if err != nil {
 		return err
@@ -70,17 +70,17 @@ func (s *Server) addPulls(ctx context.Context, rows []prflow.RecordedAttempt, en
 	return nil
 }
 
-func pullKey(r prflow.RecordedAttempt) prflow.PullKey {
-	return prflow.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
+func pullKey(r record.RecordedAttempt) record.PullKey {
+	return record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
 }
 
 // seenView is what was last seen of the pull request that a proposal became; nil if there is none.
-func (s *Server) seenView(ctx context.Context, p prflow.Proposal) (*pages.PullSeen, error) {
+func (s *Server) seenView(ctx context.Context, p record.Proposal) (*pages.PullSeen, error) {
 	if p.PRNumber < 1 {
 		return nil, nil
 	}
-	key := prflow.PullKey{Provider: p.Provider, Owner: p.Owner, Repo: p.Repo, Number: p.PRNumber}
-	found, err := s.Pulls.PullRecords(ctx, []prflow.PullKey{key})
+	key := record.PullKey{Provider: p.Provider, Owner: p.Owner, Repo: p.Repo, Number: p.PRNumber}
+	found, err := s.Pulls.PullRecords(ctx, []record.PullKey{key})
 	r, ours := found[key]
 	if err != nil || !ours {
 		return nil, err
@@ -96,11 +96,11 @@ func (s *Server) seenView(ctx context.Context, p prflow.Proposal) (*pages.PullSe
 }
 
 // seenBy says what made us look.
-func seenBy(door prflow.Door) string {
+func seenBy(door record.Door) string {
 	switch door {
-	case prflow.DoorWebhook:
+	case record.DoorWebhook:
 		return "after a webhook"
-	case prflow.DoorPoll:
+	case record.DoorPoll:
 		return "by the poll"
 	}
 	return "when a person ended it here"

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -24,7 +24,7 @@ type reviewer struct {
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store, After: func(context.Context) {},
-		Notices: func(prflow.Event, prflow.Attempt) []prflow.Notice { return nil },
+		Notices: func(record.Event, record.Attempt) []record.Notice { return nil },
 		People: people.New(people.Options{
 			Settings: people.Settings{Policy: r.flow.Policy, PolicyProblem: r.problem, DryRun: r.flow.DryRun},
 			Audit:    r.store, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -79,7 +79,7 @@ func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 			a := w.do("POST", "/api/v1/sessions", c.body, c.edits...)
 			w.want(a, c.want, c.code)
 			rows := w.agents.rows[before:]
-			if len(rows) != 1 || rows[0].Outcome != prflow.OutcomeRefused || rows[0].Code != c.code || rows[0].RequestID != a.json["request_id"] {
+			if len(rows) != 1 || rows[0].Outcome != record.OutcomeRefused || rows[0].Code != c.code || rows[0].RequestID != a.json["request_id"] {
 				t.Errorf("recorded %+v for %s", rows, a.body)
 			}
 			if len(w.agents.started) != 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -19,7 +20,7 @@ type agents struct {
 	plan     web.SessionPlan
 	started  []session.Spec
 	running  string
-	rows     []prflow.Attempt // of the audit
+	rows     []record.Attempt // of the audit
 }
 
 func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (string, error) {
@@ -32,7 +33,7 @@ func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (
 	}
 	a.started = append(a.started, spec)
 	a.running = fmt.Sprintf("session-%04d", len(a.started))
-	a.record(o, people.StartSession, prflow.OutcomeDone, "")
+	a.record(o, people.StartSession, record.OutcomeDone, "")
 	return a.running, a.w.store.BeginSession(ctx, session.Record{
 		ID: a.running, Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku", State: session.StateRunning, StartedAt: a.w.Now(),
 	})
@@ -47,17 +48,17 @@ func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
 		return a.Refused(ctx, o, people.StopSession, err)
 	}
 	a.running, r.State, r.EndedAt = "", session.StateCancelled, a.w.Now()
-	a.record(o, people.StopSession, prflow.OutcomeDone, "")
+	a.record(o, people.StopSession, record.OutcomeDone, "")
 	return a.w.store.SaveSession(ctx, r)
 }
 
 func (a *agents) Refused(_ context.Context, o web.Operator, action people.Action, why error) error {
-	a.record(o, action, prflow.OutcomeRefused, fault.CodeOf(why))
+	a.record(o, action, record.OutcomeRefused, fault.CodeOf(why))
 	return prflow.WithRequestID(why, o.RequestID)
 }
 
-func (a *agents) record(o web.Operator, action people.Action, outcome prflow.Outcome, code fault.Code) {
-	row := prflow.Attempt{
+func (a *agents) record(o web.Operator, action people.Action, outcome record.Outcome, code fault.Code) {
+	row := record.Attempt{
 		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: string(action), Outcome: outcome, Code: code,
 	}
 	a.rows = append(a.rows, row)

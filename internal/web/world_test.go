@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/store"
@@ -244,7 +245,7 @@ func (w *world) want(a reply, status int, code fault.Code) {
 }
 
 // attempts are the rows of the audit, newest first.
-func (w *world) attempts() []prflow.RecordedAttempt {
+func (w *world) attempts() []record.RecordedAttempt {
 	w.Helper()
 	rows, err := auditView{w.store}.Page(context.Background(), web.AuditQuery{Limit: 1000})
 	if err != nil {
@@ -273,15 +274,15 @@ func request(change map[string]any) string {
 
 type auditView struct{ store *store.Store }
 
-func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]prflow.RecordedAttempt, error) {
-	rows, err := v.store.Audit(ctx, store.AuditQuery{
+func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]record.RecordedAttempt, error) {
+	rows, err := v.store.Audit(ctx, record.AuditQuery{
 		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
-		Outcome: prflow.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
-		Pull: prflow.PullState(q.Pull), Since: q.Since, Until: q.Until,
+		Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
+		Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})
-	var out []prflow.RecordedAttempt
+	var out []record.RecordedAttempt
 	for _, r := range rows {
-		out = append(out, prflow.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt})
+		out = append(out, record.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt})
 	}
 	return out, err
 }
@@ -291,12 +292,12 @@ func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditRepo
 }
 
 func (v auditView) VerifyAfter(ctx context.Context, known web.AuditReport) (web.AuditReport, error) {
-	return reported(v.store.VerifyAuditAfter(ctx, store.AuditReport{
+	return reported(v.store.VerifyAuditAfter(ctx, record.AuditReport{
 		Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq, FirstBad: known.FirstBad, Problem: known.Problem,
 	}))
 }
 
-func reported(r store.AuditReport, err error) (web.AuditReport, error) {
+func reported(r record.AuditReport, err error) (web.AuditReport, error) {
 	return web.AuditReport{OK: r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem}, err
 }
 
@@ -313,5 +314,5 @@ func (r replies) TakeKey(ctx context.Context, caller, key, bodyHash string, life
 }
 
 func (r replies) KeepReply(ctx context.Context, caller, key string, a web.Reply) error {
-	return r.store.KeepReply(ctx, caller, key, store.Reply(a))
+	return r.store.KeepReply(ctx, caller, key, record.Reply(a))
 }

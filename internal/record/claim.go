@@ -1,0 +1,32 @@
+package record
+
+import "time"
+
+// Position is a point in the order of the record: whatever is recorded later has a greater one, on all machines that
+// share the store.
+type Position int64
+
+// Claim is what whoever reserves knows of the pull requests of its repository, and which caps it has to keep.
+type Claim struct {
+	Seen  Position   // where the record stood before the provider was asked for Open
+	Open  []OpenPull // the open pull requests of ours, as the provider listed them after Seen
+	Since time.Time  // when the window of the cap on creations begins
+	// Admit decides whether one more may be made beside what is there; an error denies. nil: there is no cap. It is called
+	// within the transaction that reserves.
+	Admit func(Usage) error
+}
+
+// OpenPull tells an open pull request apart from others.
+type OpenPull struct {
+	Number  int
+	Head    string // commit
+	Request string // the request id that its mark names; "" if it has none that is true
+}
+
+// Usage is what the ledger and the provider together know of the pull requests of a repository. No pull request counts
+// twice: neither as listed and recorded, nor as listed and being made.
+type Usage struct {
+	Open    int         // those that are open, and the pending ones
+	Pending int         // proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
+	Made    []time.Time // when pull requests were recorded as opened since Claim.Since, oldest first
+}

@@ -1,0 +1,65 @@
+package record
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// ProposalState is how far a proposal got.
+type ProposalState string
+
+// The states of a proposal. Reserved, committed and unsettled ones hold their
+// paths; the others are final.
+const (
+	StateReserved  ProposalState = "reserved"  // intent recorded, nothing written remotely as far as we know
+	StateCommitted ProposalState = "committed" // branch and commit exist
+	StateUnsettled ProposalState = "unsettled" // its process gave up and could not see or undo what it had written
+	StateOpened    ProposalState = "opened"    // the pull request exists
+	StateFailed    ProposalState = "failed"    // ended without a pull request, and without a branch of ours
+	StateDryRun    ProposalState = "dry_run"   // never meant to be written
+)
+
+// Proposal is a change that passed the gates.
+type Proposal struct {
+	ID         string // the request id
+	CreatedAt  time.Time
+	Door       Door
+	Caller     string
+	Session    string // the agent's session that it was made in; "" for none. Not part of the hashed audit.
+	Tier       gitprovider.Tier
+	Provider   string
+	Owner      string // as the provider spells it
+	Repo       string
+	Base       string
+	BaseCommit string
+	ChangeType gitprovider.ChangeType
+	Title      string
+	Body       string
+	Files      []gitprovider.FileChange // sorted by path
+	Digest     string                   // of provider, repository, base and files; see changeDigest
+	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
+	// The store computes it when it hands out a proposal; what a caller sets is ignored.
+	Abandoned bool
+	// PrunedAt says when Body and the contents of Files were removed because of their age; zero if they are there. Like
+	// Abandoned it is the store's to set.
+	PrunedAt time.Time
+	// Holder names the process that holds the reservation. Like Abandoned it is the store's to set.
+	Holder string
+	Progress
+}
+
+// Progress is the part of a proposal that changes as it proceeds. In a call to Advance or Finish, empty fields other
+// than State leave what is recorded.
+type Progress struct {
+	State    ProposalState
+	Branch   string
+	Commit   string
+	PRNumber int
+	PRURL    string
+	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed then
+	// is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as opened
+	// without it: then nothing was removed. Proposals that the store hands out do not have it;
+	// see History.Undone.
+	Undone bool
+}

@@ -1,0 +1,64 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// PullState is the state of a pull request as it was last seen: open, closed, merged or StateGone.
+type PullState = gitprovider.State
+
+// StateGone is the recorded state of a pull request that its provider does not know any more: neither merged nor closed, as
+// far as anybody can tell.
+const StateGone gitprovider.State = "gone"
+
+// PullStates lists the states that a record of a pull request can have.
+func PullStates() []PullState {
+	return []PullState{gitprovider.StateOpen, gitprovider.StateMerged, gitprovider.StateClosed, StateGone}
+}
+
+// PullKey names a pull request that we opened; owner and repository as the provider spelt them then.
+type PullKey struct {
+	Provider string
+	Owner    string
+	Repo     string
+	Number   int
+}
+
+// PullRecord is what we last saw of a pull request that we opened. It is for people: no gate asks it, since the provider may
+// know better by now.
+type PullRecord struct {
+	PullKey
+	ProposalID       string            // request id of the proposal that became it; "" if none is recorded
+	State            gitprovider.State // or StateGone
+	Head             string            // head commit; "" if nobody has looked yet
+	Approvals        int               // people whose last word is an approval
+	ChangesRequested int               // people whose last word is a request for changes
+	Checks           gitprovider.ChecksState
+	UpdatedAt        time.Time // when any of the above changed
+	TriedAt          time.Time // when the provider was asked last, with or without an answer; zero: never
+	SeenAt           time.Time // when it answered last; zero: never
+	SeenBy           Door      // what made us look: DoorWebhook, DoorPoll, or the door of the person who ended it
+	EndedAt          time.Time // when it was last merged or closed; kept when it is reopened
+	EndedBy          string    // who did that, as the provider names them: untrusted text; "" if it does not say
+	Misses           int       // looks in a row at which the provider did not know it
+	// Version grows with each change of the record. 0: it was opened before records were kept, and nobody has looked yet.
+	Version int64
+
+	// Of the proposal, as it was opened; the store fills them in and never writes them.
+	Base   string
+	Branch string
+	Title  string
+	URL    string
+}
+
+// Open reports whether the pull request is open, as far as we know.
+func (r PullRecord) Open() bool { return r.State == gitprovider.StateOpen }
+
+// RepoName is a repository at its provider.
+type RepoName struct{ Provider, Owner, Name string }
+
+// String is provider:owner/name.
+func (r RepoName) String() string { return fmt.Sprintf("%s:%s/%s", r.Provider, r.Owner, r.Name) }
