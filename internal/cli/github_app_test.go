@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // newApp makes an app that a fake GitHub knows, and returns its private key in PEM.

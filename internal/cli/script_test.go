@@ -17,9 +17,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/processtree"
 )

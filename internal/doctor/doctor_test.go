@@ -9,15 +9,15 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
 // forge is a provider that tells of its access.
 type forge struct {
-	*providertest.Fake
+	*forgetest.Fake
 	access gitprovider.Access
 	ping   error
 }
@@ -65,7 +65,7 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 
 func TestNothingStopsAPullRequestThatIsInOrder(t *testing.T) {
 	yes := true
-	d := newDoctor(&forge{Fake: providertest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}, "joe/infra")
+	d := newDoctor(&forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}, "joe/infra")
 	findings := append(d.Look(t.Context()), d.Online(t.Context(), nil)...)
 	if got := Blocking(findings); len(got) > 0 {
 		t.Errorf("blocked by %q: %+v", got, findings)
@@ -102,7 +102,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		"a fork":     {change: func(_ *Doctor, f *forge) { f.access.Fork = true }, repos: []string{"joe/infra"}, want: "repository joe/infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &forge{Fake: providertest.NewFake(), access: gitprovider.Access{Base: "main"}}
+			f := &forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main"}}
 			d := newDoctor(f, c.repos...)
 			if c.change != nil {
 				c.change(d, f)

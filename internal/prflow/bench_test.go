@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -46,7 +46,7 @@ func prose(n int) string {
 
 // BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger.
 func BenchmarkGates(b *testing.B) {
-	fake := providertest.NewFake()
+	fake := forgetest.NewFake()
 	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
 	service := prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
@@ -67,7 +67,7 @@ func BenchmarkGates(b *testing.B) {
 
 // BenchmarkGatesWithoutSecrets is the same without the search for secrets, which takes most of the time.
 func BenchmarkGatesWithoutSecrets(b *testing.B) {
-	fake := providertest.NewFake()
+	fake := forgetest.NewFake()
 	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
 	service := prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),

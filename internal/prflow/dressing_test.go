@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
 	b := newBench(t)
 	b.options.Policy = mustPolicy(t, "labels: [extra]")
-	b.fake.After(providertest.MethodOpenPullRequest, func() {})
+	b.fake.After(forgetest.MethodOpenPullRequest, func() {})
 	result := b.mustOpen(request(nil))
 	if len(result.Warnings) != 0 {
 		t.Errorf("warnings %v", result.Warnings)
@@ -24,7 +24,7 @@ func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
 
 // assigning is a provider that knows reviewers and assignees.
 type assigning struct {
-	*providertest.Fake
+	*forgetest.Fake
 	asked *[]string
 	fails error
 }

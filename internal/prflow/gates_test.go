@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -368,7 +369,7 @@ func TestRepositoryGate(t *testing.T) {
 }
 
 // renaming is a provider that knows every repository by a new name, as after a transfer.
-type renaming struct{ *providertest.Fake }
+type renaming struct{ *forgetest.Fake }
 
 func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	snap, err := r.Fake.Snapshot(ctx, q)
@@ -422,9 +423,9 @@ func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 
 func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 	b := newBench(t)
-	b.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	b.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
-	b.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	b.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
 		t.Errorf("outcome %s", row.Outcome)
 	}

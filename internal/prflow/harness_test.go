@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
@@ -31,7 +32,7 @@ var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 // bench is a Service over the stateful fake and a real SQLite store, with a clock that the test moves.
 type bench struct {
 	*testing.T
-	fake    *providertest.Fake
+	fake    *forgetest.Fake
 	store   *store.Store
 	dir     string // state folder
 	clock   *clock
@@ -45,7 +46,7 @@ func (c *clock) advance(d time.Duration) { c.now.Add(d.Microseconds()) }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{T: t, fake: providertest.NewFake(), clock: &clock{}}
+	b := &bench{T: t, fake: forgetest.NewFake(), clock: &clock{}}
 	b.clock.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
 	b.fake.SetClock(b.clock.Now)
 	b.fake.AddRepo("joe", "infra", map[string]string{

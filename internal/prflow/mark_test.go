@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/record"
@@ -115,7 +116,7 @@ func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 }
 
 // forgetful is a host that knows no files of closed pull requests, as when their branches were deleted.
-type forgetful struct{ *providertest.Fake }
+type forgetful struct{ *forgetest.Fake }
 
 func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	snap, err := f.Fake.Snapshot(ctx, q)

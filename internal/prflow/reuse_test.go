@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -36,7 +37,7 @@ func TestReusePutsLabelsBack(t *testing.T) {
 	}
 	t.Run("and says when it cannot", func(t *testing.T) {
 		b.fake.Unlabel(infra, first.Number)
-		b.fake.FailBefore(providertest.MethodLabel, fault.New(fault.RepoNotAllowed, "no scope for labels"))
+		b.fake.FailBefore(forgetest.MethodLabel, fault.New(fault.RepoNotAllowed, "no scope for labels"))
 		again := b.mustReuse(request(nil), first.Number)
 		if len(again.Warnings) != 1 || !strings.Contains(again.Warnings[0], "no scope for labels") {
 			t.Errorf("warnings %q", again.Warnings)
@@ -57,12 +58,12 @@ func TestALabelWhoseAnswerWasLostIsLookedAtBeforeAWarning(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.fake.Unlabel(infra, first.Number)
-	b.fake.FailAfter(providertest.MethodLabel)
+	b.fake.FailAfter(forgetest.MethodLabel)
 	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
 	b.fake.Unlabel(infra, first.Number)
-	b.fake.FailBefore(providertest.MethodLabel, fault.New(fault.UpstreamError, "the connection dropped"))
+	b.fake.FailBefore(forgetest.MethodLabel, fault.New(fault.UpstreamError, "the connection dropped"))
 	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) != 1 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
@@ -70,7 +71,7 @@ func TestALabelWhoseAnswerWasLostIsLookedAtBeforeAWarning(t *testing.T) {
 
 // crowd is a provider that knows reviewers and assignees, and what came of asking them.
 type crowd struct {
-	*providertest.Fake
+	*forgetest.Fake
 	have  *gitprovider.Details
 	asked *[]string
 	fails *error // of the next call; it acts all the same

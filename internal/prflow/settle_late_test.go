@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -25,7 +26,7 @@ func newLateBench(t *testing.T) *bench {
 // leaveABranch proposes, and gets no clear answer to the request for the pull request, which the host has not seen.
 func (b *bench) leaveABranch() *fault.Error {
 	b.Helper()
-	b.fake.FailBefore(providertest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
+	b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
 	_, err := b.create(request(nil))
 	if fault.CodeOf(err) != fault.Timeout || b.tip(plainBranch) == "" {
 		b.Fatalf("got %v, the branch is at %q", err, b.tip(plainBranch))
@@ -51,7 +52,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 		t.Errorf("the answer is %+v", e)
 	}
 	left, err := b.store.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Count(providertest.MethodDeleteBranch) != 0 {
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Count(forgetest.MethodDeleteBranch) != 0 {
 		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Calls())
 	}
 	tip := b.tip(plainBranch)
@@ -152,7 +153,7 @@ func TestACommitSaysWhereItComesFrom(t *testing.T) {
 }
 
 func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
-	for _, method := range []string{providertest.MethodCommit, providertest.MethodOpenPullRequest} {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		t.Run(method, func(t *testing.T) {
 			b := newBench(t)
 			b.options.ProgressEvery = time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -96,7 +97,7 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		b.leaveABranch()
 		b.loseState()
 		b.clock.advance(2 * time.Hour)
-		b.fake.Before(providertest.MethodDeleteBranch, func() {
+		b.fake.Before(forgetest.MethodDeleteBranch, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
 		})
 		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
@@ -131,7 +132,7 @@ func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
 
 func TestTheSweepTellsOfARepositoryThatCannotBeRead(t *testing.T) {
 	b := newLateBench(t)
-	b.fake.FailBefore(providertest.MethodOurBranches, down())
+	b.fake.FailBefore(forgetest.MethodOurBranches, down())
 	if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 1 || !strings.Contains(swept[0].Error, "down") {
 		t.Errorf("swept %+v", swept)
 	}

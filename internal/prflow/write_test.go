@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
@@ -32,7 +33,7 @@ const plainBranch = "claude-ops/fix/check-inodes-too"
 func down() *fault.Error { return fault.New(fault.UpstreamError, "the host is down") }
 
 func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
-	for _, method := range []string{providertest.MethodCommit, providertest.MethodOpenPullRequest} {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		for _, code := range []fault.Code{fault.UpstreamError, fault.Conflict, fault.RateLimited, fault.NotFound} {
 			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
 				b := newBench(t)
@@ -55,7 +56,7 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 }
 
 func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
-	for _, method := range []string{providertest.MethodCommit, providertest.MethodOpenPullRequest} {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		t.Run(method+" acts and then fails", func(t *testing.T) {
 			b := newBench(t)
 			b.fake.FailAfter(method)
@@ -68,7 +69,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 			b := newBench(t)
 			b.fake.FailAfter(method)
 			look := map[string]string{
-				providertest.MethodCommit: providertest.MethodBranchTip, providertest.MethodOpenPullRequest: providertest.MethodFindByHead,
+				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
 			}[method]
 			b.fake.FailBefore(look, down())
 			if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
@@ -92,8 +93,8 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	}
 	t.Run("the host was between branch and commit: the next request removes the bare branch", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(providertest.MethodCommit, func() { b.fake.PointBranch(infra, plainBranch, b.tip("main")) })
-		b.fake.FailBefore(providertest.MethodCommit, down())
+		b.fake.Before(forgetest.MethodCommit, func() { b.fake.PointBranch(infra, plainBranch, b.tip("main")) })
+		b.fake.FailBefore(forgetest.MethodCommit, down())
 		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
 			t.Fatalf("got %v", err)
 		}
@@ -104,10 +105,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("a branch that somebody else made meanwhile is not taken for ours", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(providertest.MethodCommit, func() {
+		b.fake.Before(forgetest.MethodCommit, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "theirs"})
 		})
-		b.fake.FailBefore(providertest.MethodCommit, down())
+		b.fake.FailBefore(forgetest.MethodCommit, down())
 		if _, err := b.create(request(nil)); err == nil {
 			t.Fatal("the other's branch was used")
 		}
@@ -117,8 +118,8 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("the branch cannot be undone: the next request undoes it", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.FailBefore(providertest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
-		b.fake.FailBefore(providertest.MethodDeleteBranch, down())
+		b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		b.fake.FailBefore(forgetest.MethodDeleteBranch, down())
 		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.NotFound {
 			t.Fatalf("got %v", err)
 		}
@@ -132,10 +133,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("a branch that a person has pushed to meanwhile is not undone", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(providertest.MethodOpenPullRequest, func() {
+		b.fake.Before(forgetest.MethodOpenPullRequest, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/more.md", Content: "a person's"})
 		})
-		b.fake.FailBefore(providertest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
 		if _, err := b.create(request(nil)); err == nil {
 			t.Fatal("no error")
 		}
@@ -147,7 +148,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 
 func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 	b := newBench(t)
-	b.fake.Before(providertest.MethodCommit, func() {
+	b.fake.Before(forgetest.MethodCommit, func() {
 		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
 	})
 	result := b.mustOpen(request(nil))
@@ -162,7 +163,7 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 	b := newBench(t)
-	b.fake.Before(providertest.MethodCommit, func() {
+	b.fake.Before(forgetest.MethodCommit, func() {
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
 	})
 	_, err := b.create(request(nil))
@@ -177,7 +178,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 	t.Run("before: nothing happens, and the attempt is recorded", func(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		b.fake.Before(providertest.MethodSnapshot, cancel)
+		b.fake.Before(forgetest.MethodSnapshot, cancel)
 		_, err := prflow.New(b.options).Create(ctx, agent, request(nil))
 		if fault.CodeOf(err) != fault.Timeout || b.fake.Writes() != 0 {
 			t.Errorf("got %v, %d writes", err, b.fake.Writes())
@@ -189,7 +190,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 	t.Run("after: the creation is finished", func(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		b.fake.Before(providertest.MethodCommit, cancel)
+		b.fake.Before(forgetest.MethodCommit, cancel)
 		result, err := prflow.New(b.options).Create(ctx, agent, request(nil))
 		if err != nil || result.Number == 0 || len(b.open()) != 1 {
 			t.Errorf("got %+v, %v", result, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"

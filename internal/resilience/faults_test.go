@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 )
 
 // trouble is one way in which a request goes wrong, and the codes that a caller may be answered with. That the flow gets

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

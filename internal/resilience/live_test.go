@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )

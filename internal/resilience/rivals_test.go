@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"

@@ -19,7 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"

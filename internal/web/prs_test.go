@@ -11,8 +11,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
@@ -121,7 +121,7 @@ func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
 func TestARefusalIsNotKeptForItsKey(t *testing.T) {
 	w := newWorld(t, nil)
 	key := header("Idempotency-Key", "k")
-	w.fake.FailBefore(providertest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
+	w.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
 	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 502, fault.UpstreamError)
 	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 201, "")
 }

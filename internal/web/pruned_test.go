@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/record"
@@ -68,7 +69,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				tt.happens(w, w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}))
 			}
 			made := func() int {
-				return w.fake.Count(providertest.MethodCommit) + w.fake.Count(providertest.MethodOpenPullRequest)
+				return w.fake.Count(forgetest.MethodCommit) + w.fake.Count(forgetest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
 			removed, err := w.store.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 // twoForges is a world with the providers fake and second enabled, and gitea disabled.
-func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *providertest.Fake) {
+func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *forgetest.Fake) {
 	t.Helper()
-	second = providertest.NewFake()
+	second = forgetest.NewFake()
 	second.SetName("second")
 	return newWorld(t, func(w *world) {
 		w.web.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
@@ -44,7 +44,7 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 			var log bytes.Buffer
 			w, second := twoForges(t, &log)
 			if tt.err != nil {
-				second.FailBefore(providertest.MethodPing, tt.err)
+				second.FailBefore(forgetest.MethodPing, tt.err)
 			}
 			w.want(w.get("/readyz"), 200, "")
 			if w.fake.Reads()+second.Reads() != 0 {
@@ -86,7 +86,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
-	entered, release := second.Block(providertest.MethodPing)
+	entered, release := second.Block(forgetest.MethodPing)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() { w.want(w.get("/readyz?providers=1"), 200, "") })
@@ -96,7 +96,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	wg.Wait()
 	asked := func(want int) {
 		t.Helper()
-		if a, b := w.fake.Count(providertest.MethodPing), second.Count(providertest.MethodPing); a != want || b != want {
+		if a, b := w.fake.Count(forgetest.MethodPing), second.Count(forgetest.MethodPing); a != want || b != want {
 			t.Errorf("asked %d and %d times, want %d", a, b, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	w.want(w.get("/readyz?providers=1"), 200, "")
 	asked(1)
 	w.advance(time.Second)
-	second.FailBefore(providertest.MethodPing, fault.New(fault.UpstreamError, "down"))
+	second.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "down"))
 	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
 	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
 	asked(2)
@@ -116,8 +116,8 @@ func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
 		var log bytes.Buffer
 		w, second := twoForges(t, &log)
 		w.build()
-		_, releaseFirst := w.fake.Block(providertest.MethodPing)
-		_, releaseSecond := second.Block(providertest.MethodPing)
+		_, releaseFirst := w.fake.Block(forgetest.MethodPing)
+		_, releaseSecond := second.Block(forgetest.MethodPing)
 		defer releaseFirst()
 		defer releaseSecond()
 		began := time.Now()
@@ -132,7 +132,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
-	entered, release := second.Block(providertest.MethodPing)
+	entered, release := second.Block(forgetest.MethodPing)
 	ctx, leave := context.WithCancel(t.Context())
 	gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
 	done := make(chan struct{})
@@ -145,7 +145,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 	release()
 	<-done
 	w.want(w.get("/readyz?providers=1"), 200, "")
-	if n := second.Count(providertest.MethodPing); n != 1 {
+	if n := second.Count(forgetest.MethodPing); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 }
@@ -172,7 +172,7 @@ func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
 			w.person = ""
 			want, code := 200, fault.Code("")
 			if down {
-				second.FailBefore(providertest.MethodPing, fault.New(fault.RateLimited, "no more"))
+				second.FailBefore(forgetest.MethodPing, fault.New(fault.RateLimited, "no more"))
 				want, code = 503, fault.UpstreamError
 			}
 			for who, edits := range map[string][]edit{"nobody": nil, "without the scope": {proposer}} {

@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {
 	testing.TB
-	fake    *providertest.Fake
+	fake    *forgetest.Fake
 	store   *store.Store
 	now     atomic.Int64
 	flow    prflow.Options
@@ -88,7 +88,7 @@ func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 // newWorld makes a world; change alters it before the server is made.
 func newWorld(t testing.TB, change func(*world)) *world {
 	t.Helper()
-	w := &world{TB: t, fake: providertest.NewFake()}
+	w := &world{TB: t, fake: forgetest.NewFake()}
 	w.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
 	w.fake.SetClock(w.Now)
 	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})

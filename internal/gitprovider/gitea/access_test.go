@@ -9,7 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
 )
 
 func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {

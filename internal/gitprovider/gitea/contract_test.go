@@ -5,7 +5,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
 )
 
 func harness() fakegitea.Harness {

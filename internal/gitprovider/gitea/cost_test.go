@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 func TestAProposalCostsSevenRequestsWhateverTheNumberOfItsFiles(t *testing.T) {

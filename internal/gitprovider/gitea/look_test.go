@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // looking is a script in which everything but the tree is there and empty.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // bulk is a BulkPathMemory that counts how often it is asked and told.

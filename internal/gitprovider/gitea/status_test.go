@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegitea"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
 )
 
 func TestChecksCombineEveryPage(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

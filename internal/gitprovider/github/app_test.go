@@ -12,7 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 )
 
 // appScene is a scene in which the provider acts as a GitHub App.

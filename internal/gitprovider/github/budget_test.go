@@ -6,8 +6,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // The design allows a create_pr seven requests, whatever the number of files. All of these follow one another.

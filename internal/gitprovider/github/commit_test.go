@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 const branch = "claude-ops/fix/one"

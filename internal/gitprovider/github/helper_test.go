@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

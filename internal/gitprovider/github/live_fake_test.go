@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 )
 
 // naps are the waits that somebody asked for and did not have to sit out.

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // drafts tells for each request that opened a pull request whether it asked for a draft.

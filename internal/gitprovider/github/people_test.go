@@ -7,8 +7,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 func TestReviewersAndAssigneesAreNamed(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 )
 
 func TestAPingTellsWhetherGitHubServesUs(t *testing.T) {

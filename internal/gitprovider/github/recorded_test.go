@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 )
 
 // recordedAnswer is an answer of GitHub's, from the recordings that the fake is held to.

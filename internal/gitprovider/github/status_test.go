@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/fakegithub"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 )
 
 func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {

@@ -1,3 +1,3 @@
-// Package providertest holds what tests of and around providers need: the contract suite that every adapter must pass
-// (Run), and Fake, an in-memory provider that behaves like a real host, faults included.
+// Package providertest is the contract suite that every adapter of gitprovider.Provider must pass (Run), and what a test needs
+// around it.
 package providertest

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/memhost"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // MainBranch is the default branch of every repository that a Harness makes.

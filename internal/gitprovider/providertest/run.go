@@ -51,8 +51,8 @@ func seed() []File {
 	}
 }
 
-// scene is a repository and a test's steps on it.
-type scene struct {
+// Scene is a repository and a test's steps on it.
+type Scene struct {
 	World
 	t   *testing.T
 	p   gitprovider.Provider
@@ -60,90 +60,94 @@ type scene struct {
 }
 
 // newScene begins with the files, or else with the seed.
-func newScene(t *testing.T, h Harness, files ...File) *scene {
+func newScene(t *testing.T, h Harness, files ...File) *Scene {
 	t.Helper()
 	if len(files) == 0 {
 		files = seed()
 	}
-	return sceneOf(t, h.NewRepo(t, files...))
+	return NewScene(t, h.NewRepo(t, files...))
 }
 
-func sceneOf(t *testing.T, w World) *scene {
-	return &scene{World: w, t: t, p: w.Provider(), ctx: t.Context()}
+// NewScene is a test's scene in the repository.
+func NewScene(t *testing.T, w World) *Scene {
+	return &Scene{World: w, t: t, p: w.Provider(), ctx: t.Context()}
 }
 
 // when is the time of the suite's commits.
 func when() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
 
-// look takes a snapshot for the paths.
-func (s *scene) look(paths ...string) *gitprovider.Snapshot {
+// Look takes a snapshot for the paths.
+func (s *Scene) Look(paths ...string) *gitprovider.Snapshot {
 	s.t.Helper()
 	q := gitprovider.SnapshotQuery{Repo: s.Ref(), Contents: true}
 	for _, p := range paths {
 		q.Paths = append(q.Paths, Path(s.t, p))
 	}
 	snap, err := s.p.Snapshot(s.ctx, q)
-	s.must(err)
+	s.Must(err)
 	return snap
 }
 
-// request is a commit of the changes on what is there now.
-func (s *scene) request(branch string, files ...gitprovider.FileChange) gitprovider.CommitRequest {
+// Request is a commit of the changes on what is there now.
+func (s *Scene) Request(branch string, files ...gitprovider.FileChange) gitprovider.CommitRequest {
 	s.t.Helper()
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, f.Path)
 	}
 	return gitprovider.CommitRequest{
-		Snapshot: s.look(paths...), Branch: branch, Changes: ChangeSet(s.t, files...),
+		Snapshot: s.Look(paths...), Branch: branch, Changes: ChangeSet(s.t, files...),
 		Message: "Update the checks\n\nThe disk was full.\n", Time: when(),
 	}
 }
 
-// commit makes a commit that must succeed.
-func (s *scene) commit(branch string, files ...gitprovider.FileChange) gitprovider.Commit {
+// Commit makes a Commit that must succeed.
+func (s *Scene) Commit(branch string, files ...gitprovider.FileChange) gitprovider.Commit {
 	s.t.Helper()
-	made, err := s.p.Commit(s.ctx, s.request(branch, files...))
-	s.must(err)
+	made, err := s.p.Commit(s.ctx, s.Request(branch, files...))
+	s.Must(err)
 	return made
 }
 
-// spec asks for a pull request of ours.
-func (s *scene) spec(head, title string) gitprovider.PullRequestSpec {
+// Spec asks for a pull request of ours.
+func (s *Scene) Spec(head, title string) gitprovider.PullRequestSpec {
 	return gitprovider.PullRequestSpec{
 		Repo: s.Ref(), Base: MainBranch, Head: head, Title: title, Body: "Why: the disk was full.",
 		Labels: []string{gitprovider.LabelOurs},
 	}
 }
 
-// propose commits one new file and opens a labelled pull request for it.
-func (s *scene) propose(branch string, files ...gitprovider.FileChange) gitprovider.PullRequest {
+// Propose commits one new file and opens a labelled pull request for it.
+func (s *Scene) Propose(branch string, files ...gitprovider.FileChange) gitprovider.PullRequest {
 	s.t.Helper()
 	if len(files) == 0 {
 		files = []gitprovider.FileChange{Update("checks/disk.md", "# Disk\n\ndf -h; "+branch+"\n")}
 	}
-	s.commit(branch, files...)
-	pr, err := s.p.OpenPullRequest(s.ctx, s.spec(branch, "Change "+branch))
-	s.must(err)
-	s.must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+	s.Commit(branch, files...)
+	pr, err := s.p.OpenPullRequest(s.ctx, s.Spec(branch, "Change "+branch))
+	s.Must(err)
+	s.Must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
 	return pr
 }
 
-func (s *scene) status(number int) gitprovider.Status {
+// Status reads a pull request, which must succeed.
+func (s *Scene) Status(number int) gitprovider.Status {
 	s.t.Helper()
 	status, err := s.p.Status(s.ctx, s.Ref(), number)
-	s.must(err)
+	s.Must(err)
 	return status
 }
 
-func (s *scene) list() []gitprovider.PullRequest {
+// List reads the open pull requests of ours, which must succeed.
+func (s *Scene) List() []gitprovider.PullRequest {
 	s.t.Helper()
 	prs, err := s.p.ListOpen(s.ctx, s.Ref(), gitprovider.LabelOurs)
-	s.must(err)
+	s.Must(err)
 	return prs
 }
 
-func (s *scene) must(err error) {
+// Must ends the test with an error.
+func (s *Scene) Must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("unexpected error: %v (cause: %v)", err, causeOf(err))
@@ -152,8 +156,8 @@ func (s *scene) must(err error) {
 
 func causeOf(err error) error { return fault.From(err).Cause }
 
-// code demands an error of the type that the port promises, with the code.
-func (s *scene) code(err error, want fault.Code) {
+// Code demands an error of the type that the port promises, with the Code.
+func (s *Scene) Code(err error, want fault.Code) {
 	s.t.Helper()
 	if _, ok := err.(*fault.Error); !ok { //nolint:errorlint // the port promises the type itself, not a wrapper
 		s.t.Fatalf("got %#v, want a *fault.Error with the code %s", err, want)
@@ -163,7 +167,8 @@ func (s *scene) code(err error, want fault.Code) {
 	}
 }
 
-func (s *scene) same(what string, got, want any) {
+// Same demands that two values are equal.
+func (s *Scene) Same(what string, got, want any) {
 	s.t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.t.Fatalf("%s (-want +got):\n%s", what, diff)

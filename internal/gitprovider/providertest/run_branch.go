@@ -18,43 +18,44 @@ func branchTests() map[string]func(*testing.T, Harness) {
 	}
 }
 
-func (s *scene) tip(branch string) string {
+// Tip is the commit at the head of a branch; "" if there is none.
+func (s *Scene) Tip(branch string) string {
 	s.t.Helper()
 	tip, err := s.p.BranchTip(s.ctx, s.Ref(), branch)
-	s.must(err)
+	s.Must(err)
 	return tip
 }
 
 func branchTip(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.same("tip", s.tip("claude-ops/check/disk"), made.ID)
-	s.same("tip of main", s.tip(MainBranch), s.Branches()[MainBranch])
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Same("tip", s.Tip("claude-ops/check/disk"), made.ID)
+	s.Same("tip of main", s.Tip(MainBranch), s.Branches()[MainBranch])
 	for _, none := range []string{"claude-ops/check", "claude-ops/check/dis", "disk", "claude-ops/check/*"} {
-		s.same("tip of "+none, s.tip(none), "")
+		s.Same("tip of "+none, s.Tip(none), "")
 	}
 }
 
 func branchDelete(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
-	s.same("tip", s.tip(made.Branch), "")
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+	s.Same("tip", s.Tip(made.Branch), "")
 }
 
 func branchDeleteMoved(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	moved := s.Push(made.Branch, File{Path: "checks/by-a-person.md", Content: "p\n"})
-	s.code(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID), fault.Conflict)
-	s.same("tip", s.tip(made.Branch), moved)
+	s.Code(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID), fault.Conflict)
+	s.Same("tip", s.Tip(made.Branch), moved)
 }
 
 func branchDeleteGone(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	s.DeleteBranch(made.Branch)
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
+	s.Must(s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID))
 }
 
 func branchDeleteForeign(t *testing.T, h Harness) {
@@ -63,17 +64,17 @@ func branchDeleteForeign(t *testing.T, h Harness) {
 	s.Push("claude-opsx", File{Path: "checks/x.md", Content: "x\n"})
 	before := s.Branches()
 	for _, branch := range []string{"feature/x", "claude-opsx", MainBranch, "", "claude-ops"} {
-		s.code(s.p.DeleteBranch(s.ctx, s.Ref(), branch, tip), fault.InvalidArgument)
+		s.Code(s.p.DeleteBranch(s.ctx, s.Ref(), branch, tip), fault.InvalidArgument)
 	}
-	s.same("branches", s.Branches(), before)
+	s.Same("branches", s.Branches(), before)
 }
 
 func branchAgain(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.must(s.p.DeleteBranch(s.ctx, s.Ref(), first.Branch, first.ID))
-	again := s.commit("claude-ops/check/disk", Update("checks/disk.md", "newer\n"))
-	if slices.Contains([]string{"", first.ID}, s.tip(again.Branch)) {
-		t.Fatalf("the branch is at %q, want the second commit", s.tip(again.Branch))
+	first := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Must(s.p.DeleteBranch(s.ctx, s.Ref(), first.Branch, first.ID))
+	again := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "newer\n"))
+	if slices.Contains([]string{"", first.ID}, s.Tip(again.Branch)) {
+		t.Fatalf("the branch is at %q, want the second commit", s.Tip(again.Branch))
 	}
 }

@@ -27,7 +27,7 @@ func commitTests() map[string]func(*testing.T, Harness) {
 }
 
 // checkTree demands that a commit's tree is the base's with the changes made, and nothing else.
-func (s *scene) checkTree(commit, base string, want func(files map[string]File)) {
+func (s *Scene) checkTree(commit, base string, want func(files map[string]File)) {
 	s.t.Helper()
 	files := map[string]File{}
 	for _, f := range s.Files(base) {
@@ -38,7 +38,7 @@ func (s *scene) checkTree(commit, base string, want func(files map[string]File))
 	for _, f := range s.Files(commit) {
 		got[f.Path] = f
 	}
-	s.same("tree", got, files)
+	s.Same("tree", got, files)
 }
 
 func file(path, content string) File {
@@ -48,17 +48,17 @@ func file(path, content string) File {
 func commitOne(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	base := s.Branches()[MainBranch]
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	s.same("branch", made.Branch, "claude-ops/check/disk")
-	s.same("branches", s.Branches(), map[string]string{MainBranch: base, "claude-ops/check/disk": made.ID})
-	s.same("parents", s.Parents(made.ID), []string{base})
-	s.same("message", strings.TrimSpace(s.Message(made.ID)), "Update the checks\n\nThe disk was full.")
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	s.Same("branch", made.Branch, "claude-ops/check/disk")
+	s.Same("branches", s.Branches(), map[string]string{MainBranch: base, "claude-ops/check/disk": made.ID})
+	s.Same("parents", s.Parents(made.ID), []string{base})
+	s.Same("message", strings.TrimSpace(s.Message(made.ID)), "Update the checks\n\nThe disk was full.")
 	s.checkTree(made.ID, base, func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
 }
 
 func commitMixed(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/fix/mixed",
+	made := s.Commit("claude-ops/fix/mixed",
 		Update("checks/disk.md", "new\n"), Delete("checks/memory.md"),
 		Create("checks/a-new.md", "a\n"), Create("CLAUDE-OPS.md", "# Manifest\n"))
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
@@ -71,16 +71,16 @@ func commitMixed(t *testing.T, h Harness) {
 
 func commitLastFile(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/fix/remove", Delete("playbooks/restart.md"))
+	made := s.Commit("claude-ops/fix/remove", Delete("playbooks/restart.md"))
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) { delete(files, "playbooks/restart.md") })
 	only := newScene(t, h, File{Path: "checks/only.md", Content: "only\n"})
-	made = only.commit("claude-ops/fix/remove", Delete("checks/only.md"))
-	only.same("files after the last was deleted", len(only.Files(made.ID)), 0)
+	made = only.Commit("claude-ops/fix/remove", Delete("checks/only.md"))
+	only.Same("files after the last was deleted", len(only.Files(made.ID)), 0)
 }
 
 func commitNewFolder(t *testing.T, h Harness) {
 	s := newScene(t, h, File{Path: "README.md", Content: "# Empty\n"})
-	made := s.commit("claude-ops/skill/first", Create(".claude-ops/skills/first.md", "first\n"))
+	made := s.Commit("claude-ops/skill/first", Create(".claude-ops/skills/first.md", "first\n"))
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
 		files[".claude-ops/skills/first.md"] = file(".claude-ops/skills/first.md", "first\n")
 	})
@@ -88,7 +88,7 @@ func commitNewFolder(t *testing.T, h Harness) {
 
 func commitExecutable(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/playbook/restart", Update("playbooks/restart.md", "new\n"))
+	made := s.Commit("claude-ops/playbook/restart", Update("playbooks/restart.md", "new\n"))
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
 		f := file("playbooks/restart.md", "new\n")
 		f.Executable = true
@@ -103,29 +103,29 @@ func commitKeepsOthers(t *testing.T, h Harness) {
 		File{Path: "vendor", Kind: gitprovider.KindSubmodule},
 		File{Path: "run.sh", Content: "#!/bin/sh\n", Executable: true},
 	)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	s.checkTree(made.ID, s.Branches()[MainBranch],
 		func(files map[string]File) { files["checks/disk.md"] = file("checks/disk.md", "new\n") })
 }
 
 func commitMovedBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	s.Push(MainBranch, File{Path: "README.md", Content: "moved\n"})
 	before := s.Branches()
 	_, err := s.p.Commit(s.ctx, req)
-	s.code(err, fault.Conflict)
-	s.same("branches", s.Branches(), before)
+	s.Code(err, fault.Conflict)
+	s.Same("branches", s.Branches(), before)
 }
 
 func commitBranchExists(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	s.Push("claude-ops/check/disk", File{Path: "checks/x.md", Content: "x\n"})
 	before := s.Branches()
 	_, err := s.p.Commit(s.ctx, req)
-	s.code(err, fault.Conflict)
-	s.same("branches", s.Branches(), before)
+	s.Code(err, fault.Conflict)
+	s.Same("branches", s.Branches(), before)
 }
 
 func commitBranchInTheWay(t *testing.T, h Harness) {
@@ -134,29 +134,29 @@ func commitBranchInTheWay(t *testing.T, h Harness) {
 	s.Push("claude-ops/check/disk/more", File{Path: "checks/x.md", Content: "x\n"})
 	before := s.Branches()
 	for _, branch := range []string{"claude-ops/fix/disk", "claude-ops/check/disk"} {
-		_, err := s.p.Commit(s.ctx, s.request(branch, Update("checks/disk.md", "new\n")))
-		s.code(err, fault.Conflict)
+		_, err := s.p.Commit(s.ctx, s.Request(branch, Update("checks/disk.md", "new\n")))
+		s.Code(err, fault.Conflict)
 	}
-	s.same("branches", s.Branches(), before)
+	s.Same("branches", s.Branches(), before)
 }
 
 func commitZero(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	before := s.Branches()
-	_, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{Snapshot: s.look(), Branch: "claude-ops/fix/zero",
+	_, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{Snapshot: s.Look(), Branch: "claude-ops/fix/zero",
 		Message: "zero", Time: when()})
-	s.code(err, fault.InvalidArgument)
-	s.same("branches", s.Branches(), before)
+	s.Code(err, fault.InvalidArgument)
+	s.Same("branches", s.Branches(), before)
 }
 
 func commitForeignBranch(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	before := s.Branches()
 	for _, branch := range []string{"feature/x", "", "claude-opsx/fix/a", MainBranch} {
-		_, err := s.p.Commit(s.ctx, s.request(branch, Update("checks/disk.md", "new\n")))
-		s.code(err, fault.InvalidArgument)
+		_, err := s.p.Commit(s.ctx, s.Request(branch, Update("checks/disk.md", "new\n")))
+		s.Code(err, fault.InvalidArgument)
 	}
-	s.same("branches", s.Branches(), before)
+	s.Same("branches", s.Branches(), before)
 }
 
 func commitOtherBase(t *testing.T, h Harness) {
@@ -164,21 +164,21 @@ func commitOtherBase(t *testing.T, h Harness) {
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
 	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
 		Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
-	s.must(err)
+	s.Must(err)
 	made, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{
 		Snapshot: snap, Branch: "claude-ops/check/old", Changes: ChangeSet(t,
 			Update("checks/old.md", "new\n")), Message: "m", Time: when(),
 	})
-	s.must(err)
-	s.same("parents", s.Parents(made.ID), []string{tip})
+	s.Must(err)
+	s.Same("parents", s.Parents(made.ID), []string{tip})
 }
 
 func commitNoRepo(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	req.Snapshot.Repo.Name = "no-such-repository"
 	_, err := s.p.Commit(s.ctx, req)
-	s.code(err, fault.NotFound)
+	s.Code(err, fault.NotFound)
 }
 
 func contentTests() map[string]func(*testing.T, Harness) {
@@ -210,7 +210,7 @@ func contentExact(t *testing.T, h Harness) {
 	for name, content := range unusualContents() {
 		changes = append(changes, Create("checks/"+name+".md", content))
 	}
-	made := s.commit("claude-ops/check/contents", changes...)
+	made := s.Commit("claude-ops/check/contents", changes...)
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
 		for _, c := range changes {
 			files[c.Path] = file(c.Path, c.Content)
@@ -224,8 +224,8 @@ func contentMany(t *testing.T, h Harness) {
 	for i := range gitprovider.MaxFilesPerPR {
 		changes = append(changes, Create("checks/n"+strings.Repeat("0", i)+".md", strings.Repeat("x", i)))
 	}
-	made := s.commit("claude-ops/check/many", changes...)
-	s.same("parents", s.Parents(made.ID), []string{s.Branches()[MainBranch]})
+	made := s.Commit("claude-ops/check/many", changes...)
+	s.Same("parents", s.Parents(made.ID), []string{s.Branches()[MainBranch]})
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
 		for _, c := range changes {
 			files[c.Path] = file(c.Path, c.Content)

@@ -22,11 +22,11 @@ func everyMethodTests() map[string]func(*testing.T, Harness) {
 }
 
 // methods calls every method of the port that takes a context.
-func (s *scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string]error {
+func (s *Scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string]error {
 	s.t.Helper()
-	req := s.request("claude-ops/fix/every-method", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/fix/every-method", Update("checks/disk.md", "new\n"))
 	req.Snapshot.Repo = ref
-	spec := s.spec("claude-ops/fix/every-method", "Every method")
+	spec := s.Spec("claude-ops/fix/every-method", "Every method")
 	spec.Repo = ref
 	errs := map[string]error{}
 	_, errs["Snapshot"] = s.p.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: ref})
@@ -60,13 +60,13 @@ func pingTest(t *testing.T, h Harness) {
 	if !can {
 		t.Fatal("the provider cannot be pinged")
 	}
-	s.must(pinger.Ping(s.ctx))
+	s.Must(pinger.Ping(s.ctx))
 	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
-	s.code(pinger.Ping(ctx), fault.Timeout)
+	s.Code(pinger.Ping(ctx), fault.Timeout)
 }
 
-func (s *scene) everyMethod(ctx context.Context, ref gitprovider.RepoRef, want fault.Code) {
+func (s *Scene) everyMethod(ctx context.Context, ref gitprovider.RepoRef, want fault.Code) {
 	s.t.Helper()
 	before := s.Branches()
 	for method, err := range s.methods(ctx, ref) {
@@ -74,7 +74,7 @@ func (s *scene) everyMethod(ctx context.Context, ref gitprovider.RepoRef, want f
 			s.t.Errorf("%s: got code %q (%v), want %s", method, got, err, want)
 		}
 	}
-	s.same("branches", s.Branches(), before)
+	s.Same("branches", s.Branches(), before)
 }
 
 func missingRepo(t *testing.T, h Harness) {
@@ -140,7 +140,7 @@ const racers = 6
 
 func raceBranch(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	made := make([]gitprovider.Commit, racers)
 	errs := together(racers, func(i int) (err error) {
 		mine := req
@@ -151,53 +151,53 @@ func raceBranch(t *testing.T, h Harness) {
 	winners := 0
 	for i, err := range errs {
 		if err != nil {
-			s.code(err, fault.Conflict)
+			s.Code(err, fault.Conflict)
 			continue
 		}
 		winners++
-		s.same("tip", s.tip(req.Branch), made[i].ID)
+		s.Same("tip", s.Tip(req.Branch), made[i].ID)
 	}
-	s.same("winners", winners, 1)
+	s.Same("winners", winners, 1)
 }
 
 func raceOpen(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	got := make([]int, racers)
 	for _, err := range together(racers, func(i int) error {
-		pr, err := s.p.OpenPullRequest(s.ctx, s.spec(made.Branch, "Race"))
+		pr, err := s.p.OpenPullRequest(s.ctx, s.Spec(made.Branch, "Race"))
 		got[i] = pr.Number
 		return err
 	}) {
-		s.must(err)
+		s.Must(err)
 	}
 	for _, number := range got {
-		s.same("number", number, got[0])
+		s.Same("number", number, got[0])
 	}
-	s.same("found", s.find(made.Branch).Number, got[0])
+	s.Same("found", s.Find(made.Branch).Number, got[0])
 }
 
 func raceDifferent(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	req := s.request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	req := s.Request("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	for _, err := range together(racers, func(i int) error {
 		mine := req
 		mine.Branch += string(rune('a' + i))
 		_, err := s.p.Commit(s.ctx, mine)
 		return err
 	}) {
-		s.must(err)
+		s.Must(err)
 	}
-	s.same("branches", len(s.Branches()), racers+1)
+	s.Same("branches", len(s.Branches()), racers+1)
 }
 
 func raceDelete(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	for _, err := range together(racers, func(int) error {
 		return s.p.DeleteBranch(s.ctx, s.Ref(), made.Branch, made.ID)
 	}) {
-		s.must(err)
+		s.Must(err)
 	}
-	s.same("tip", s.tip(made.Branch), "")
+	s.Same("tip", s.Tip(made.Branch), "")
 }

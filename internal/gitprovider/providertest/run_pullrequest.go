@@ -30,15 +30,15 @@ func pullRequestTests() map[string]func(*testing.T, Harness) {
 
 func openPR(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"), Create("checks/a.md", "a\n"))
-	pr, err := s.p.OpenPullRequest(s.ctx, s.spec(made.Branch, "Watch the disk"))
-	s.must(err)
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"), Create("checks/a.md", "a\n"))
+	pr, err := s.p.OpenPullRequest(s.ctx, s.Spec(made.Branch, "Watch the disk"))
+	s.Must(err)
 	if pr.Number < 1 || pr.URL == "" || pr.CreatedAt.IsZero() || !pr.ClosedAt.IsZero() {
 		t.Fatalf("number %d, URL %q, created %v, closed %v", pr.Number, pr.URL, pr.CreatedAt, pr.ClosedAt)
 	}
-	s.must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
-	got := s.status(pr.Number).PullRequest
-	s.same("pull request", got, gitprovider.PullRequest{
+	s.Must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
+	got := s.Status(pr.Number).PullRequest
+	s.Same("pull request", got, gitprovider.PullRequest{
 		Number: pr.Number, Title: "Watch the disk", Body: "Why: the disk was full.", URL: pr.URL, Branch: made.Branch,
 		HeadCommit: made.ID, Base: MainBranch, State: gitprovider.StateOpen, Labels: []string{gitprovider.LabelOurs},
 		CreatedAt: got.CreatedAt, Author: got.Author, Paths: []string{"checks/a.md", "checks/disk.md"},
@@ -47,88 +47,89 @@ func openPR(t *testing.T, h Harness) {
 
 func openTwice(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.propose("claude-ops/check/disk")
-	again, err := s.p.OpenPullRequest(s.ctx, s.spec(first.Branch, "Another title"))
-	s.must(err)
-	s.same("number", again.Number, first.Number)
-	s.same("title", again.Title, first.Title)
-	s.same("list", numbers(s.list()), []int{first.Number})
+	first := s.Propose("claude-ops/check/disk")
+	again, err := s.p.OpenPullRequest(s.ctx, s.Spec(first.Branch, "Another title"))
+	s.Must(err)
+	s.Same("number", again.Number, first.Number)
+	s.Same("title", again.Title, first.Title)
+	s.Same("list", numbers(s.List()), []int{first.Number})
 }
 
 func openAfterClose(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.propose("claude-ops/check/disk")
+	first := s.Propose("claude-ops/check/disk")
 	s.Close(first.Number)
-	again, err := s.p.OpenPullRequest(s.ctx, s.spec(first.Branch, "Again"))
-	s.must(err)
+	again, err := s.p.OpenPullRequest(s.ctx, s.Spec(first.Branch, "Again"))
+	s.Must(err)
 	if again.Number <= first.Number {
 		t.Fatalf("number %d after %d", again.Number, first.Number)
 	}
-	s.same("first", s.status(first.Number).State, gitprovider.StateClosed)
+	s.Same("first", s.Status(first.Number).State, gitprovider.StateClosed)
 }
 
 func openAfterBranchGone(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.propose("claude-ops/check/disk")
+	first := s.Propose("claude-ops/check/disk")
 	s.DeleteBranch(first.Branch)
-	again := s.propose("claude-ops/check/disk", Create("checks/other.md", "other\n"))
+	again := s.Propose("claude-ops/check/disk", Create("checks/other.md", "other\n"))
 	if again.Number <= first.Number {
 		t.Fatalf("number %d after %d", again.Number, first.Number)
 	}
-	s.same("first", s.status(first.Number).State, gitprovider.StateClosed)
-	s.same("list", numbers(s.list()), []int{again.Number})
+	s.Same("first", s.Status(first.Number).State, gitprovider.StateClosed)
+	s.Same("list", numbers(s.List()), []int{again.Number})
 }
 
 func openMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	_, err := s.p.OpenPullRequest(s.ctx, s.spec("claude-ops/check/none", "No head"))
-	s.code(err, fault.NotFound)
-	made := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	spec := s.spec(made.Branch, "No base")
+	_, err := s.p.OpenPullRequest(s.ctx, s.Spec("claude-ops/check/none", "No head"))
+	s.Code(err, fault.NotFound)
+	made := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	spec := s.Spec(made.Branch, "No base")
 	spec.Base = "none"
 	_, err = s.p.OpenPullRequest(s.ctx, spec)
-	s.code(err, fault.NotFound)
-	s.same("list", numbers(s.list()), []int{})
+	s.Code(err, fault.NotFound)
+	s.Same("list", numbers(s.List()), []int{})
 }
 
 func openUnchanged(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.Merge(pr.Number)
-	_, err := s.p.OpenPullRequest(s.ctx, s.spec(pr.Branch, "Merged already"))
-	s.code(err, fault.NoChange)
+	_, err := s.p.OpenPullRequest(s.ctx, s.Spec(pr.Branch, "Merged already"))
+	s.Code(err, fault.NoChange)
 }
 
 func labelOnce(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	for range 2 {
-		s.must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs, "infra"}))
+		s.Must(s.p.Label(s.ctx, s.Ref(), pr.Number, []string{gitprovider.LabelOurs, "infra"}))
 	}
-	labels := s.status(pr.Number).Labels
+	labels := s.Status(pr.Number).Labels
 	slices.Sort(labels)
-	s.same("labels", labels, []string{gitprovider.LabelOurs, "infra"})
-	s.must(s.p.Label(s.ctx, s.Ref(), pr.Number, nil))
+	s.Same("labels", labels, []string{gitprovider.LabelOurs, "infra"})
+	s.Must(s.p.Label(s.ctx, s.Ref(), pr.Number, nil))
 }
 
 func labelMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.code(s.p.Label(s.ctx, s.Ref(), 4711, []string{gitprovider.LabelOurs}), fault.NotFound)
+	s.Code(s.p.Label(s.ctx, s.Ref(), 4711, []string{gitprovider.LabelOurs}), fault.NotFound)
 }
 
-func (s *scene) find(branch string) *gitprovider.PullRequest {
+// Find is the newest pull request whose head is the branch; nil if there is none.
+func (s *Scene) Find(branch string) *gitprovider.PullRequest {
 	s.t.Helper()
 	pr, err := s.p.FindByHead(s.ctx, s.Ref(), branch)
-	s.must(err)
+	s.Must(err)
 	return pr
 }
 
 func findByHead(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	open := s.propose("claude-ops/check/open")
-	closed := s.propose("claude-ops/check/closed", Create("checks/c.md", "c\n"))
+	open := s.Propose("claude-ops/check/open")
+	closed := s.Propose("claude-ops/check/closed", Create("checks/c.md", "c\n"))
 	s.Close(closed.Number)
-	merged := s.propose("claude-ops/check/merged", Create("checks/m.md", "m\n"))
+	merged := s.Propose("claude-ops/check/merged", Create("checks/m.md", "m\n"))
 	s.Merge(merged.Number)
 	for branch, want := range map[string]struct {
 		number int
@@ -138,7 +139,7 @@ func findByHead(t *testing.T, h Harness) {
 		closed.Branch: {closed.Number, gitprovider.StateClosed},
 		merged.Branch: {merged.Number, gitprovider.StateMerged},
 	} {
-		pr := s.find(branch)
+		pr := s.Find(branch)
 		if pr == nil || pr.Number != want.number || pr.State != want.state {
 			t.Errorf("head %s: found %+v, want number %d, %s", branch, pr, want.number, want.state)
 		}
@@ -147,42 +148,42 @@ func findByHead(t *testing.T, h Harness) {
 
 func findNewest(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.propose("claude-ops/check/disk")
+	first := s.Propose("claude-ops/check/disk")
 	s.Close(first.Number)
-	second, err := s.p.OpenPullRequest(s.ctx, s.spec(first.Branch, "Second"))
-	s.must(err)
-	s.same("number", s.find(first.Branch).Number, second.Number)
+	second, err := s.p.OpenPullRequest(s.ctx, s.Spec(first.Branch, "Second"))
+	s.Must(err)
+	s.Same("number", s.Find(first.Branch).Number, second.Number)
 }
 
 func findNone(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/disk")
-	if pr := s.find("claude-ops/check/dis"); pr != nil {
+	s.Propose("claude-ops/check/disk")
+	if pr := s.Find("claude-ops/check/dis"); pr != nil {
 		t.Fatalf("found %+v for a branch without a pull request", pr)
 	}
 }
 
 func pathsNow(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	head := s.Push(pr.Branch, File{Path: "checks/added.md", Content: "by a person\n"})
-	got := s.list()
-	s.same("paths", got[0].Paths, []string{"checks/added.md", "checks/disk.md"})
-	s.same("head", got[0].HeadCommit, head)
-	s.same("paths in the snapshot", s.look().Open[0].Paths, got[0].Paths)
+	got := s.List()
+	s.Same("paths", got[0].Paths, []string{"checks/added.md", "checks/disk.md"})
+	s.Same("head", got[0].HeadCommit, head)
+	s.Same("paths in the snapshot", s.Look().Open[0].Paths, got[0].Paths)
 }
 
 func pathsRename(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
-	s.same("paths", s.list()[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
+	s.Propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
+	s.Same("paths", s.List()[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
 }
 
 func pathsMergeBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/disk")
+	s.Propose("claude-ops/check/disk")
 	s.Push(MainBranch, File{Path: "README.md", Content: "moved on\n"})
-	s.same("paths", s.list()[0].Paths, []string{"checks/disk.md"})
+	s.Same("paths", s.List()[0].Paths, []string{"checks/disk.md"})
 }
 
 func listTests() map[string]func(*testing.T, Harness) {
@@ -202,33 +203,33 @@ func listMany(t *testing.T, h Harness) {
 		s.Push(branch, File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n\n"})
 		want = append(want, s.OpenPR(branch, "Many", gitprovider.LabelOurs))
 	}
-	prs := s.list()
-	s.same("numbers", numbers(prs), want)
+	prs := s.List()
+	s.Same("numbers", numbers(prs), want)
 	for i, pr := range prs {
-		s.same("paths", pr.Paths, []string{fmt.Sprintf("checks/n%03d.md", i)})
+		s.Same("paths", pr.Paths, []string{fmt.Sprintf("checks/n%03d.md", i)})
 	}
-	s.same("open in the snapshot", len(s.look().Open), len(want))
+	s.Same("open in the snapshot", len(s.Look().Open), len(want))
 }
 
 func listEmpty(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/disk")
+	s.Propose("claude-ops/check/disk")
 	prs, err := s.p.ListOpen(s.ctx, s.Ref(), "nobody-uses-this")
-	s.must(err)
-	s.same("numbers", numbers(prs), []int{})
+	s.Must(err)
+	s.Same("numbers", numbers(prs), []int{})
 }
 
 func listNoCommit(t *testing.T, h Harness) {
-	s := sceneOf(t, h.NewRepo(t))
-	s.same("numbers", numbers(s.list()), []int{})
+	s := NewScene(t, h.NewRepo(t))
+	s.Same("numbers", numbers(s.List()), []int{})
 }
 
 func listFilter(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	open := s.propose("claude-ops/check/open")
-	s.Close(s.propose("claude-ops/check/closed", Create("checks/c.md", "c\n")).Number)
-	s.Merge(s.propose("claude-ops/check/merged", Create("checks/m.md", "m\n")).Number)
+	open := s.Propose("claude-ops/check/open")
+	s.Close(s.Propose("claude-ops/check/closed", Create("checks/c.md", "c\n")).Number)
+	s.Merge(s.Propose("claude-ops/check/merged", Create("checks/m.md", "m\n")).Number)
 	s.Push("claude-ops/fix/unlabelled", File{Path: "checks/u.md", Content: "u\n"})
 	s.OpenPR("claude-ops/fix/unlabelled", "No label")
-	s.same("numbers", numbers(s.list()), []int{open.Number})
+	s.Same("numbers", numbers(s.List()), []int{open.Number})
 }

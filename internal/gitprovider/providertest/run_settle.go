@@ -25,26 +25,26 @@ func settleBranches(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	all := func() map[string]string {
 		tips, err := s.p.OurBranches(s.ctx, s.Ref())
-		s.must(err)
+		s.Must(err)
 		return tips
 	}
-	s.same("without any", len(all()), 0)
+	s.Same("without any", len(all()), 0)
 	s.Push("feature/x", File{Path: "checks/x.md", Content: "x\n"})
 	s.Push("claude-opsx", File{Path: "checks/x.md", Content: "x\n"})
-	a := s.commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	b := s.commit("claude-ops/fix/disk", Update("checks/disk.md", "newer\n"))
-	s.same("tips", all(), map[string]string{a.Branch: a.ID, b.Branch: b.ID})
+	a := s.Commit("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	b := s.Commit("claude-ops/fix/disk", Update("checks/disk.md", "newer\n"))
+	s.Same("tips", all(), map[string]string{a.Branch: a.ID, b.Branch: b.ID})
 }
 
 func settleOpen(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	first := s.propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	first := s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	s.Push("feature/x", File{Path: "x.md", Content: "x\n"})
 	s.OpenPR("feature/x", "Somebody else's")
-	last := s.propose("claude-ops/check/inodes", Create("checks/inodes.md", "i\n"))
+	last := s.Propose("claude-ops/check/inodes", Create("checks/inodes.md", "i\n"))
 	for below, want := range map[int][]int{first.Number: nil, last.Number: {first.Number}, last.Number + 1: {first.Number, last.Number}} {
 		prs, err := s.p.OpenOurs(s.ctx, s.Ref(), below)
-		s.must(err)
+		s.Must(err)
 		var numbers []int
 		for _, pr := range prs {
 			numbers = append(numbers, pr.Number)
@@ -52,7 +52,7 @@ func settleOpen(t *testing.T, h Harness) {
 				t.Errorf("#%d changes %v", pr.Number, pr.Paths)
 			}
 		}
-		s.same("numbers", numbers, want)
+		s.Same("numbers", numbers, want)
 	}
 }
 
@@ -60,30 +60,30 @@ func settleCommit(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	base := s.Branches()[MainBranch]
 	req := gitprovider.CommitRequest{
-		Snapshot: s.look("checks/disk.md", "checks/memory.md", "checks/inodes.md"), Branch: "claude-ops/check/disk", Time: when(),
+		Snapshot: s.Look("checks/disk.md", "checks/memory.md", "checks/inodes.md"), Branch: "claude-ops/check/disk", Time: when(),
 		Changes: ChangeSet(t, Update("checks/disk.md", "new\n"), Delete("checks/memory.md"), Create("checks/inodes.md", "# Inodes\n")),
 		Message: "Watch the disk\n\nA line.\n\nClaude-Ops-Change: v1 x\n",
 	}
 	made, err := s.p.Commit(s.ctx, req)
-	s.must(err)
+	s.Must(err)
 	info, err := s.p.ReadCommit(s.ctx, s.Ref(), made.ID)
-	s.must(err)
-	s.same("id", info.ID, made.ID)
-	s.same("parents", info.Parents, []string{base})
-	s.same("message", strings.TrimSpace(info.Message), strings.TrimSpace(req.Message))
-	s.same("paths", info.Paths, []string{"checks/disk.md", "checks/inodes.md", "checks/memory.md"})
+	s.Must(err)
+	s.Same("id", info.ID, made.ID)
+	s.Same("parents", info.Parents, []string{base})
+	s.Same("message", strings.TrimSpace(info.Message), strings.TrimSpace(req.Message))
+	s.Same("paths", info.Paths, []string{"checks/disk.md", "checks/inodes.md", "checks/memory.md"})
 	if info.Time.IsZero() {
 		t.Error("the commit has no time")
 	}
 	pushed := s.Push(made.Branch, File{Path: "checks/deep/more.md", Content: "m\n"}, File{Path: "top.txt", Content: "t\n"})
 	info, err = s.p.ReadCommit(s.ctx, s.Ref(), pushed)
-	s.must(err)
-	s.same("parents of a push", info.Parents, []string{made.ID})
-	s.same("paths of a push", info.Paths, []string{"checks/deep/more.md", "top.txt"})
+	s.Must(err)
+	s.Same("parents of a push", info.Parents, []string{made.ID})
+	s.Same("paths of a push", info.Paths, []string{"checks/deep/more.md", "top.txt"})
 	turned := s.Push(made.Branch, File{Path: "top.txt", Kind: gitprovider.KindSymlink, Content: "checks/disk.md"})
 	info, err = s.p.ReadCommit(s.ctx, s.Ref(), turned)
-	s.must(err)
-	s.same("paths of a file that turns into a link", info.Paths, []string{"top.txt"})
+	s.Must(err)
+	s.Same("paths of a file that turns into a link", info.Paths, []string{"top.txt"})
 }
 
 func settleNoCommit(t *testing.T, h Harness) {
@@ -94,26 +94,26 @@ func settleNoCommit(t *testing.T, h Harness) {
 		}
 	}
 	_, err := s.p.ReadCommit(s.ctx, s.Ref(), strings.Repeat("1", len(s.Branches()[MainBranch])))
-	s.code(err, fault.NotFound)
+	s.Code(err, fault.NotFound)
 }
 
 // just opens a pull request, and says how it is withdrawn.
-func (s *scene) just(branch string) (gitprovider.PullRequest, gitprovider.Withdrawal) {
+func (s *Scene) just(branch string) (gitprovider.PullRequest, gitprovider.Withdrawal) {
 	s.t.Helper()
-	pr := s.propose(branch, Update("checks/disk.md", "new\n"))
+	pr := s.Propose(branch, Update("checks/disk.md", "new\n"))
 	return pr, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit, Body: "It came second.\n"}
 }
 
 func settleWithdraw(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr, w := s.just("claude-ops/check/disk")
-	s.must(s.p.Withdraw(s.ctx, s.Ref(), w))
+	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
 	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.must(err)
-	s.same("state", status.State, gitprovider.StateClosed)
-	s.same("body", strings.TrimSpace(status.Body), strings.TrimSpace(w.Body))
-	s.same("branch", s.tip(pr.Branch), pr.HeadCommit)
-	s.must(s.p.Withdraw(s.ctx, s.Ref(), w)) // again
+	s.Must(err)
+	s.Same("state", status.State, gitprovider.StateClosed)
+	s.Same("body", strings.TrimSpace(status.Body), strings.TrimSpace(w.Body))
+	s.Same("branch", s.Tip(pr.Branch), pr.HeadCommit)
+	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w)) // again
 }
 
 func settleWithdrawMoved(t *testing.T, h Harness) {
@@ -121,32 +121,32 @@ func settleWithdrawMoved(t *testing.T, h Harness) {
 	pr, w := s.just("claude-ops/check/disk")
 	other := w
 	other.Head = s.Branches()[MainBranch]
-	s.code(s.p.Withdraw(s.ctx, s.Ref(), other), fault.Conflict)
+	s.Code(s.p.Withdraw(s.ctx, s.Ref(), other), fault.Conflict)
 	s.Push(pr.Branch, File{Path: "checks/more.md", Content: "a person's\n"})
-	s.code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.Conflict)
+	s.Code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.Conflict)
 	foreign := w
 	foreign.Branch = "feature/x"
-	s.code(s.p.Withdraw(s.ctx, s.Ref(), foreign), fault.InvalidArgument)
+	s.Code(s.p.Withdraw(s.ctx, s.Ref(), foreign), fault.InvalidArgument)
 	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.must(err)
-	s.same("state", status.State, gitprovider.StateOpen)
+	s.Must(err)
+	s.Same("state", status.State, gitprovider.StateOpen)
 	w.Number += 1000
-	s.code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.NotFound)
+	s.Code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.NotFound)
 }
 
 func settleWithdrawClosed(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr, w := s.just("claude-ops/check/disk")
 	s.Close(pr.Number)
-	s.must(s.p.Withdraw(s.ctx, s.Ref(), w))
+	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
 	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.must(err)
-	s.same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)}, []string{"closed", strings.TrimSpace(w.Body)})
+	s.Must(err)
+	s.Same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)}, []string{"closed", strings.TrimSpace(w.Body)})
 }
 
 func settleWithdrawMerged(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr, w := s.just("claude-ops/check/disk")
 	s.Merge(pr.Number)
-	s.code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.Conflict)
+	s.Code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.Conflict)
 }

@@ -31,11 +31,11 @@ func snapshotTests() map[string]func(*testing.T, Harness) {
 
 func snapshotNames(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	snap := s.look()
-	s.same("repository", snap.Repo.String(), s.Ref().String())
-	s.same("default branch", snap.DefaultBranch, MainBranch)
-	s.same("base", snap.Base, MainBranch)
-	s.same("base commit", snap.BaseCommit, s.Branches()[MainBranch])
+	snap := s.Look()
+	s.Same("repository", snap.Repo.String(), s.Ref().String())
+	s.Same("default branch", snap.DefaultBranch, MainBranch)
+	s.Same("base", snap.Base, MainBranch)
+	s.Same("base commit", snap.BaseCommit, s.Branches()[MainBranch])
 	if snap.URL == "" || snap.Archived || snap.Fork {
 		t.Fatalf("URL %q, archived %v, fork %v; want a URL and a plain repository", snap.URL, snap.Archived, snap.Fork)
 	}
@@ -46,30 +46,30 @@ func snapshotBase(t *testing.T, h Harness) {
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
 	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
 		Paths: []gitprovider.Path{Path(t, "checks/old.md")}, Contents: true})
-	s.must(err)
-	s.same("base", snap.Base, "stable")
-	s.same("base commit", snap.BaseCommit, tip)
-	s.same("default branch", snap.DefaultBranch, MainBranch)
-	s.same("content", string(snap.Contents[Path(t, "checks/old.md")]), "old\n")
+	s.Must(err)
+	s.Same("base", snap.Base, "stable")
+	s.Same("base commit", snap.BaseCommit, tip)
+	s.Same("default branch", snap.DefaultBranch, MainBranch)
+	s.Same("content", string(snap.Contents[Path(t, "checks/old.md")]), "old\n")
 }
 
 func snapshotTree(t *testing.T, h Harness) {
 	files := append(seed(), File{Path: ".claude-ops/checks/a.md", Content: "a\n"},
 		File{Path: "other/deep/b.md", Content: "b\n"})
 	s := newScene(t, h, files...)
-	snap := s.look("checks/new.md", ".claude-ops/checks/new.md", "missing/new.md")
+	snap := s.Look("checks/new.md", ".claude-ops/checks/new.md", "missing/new.md")
 	want := []string{
 		".claude-ops", ".claude-ops/checks", ".claude-ops/checks/a.md", "README.md", "checks", "checks/disk.md",
 		"checks/memory.md", "other", "playbooks",
 	}
-	s.same("tree", slices.Sorted(maps.Keys(snap.Tree)), want)
-	s.same("folder", snap.Tree["checks"].Kind, gitprovider.KindDir)
+	s.Same("tree", slices.Sorted(maps.Keys(snap.Tree)), want)
+	s.Same("folder", snap.Tree["checks"].Kind, gitprovider.KindDir)
 	disk := snap.Tree["checks/disk.md"]
-	s.same("file", disk, gitprovider.Entry{Kind: gitprovider.KindFile,
+	s.Same("file", disk, gitprovider.Entry{Kind: gitprovider.KindFile,
 		ID: gitprovider.BlobID([]byte("# Disk\n\ndf -h\n"), snap.BaseCommit)})
-	s.same("root without paths", slices.Sorted(maps.Keys(s.look().Tree)),
+	s.Same("root without paths", slices.Sorted(maps.Keys(s.Look().Tree)),
 		[]string{".claude-ops", "README.md", "checks", "other", "playbooks"})
-	if !s.look("playbooks/new.md").Tree["playbooks/restart.md"].Executable {
+	if !s.Look("playbooks/new.md").Tree["playbooks/restart.md"].Executable {
 		t.Fatal("the executable bit is not shown")
 	}
 }
@@ -81,12 +81,12 @@ func snapshotKinds(t *testing.T, h Harness) {
 		File{Path: "playbooks/link.md", Kind: gitprovider.KindSymlink, Content: "../target/a.md"},
 		File{Path: "playbooks/vendor", Kind: gitprovider.KindSubmodule},
 	)
-	snap := s.look("checks/a.md", "playbooks/link.md", "playbooks/vendor/b.md")
+	snap := s.Look("checks/a.md", "playbooks/link.md", "playbooks/vendor/b.md")
 	for path, want := range map[string]gitprovider.EntryKind{
 		"checks": gitprovider.KindSymlink, "playbooks/link.md": gitprovider.KindSymlink,
 		"playbooks/vendor": gitprovider.KindSubmodule,
 	} {
-		s.same(path, snap.Tree[path].Kind, want)
+		s.Same(path, snap.Tree[path].Kind, want)
 	}
 	if _, followed := snap.Tree["checks/a.md"]; followed || len(snap.Contents) > 0 {
 		t.Fatalf("a link was followed: tree %v, %d contents", snap.Tree, len(snap.Contents))
@@ -95,9 +95,9 @@ func snapshotKinds(t *testing.T, h Harness) {
 
 func snapshotContents(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	snap := s.look("checks/disk.md", "checks/none.md")
-	s.same("contents", len(snap.Contents), 1)
-	s.same("disk", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
+	snap := s.Look("checks/disk.md", "checks/none.md")
+	s.Same("contents", len(snap.Contents), 1)
+	s.Same("disk", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
 }
 
 func snapshotNoContents(t *testing.T, h Harness) {
@@ -105,20 +105,20 @@ func snapshotNoContents(t *testing.T, h Harness) {
 	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
 		Repo: s.Ref(), Paths: []gitprovider.Path{Path(t, "checks/disk.md")},
 	})
-	s.must(err)
-	s.same("contents", len(snap.Contents), 0)
-	s.same("kind", snap.Tree["checks/disk.md"].Kind, gitprovider.KindFile)
+	s.Must(err)
+	s.Same("contents", len(snap.Contents), 0)
+	s.Same("kind", snap.Tree["checks/disk.md"].Kind, gitprovider.KindFile)
 }
 
 func snapshotLarge(t *testing.T, h Harness) {
 	atLimit, above := strings.Repeat("x", gitprovider.MaxContentRead), strings.Repeat("x", gitprovider.MaxContentRead+1)
 	s := newScene(t, h, File{Path: "checks/at.md", Content: atLimit}, File{Path: "checks/above.md", Content: above})
-	snap := s.look("checks/at.md", "checks/above.md")
+	snap := s.Look("checks/at.md", "checks/above.md")
 	if _, read := snap.Contents[Path(t, "checks/above.md")]; read {
 		t.Error("a file above the limit was read")
 	}
-	s.same("file at the limit", len(snap.Contents[Path(t, "checks/at.md")]), gitprovider.MaxContentRead)
-	s.same("file above the limit is in the tree", snap.Tree["checks/above.md"].Kind, gitprovider.KindFile)
+	s.Same("file at the limit", len(snap.Contents[Path(t, "checks/at.md")]), gitprovider.MaxContentRead)
+	s.Same("file above the limit is in the tree", snap.Tree["checks/above.md"].Kind, gitprovider.KindFile)
 }
 
 func snapshotTips(t *testing.T, h Harness) {
@@ -128,13 +128,13 @@ func snapshotTips(t *testing.T, h Harness) {
 	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
 		Repo: s.Ref(), Branches: []string{"claude-ops/fix/taken", "claude-ops/fix/free", "claude-ops/fix", "taken"},
 	})
-	s.must(err)
-	s.same("tips", snap.Tips, map[string]string{"claude-ops/fix/taken": tip})
+	s.Must(err)
+	s.Same("tips", snap.Tips, map[string]string{"claude-ops/fix/taken": tip})
 }
 
 func snapshotOpen(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	mine := s.propose("claude-ops/check/disk")
+	mine := s.Propose("claude-ops/check/disk")
 	s.Push("feature/labelled", File{Path: "checks/l.md", Content: "l\n"})
 	labelled := s.OpenPR("feature/labelled", "By a person, labelled", gitprovider.LabelOurs)
 	s.Push("claude-ops/fix/unlabelled", File{Path: "checks/u.md", Content: "u\n"})
@@ -144,62 +144,62 @@ func snapshotOpen(t *testing.T, h Harness) {
 	s.Push("feature/marked", File{Path: "checks/m.md", Content: "m\n"})
 	marked := s.OpenPR("feature/marked", "Has a mark, true or not")
 	s.SetBody(marked, "By us?\n\n"+gitprovider.MarkOpening+"v1 x y -->\n")
-	closed := s.propose("claude-ops/check/closed", Create("checks/c.md", "c\n"))
+	closed := s.Propose("claude-ops/check/closed", Create("checks/c.md", "c\n"))
 	s.Close(closed.Number)
 
-	open := s.look().Open
-	s.same("numbers", slices.Sorted(slices.Values(numbers(open))), []int{mine.Number, labelled, unlabelled, marked})
+	open := s.Look().Open
+	s.Same("numbers", slices.Sorted(slices.Values(numbers(open))), []int{mine.Number, labelled, unlabelled, marked})
 	for _, pr := range open {
 		if pr.Number == mine.Number {
-			s.same("paths", pr.Paths, []string{"checks/disk.md"})
-			s.same("branch", pr.Branch, "claude-ops/check/disk")
-			s.same("head", pr.HeadCommit, s.Branches()[pr.Branch])
-			s.same("state", pr.State, gitprovider.StateOpen)
+			s.Same("paths", pr.Paths, []string{"checks/disk.md"})
+			s.Same("branch", pr.Branch, "claude-ops/check/disk")
+			s.Same("head", pr.HeadCommit, s.Branches()[pr.Branch])
+			s.Same("state", pr.State, gitprovider.StateOpen)
 		}
 	}
 }
 
 func snapshotClosed(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	rejected := s.propose("claude-ops/check/rejected", Create("checks/r.md", "r\n"))
-	merged := s.propose("claude-ops/check/merged", Create("checks/m.md", "m\n"))
-	s.propose("claude-ops/check/open", Create("checks/o.md", "o\n"))
+	rejected := s.Propose("claude-ops/check/rejected", Create("checks/r.md", "r\n"))
+	merged := s.Propose("claude-ops/check/merged", Create("checks/m.md", "m\n"))
+	s.Propose("claude-ops/check/open", Create("checks/o.md", "o\n"))
 	s.Close(rejected.Number)
 	s.Merge(merged.Number)
 
-	closedAt := s.status(rejected.Number).ClosedAt
+	closedAt := s.Status(rejected.Number).ClosedAt
 	ask := func(since time.Time) []gitprovider.PullRequest {
 		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: since})
-		s.must(err)
+		s.Must(err)
 		return snap.Closed
 	}
 	got := ask(closedAt.Add(-time.Minute))
-	s.same("closed in the last minute", numbers(got), []int{rejected.Number})
-	s.same("its paths", got[0].Paths, []string{"checks/r.md"})
-	s.same("its state", got[0].State, gitprovider.StateClosed)
-	s.same("closed since a later time", numbers(ask(closedAt.Add(time.Minute))), []int{})
-	s.same("without a time", numbers(ask(time.Time{})), []int{})
+	s.Same("closed in the last minute", numbers(got), []int{rejected.Number})
+	s.Same("its paths", got[0].Paths, []string{"checks/r.md"})
+	s.Same("its state", got[0].State, gitprovider.StateClosed)
+	s.Same("closed since a later time", numbers(ask(closedAt.Add(time.Minute))), []int{})
+	s.Same("without a time", numbers(ask(time.Time{})), []int{})
 }
 
 func snapshotWritesNothing(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/disk")
-	before, list := s.Branches(), s.list()
-	s.look("checks/disk.md", "checks/new.md")
-	s.same("branches", s.Branches(), before)
-	s.same("pull requests", s.list(), list)
+	s.Propose("claude-ops/check/disk")
+	before, list := s.Branches(), s.List()
+	s.Look("checks/disk.md", "checks/new.md")
+	s.Same("branches", s.Branches(), before)
+	s.Same("pull requests", s.List(), list)
 }
 
 func snapshotEmpty(t *testing.T, h Harness) {
-	s := sceneOf(t, h.NewRepo(t))
+	s := NewScene(t, h.NewRepo(t))
 	_, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
-	s.code(err, fault.NotFound)
+	s.Code(err, fault.NotFound)
 }
 
 func snapshotNoBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	_, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "releases/1.x"})
-	s.code(err, fault.NotFound)
+	s.Code(err, fault.NotFound)
 	if !strings.Contains(err.Error(), "releases/1.x") {
 		t.Errorf("%q does not name the branch", err)
 	}

@@ -25,21 +25,21 @@ func statusTests() map[string]func(*testing.T, Harness) {
 
 func statusOpen(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	status := s.settled(s.propose("claude-ops/check/disk").Number)
-	s.same("state", status.State, gitprovider.StateOpen)
-	s.same("mergeable", status.Mergeable, ptr(true))
+	status := s.settled(s.Propose("claude-ops/check/disk").Number)
+	s.Same("state", status.State, gitprovider.StateOpen)
+	s.Same("mergeable", status.Mergeable, ptr(true))
 	s.Push(MainBranch, File{Path: "README.md", Content: "moved on\n"})
-	s.same("mergeable after the base moved on", s.settled(status.Number).Mergeable, ptr(true))
+	s.Same("mergeable after the base moved on", s.settled(status.Number).Mergeable, ptr(true))
 }
 
 func ptr[T any](v T) *T { return &v }
 
 // settled asks until the host has computed whether the pull request can be merged, at most for some seconds.
-func (s *scene) settled(number int) gitprovider.Status {
+func (s *Scene) settled(number int) gitprovider.Status {
 	s.t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		status := s.status(number)
+		status := s.Status(number)
 		if status.Mergeable != nil || time.Now().After(deadline) {
 			return status
 		}
@@ -48,50 +48,50 @@ func (s *scene) settled(number int) gitprovider.Status {
 
 func statusConflict(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.Push(MainBranch, File{Path: "checks/disk.md", Content: "# Disk\n\nsomething else\n"})
 	status := s.settled(pr.Number)
-	s.same("state", status.State, gitprovider.StateOpen)
-	s.same("mergeable", status.Mergeable, ptr(false))
+	s.Same("state", status.State, gitprovider.StateOpen)
+	s.Same("mergeable", status.Mergeable, ptr(false))
 }
 
 func statusMerged(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.Merge(pr.Number)
 	s.ended(pr.Number, gitprovider.StateMerged)
 }
 
 // ended demands the state of a pull request that is not open.
-func (s *scene) ended(number int, want gitprovider.State) {
+func (s *Scene) ended(number int, want gitprovider.State) {
 	s.t.Helper()
-	status := s.status(number)
-	s.same("state", status.State, want)
+	status := s.Status(number)
+	s.Same("state", status.State, want)
 	if status.ClosedAt.IsZero() || status.Mergeable != nil {
 		s.t.Fatalf("closed at %v, mergeable %v; want a time and nil", status.ClosedAt, status.Mergeable)
 	}
-	s.same("the same later", s.status(number).ClosedAt, status.ClosedAt)
-	s.same("list", numbers(s.list()), []int{})
+	s.Same("the same later", s.Status(number).ClosedAt, status.ClosedAt)
+	s.Same("list", numbers(s.List()), []int{})
 }
 
 func statusClosed(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.Close(pr.Number)
 	s.ended(pr.Number, gitprovider.StateClosed)
 }
 
 func statusBranchGone(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.DeleteBranch(pr.Branch)
 	s.ended(pr.Number, gitprovider.StateClosed)
-	s.same("paths", s.status(pr.Number).Paths, []string{"checks/disk.md"})
+	s.Same("paths", s.Status(pr.Number).Paths, []string{"checks/disk.md"})
 }
 
 func statusMergedAndGone(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	s.Merge(pr.Number)
 	s.DeleteBranch(pr.Branch)
 	s.ended(pr.Number, gitprovider.StateMerged)
@@ -99,17 +99,17 @@ func statusMergedAndGone(t *testing.T, h Harness) {
 
 func statusPushed(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
+	pr := s.Propose("claude-ops/check/disk")
 	head := s.Push(pr.Branch, File{Path: "checks/more.md", Content: "more\n"})
-	s.same("head", s.status(pr.Number).HeadCommit, head)
+	s.Same("head", s.Status(pr.Number).HeadCommit, head)
 	s.Merge(pr.Number)
 	s.ended(pr.Number, gitprovider.StateMerged)
 }
 
 func statusReviews(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.propose("claude-ops/check/disk")
-	s.same("reviews of a new one", len(s.status(pr.Number).Reviews), 0)
+	pr := s.Propose("claude-ops/check/disk")
+	s.Same("reviews of a new one", len(s.Status(pr.Number).Reviews), 0)
 	want := []gitprovider.Review{
 		{Author: "ann", State: gitprovider.ReviewCommented, Body: "Why?\nSecond line."},
 		{Author: "ann", State: gitprovider.ReviewChangesRequested, Body: "Not so."},
@@ -121,27 +121,27 @@ func statusReviews(t *testing.T, h Harness) {
 			want[i].Author = names.Login(r.Author)
 		}
 	}
-	got := s.status(pr.Number).Reviews
+	got := s.Status(pr.Number).Reviews
 	for i := range got {
 		if got[i].SubmittedAt.IsZero() {
 			t.Errorf("review %d has no time", i)
 		}
 		got[i].SubmittedAt = time.Time{}
 	}
-	s.same("reviews", got, want)
+	s.Same("reviews", got, want)
 }
 
 func statusChecks(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.same("checks", s.status(s.propose("claude-ops/check/disk").Number).Checks,
+	s.Same("checks", s.Status(s.Propose("claude-ops/check/disk").Number).Checks,
 		gitprovider.Checks{State: gitprovider.ChecksNone})
 }
 
 func statusMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.propose("claude-ops/check/disk")
+	s.Propose("claude-ops/check/disk")
 	for _, number := range []int{0, -1, 4711} {
 		_, err := s.p.Status(s.ctx, s.Ref(), number)
-		s.code(err, fault.NotFound)
+		s.Code(err, fault.NotFound)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

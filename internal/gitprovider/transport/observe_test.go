@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 

@@ -1,0 +1,206 @@
+package fakegitea
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+)
+
+// apiRoot is where the API is, below the installation's path.
+const apiRoot = "/api/v1"
+
+// access is what a viewer may do in a repository. The order counts.
+type access int
+
+const (
+	noAccess access = iota
+	readAccess
+	writeAccess
+	adminAccess
+)
+
+// call is one request on its way through a route.
+type call struct {
+	s           *Server
+	method      string
+	escapedPath string
+	params      map[string]string
+	query       url.Values
+	body        []byte
+	viewer      string // login, "" for the anonymous
+
+	// Of routes below a repository.
+	repo   *memhost.Repo
+	st     *repoState
+	access access
+}
+
+// admin reports whether the viewer is a site administrator. An administrator's token for reading counts as anybody's.
+func (c *call) admin() bool {
+	return c.viewer == Owner && (c.st == nil || !c.st.ReadOnly)
+}
+
+func (s *Server) docs() string { return s.URL() + "/api/swagger" }
+
+// authenticate finds out who asks. A token that is wrong is refused whatever is asked for.
+func (s *Server) authenticate(r *http.Request) (string, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return "", nil
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	login, known := s.tokens[token]
+	if !known || (!strings.EqualFold(scheme, "token") && !strings.EqualFold(scheme, "Bearer")) {
+		return "", refuse(http.StatusUnauthorized, "user does not exist [uid: 0, name: ]")
+	}
+	return login, nil
+}
+
+// maySignIn refuses a user whose account is not in order, whatever the token may do.
+func (s *Server) maySignIn(login string) error {
+	if s.account != "" && login == Owner {
+		return forbidden(s.account)
+	}
+	return nil
+}
+
+// inScope refuses what the token's scopes do not hold.
+func (c *call) inScope(category string) error {
+	if c.viewer != Owner || c.s.scopes == nil || category == "" {
+		return nil
+	}
+	need := "read:" + category
+	if c.method != http.MethodGet {
+		need = "write:" + category
+	}
+	for _, have := range c.s.scopes {
+		if have == "all" || have == need || have == "write:"+category {
+			return nil
+		}
+	}
+	return forbidden(fmt.Sprintf("token does not have at least one of required scope(s), required=[%s], token scope=%s",
+		need, strings.Join(c.s.scopes, ",")))
+}
+
+// enter finds the repository of the request, and what the viewer may do there. The target is where a renamed one is.
+func (c *call) enter() (target string, err error) {
+	ref := gitprovider.RepoRef{Owner: c.params["owner"], Name: c.params["repo"]}
+	repo := c.s.host.Repo(ref)
+	if repo == nil {
+		if renamed := c.s.renamed(ref); renamed != nil {
+			return c.moved(ref, renamed), nil
+		}
+		if !c.s.knows(strings.ToLower(ref.Owner)) {
+			return "", &refusal{status: http.StatusNotFound, message: "GetUserByName", detailed: true,
+				details: []string{"user redirect does not exist [name: " + ref.Owner + "]"}}
+		}
+		return "", notFound()
+	}
+	c.repo, c.st = repo, c.s.state(repo)
+	c.access = c.accessTo()
+	if c.access == noAccess {
+		return "", notFound()
+	}
+	c.settle()
+	return "", nil
+}
+
+func (c *call) accessTo() access {
+	switch {
+	case c.viewer == Owner && !c.st.ReadOnly:
+		return adminAccess
+	case c.st.Collaborators[c.viewer] == "write":
+		return writeAccess
+	case c.viewer == Owner, c.st.Collaborators[c.viewer] == "read", !c.st.Private:
+		return readAccess
+	default:
+		return noAccess
+	}
+}
+
+func (s *Server) renamed(ref gitprovider.RepoRef) *memhost.Repo {
+	for name, st := range s.repos {
+		owner, now, _ := strings.Cut(name, "/")
+		if st.RenamedFrom != "" && strings.EqualFold(owner+"/"+st.RenamedFrom, ref.String()) {
+			return s.host.Repo(gitprovider.RepoRef{Owner: owner, Name: now})
+		}
+	}
+	return nil
+}
+
+// moved is the address of the request in a renamed repository, without scheme and host.
+func (c *call) moved(from gitprovider.RepoRef, repo *memhost.Repo) string {
+	target := strings.Replace(c.escapedPath, "/repos/"+from.String(), "/repos/"+repo.Ref.String(), 1)
+	if len(c.query) > 0 {
+		target += "?" + c.query.Encode()
+	}
+	return target
+}
+
+// decode reads the body. What does not fit is refused in the server's words.
+func (c *call) decode(into any) error {
+	err := json.Unmarshal(c.body, into)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrongType):
+		value := wrongType.Value
+		if value == "string" && wrongType.Type.Kind() == reflect.Int64 {
+			value = `number "` // the server's decoder takes it for one that begins badly
+		}
+		return unprocessable(fmt.Sprintf("[]: json: cannot unmarshal %s into Go struct field %s.%s of type %s",
+			value, capital(wrongType.Struct), capital(wrongType.Field), wrongType.Type))
+	default:
+		return unprocessable("[]: json: " + err.Error())
+	}
+}
+
+// capital turns our names into the server's, which are exported ones.
+func capital(name string) string {
+	if name == "" {
+		return name
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// required refuses the first member that is missing.
+func required(members ...string) error {
+	for i := 0; i+1 < len(members); i += 2 {
+		if members[i+1] == "" {
+			return unprocessable("[" + members[i] + "]: Required")
+		}
+	}
+	return nil
+}
+
+// signedIn refuses the anonymous.
+func (c *call) signedIn() error {
+	if c.viewer == "" {
+		return refuse(http.StatusUnauthorized, "token is required")
+	}
+	return nil
+}
+
+// writer refuses those who may not write.
+func (c *call) writer() error {
+	if c.access < writeAccess {
+		return forbidden("user should have a permission to write to a repo")
+	}
+	return nil
+}
+
+// inUse refuses archived repositories.
+func (c *call) inUse() error {
+	if c.repo.Archived {
+		return refuse(http.StatusLocked, c.repo.Ref.String()+" is archived")
+	}
+	return nil
+}

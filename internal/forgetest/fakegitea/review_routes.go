@@ -1,0 +1,171 @@
+package fakegitea
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+)
+
+type reviewJSON struct {
+	ID             int64     `json:"id"`
+	User           *userJSON `json:"user"`
+	Team           *string   `json:"team"`
+	State          string    `json:"state"`
+	Body           string    `json:"body"`
+	CommitID       string    `json:"commit_id"`
+	Stale          bool      `json:"stale"`
+	Official       bool      `json:"official"`
+	Dismissed      bool      `json:"dismissed"`
+	CommentsCount  int       `json:"comments_count"`
+	SubmittedAt    string    `json:"submitted_at"`
+	UpdatedAt      string    `json:"updated_at"`
+	HTMLURL        string    `json:"html_url"`
+	PullRequestURL string    `json:"pull_request_url"`
+}
+
+// reviews brings what the server knows of the reviews into line with the host's.
+func (c *call) reviews(pr *memhost.PR) []review {
+	known := c.pull(pr)
+	for i := len(known.reviews); i < len(pr.Reviews); i++ {
+		made := review{
+			id: c.s.next("review"), login: pr.Reviews[i].Author, commit: pr.HeadCommit, submitted: pr.Reviews[i].SubmittedAt,
+			dismissed: pr.Reviews[i].State == gitprovider.ReviewDismissed,
+		}
+		if made.submitted.IsZero() {
+			made.submitted = c.s.host.Now()
+		}
+		c.s.userID(made.login)
+		known.reviews = append(known.reviews, made)
+	}
+	return known.reviews
+}
+
+// requests are the review requests that are still open: a review of any kind but a pending one answers them.
+func (c *call) requests(pr *memhost.PR) []review {
+	c.reviews(pr)
+	known := c.pull(pr)
+	known.requested = slices.DeleteFunc(known.requested, func(asked review) bool {
+		return slices.ContainsFunc(pr.Reviews[asked.after:], func(r gitprovider.Review) bool {
+			return r.Author == asked.login && r.State != gitprovider.ReviewPending
+		})
+	})
+	return known.requested
+}
+
+// request asks for a review, once.
+func (c *call) request(pr *memhost.PR, login string) (made review, isNew bool) {
+	open := c.requests(pr)
+	if slices.ContainsFunc(open, func(r review) bool { return r.login == login }) {
+		return review{}, false
+	}
+	made = review{id: c.s.next("review"), login: login, submitted: c.s.host.Now(), after: len(pr.Reviews)}
+	c.pull(pr).requested = append(open, made)
+	return made, true
+}
+
+func isVerdict(state gitprovider.ReviewState) bool {
+	return state == gitprovider.ReviewApproved || state == gitprovider.ReviewChangesRequested
+}
+
+func (c *call) reviewJSON(pr *memhost.PR, i int, head string) reviewJSON {
+	r, said := c.pull(pr).reviews[i], pr.Reviews[i]
+	superseded := slices.ContainsFunc(pr.Reviews[i+1:], func(later gitprovider.Review) bool {
+		return later.Author == said.Author && isVerdict(later.State)
+	})
+	out := c.blankReview(pr, r)
+	out.State, out.Body, out.CommitID, out.Stale = "APPROVED", said.Body, r.commit, r.commit != head
+	out.HTMLURL = fmt.Sprintf("%s#issuecomment-%d", c.pullPage(pr), 100+r.id)
+	switch said.State {
+	case gitprovider.ReviewChangesRequested:
+		out.State = "REQUEST_CHANGES"
+	case gitprovider.ReviewCommented:
+		out.State = "COMMENT"
+	case gitprovider.ReviewPending:
+		out.State = "PENDING"
+	}
+	verdict := out.State == "APPROVED" || out.State == "REQUEST_CHANGES"
+	out.Official = verdict && !superseded && c.mayWrite(r.login)
+	out.Dismissed = verdict && (superseded || r.dismissed)
+	return out
+}
+
+func (c *call) blankReview(pr *memhost.PR, r review) reviewJSON {
+	when := stampTime(r.submitted)
+	return reviewJSON{
+		ID: r.id, User: c.person(r.login), SubmittedAt: when, UpdatedAt: when, PullRequestURL: c.pullPage(pr),
+	}
+}
+
+func (c *call) requestJSON(pr *memhost.PR, r review) reviewJSON {
+	out := c.blankReview(pr, r)
+	out.State, out.Official = "REQUEST_REVIEW", c.mayWrite(r.login)
+	return out
+}
+
+func (c *call) mayWrite(login string) bool {
+	return login == Owner || c.st.Collaborators[login] == "write"
+}
+
+// listReviews shows a pending review to its author and to administrators only, but counts it for everybody.
+func (c *call) listReviews() (*answer, error) {
+	pr := c.numbered()
+	if pr == nil {
+		return nil, c.noPull()
+	}
+	var all []reviewJSON
+	for _, r := range c.requests(pr) {
+		all = append(all, c.requestJSON(pr, r))
+	}
+	known, head := c.pull(pr), pr.HeadCommit
+	if known.lateStale > 0 {
+		known.lateStale--
+		head = known.staleHead
+	}
+	for i := range c.reviews(pr) {
+		all = append(all, c.reviewJSON(pr, i, head))
+	}
+	slices.SortFunc(all, func(a, b reviewJSON) int { return cmp.Compare(a.ID, b.ID) })
+	shown := slices.DeleteFunc(cut(all, lazyPageOf(c.query)), func(r reviewJSON) bool {
+		return r.State == "PENDING" && !c.admin() && c.viewer != r.User.Login
+	})
+	return ok(shown).counted(len(all)), nil
+}
+
+// requestReviews ignores teams, which repositories of a person do not have, and what was asked for already.
+func (c *call) requestReviews() (*answer, error) {
+	pr := c.numbered()
+	if pr == nil {
+		return nil, c.noPull()
+	}
+	var in struct {
+		Reviewers     []string `json:"reviewers"`
+		TeamReviewers []string `json:"team_reviewers"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	known, list := c.pull(pr), []reviewJSON{}
+	for _, login := range in.Reviewers {
+		if !c.s.knows(login) {
+			return nil, noReviewer(login)
+		}
+		if c.repo.Archived || (c.access < writeAccess && known.poster != c.viewer) || c.st.ReadOnly {
+			return nil, unprocessable(fmt.Sprintf("Doer can't choose reviewer [user_id: %d, repo_id: %d]",
+				c.s.userID(c.viewer), c.st.id))
+		}
+		if login == known.poster {
+			return nil, unprocessable(fmt.Sprintf("poster of pr can't be reviewer [user_id: %d, repo_id: %d]",
+				c.s.userID(login), c.st.id))
+		}
+		if made, isNew := c.request(pr, login); isNew {
+			list = append(list, c.requestJSON(pr, made))
+		}
+	}
+	if len(list) > 0 {
+		c.touched(pr)
+	}
+	return created(list), nil
+}

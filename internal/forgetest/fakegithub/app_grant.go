@@ -1,0 +1,80 @@
+package fakegithub
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
+)
+
+// as runs do under the host's lock, on behalf of who asks.
+func (s *Server) as(a *exchange, do func()) {
+	s.host.Locked(func() {
+		s.acting = a.grant
+		defer func() { s.acting = nil }()
+		do()
+	})
+}
+
+// foreign reports whether who asks is an app whose token is for another repository.
+func (p *place) foreign() bool {
+	return p.s.acting != nil && lower(p.s.acting.Repo.String()) != lower(p.repo.Ref.String())
+}
+
+// barred tells why an app may not do something for which one of the permissions is needed: nil if it may, or if no app asks.
+func (p *place) barred(level string, permissions ...string) *refusal {
+	token := p.s.acting
+	if token == nil || slices.ContainsFunc(permissions, func(name string) bool { return !p.foreign() && token.may(name, level) }) {
+		return nil
+	}
+	return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by integration",
+		strings.Join(permissions, "="+level+"; ") + "=" + level}
+}
+
+// gqlReads is barred for a field that is read; it needs all of the permissions.
+func (p *place) gqlReads(permissions ...string) error {
+	for _, name := range permissions {
+		if no := p.barred("read", name); no != nil {
+			return no.graphQL()
+		}
+	}
+	return nil
+}
+
+// readNeeds is the permission that reading a route needs, of the kind that GitHub's documentation of each operation names.
+func readNeeds(route string) string {
+	_, path, _ := strings.Cut(route, "/repos/{owner}/{repo}")
+	for _, need := range []struct{ prefix, permission string }{
+		{"/actions/permissions", "administration"}, {"/actions", "actions"}, {"/branches/{branch}/protection", "administration"},
+		{"/branches", "contents"}, {"/commits/{ref}/check-runs", "checks"}, {"/commits/{ref}/status", "statuses"},
+		{"/contents", "contents"}, {"/git", "contents"}, {"/issues", "issues"}, {"/labels", "issues"},
+		{"/pulls", "pull_requests"},
+	} {
+		if strings.HasPrefix(path, need.prefix) {
+			return need.permission
+		}
+	}
+	return "metadata"
+}
+
+// viewerPermission is what the owner of the token may do; GitHub tells an app nothing.
+func (p *place) viewerPermission() any {
+	switch {
+	case p.s.acting != nil:
+		return nil
+	case p.set.Permission == "none":
+		return "READ" // everybody reads what is public
+	}
+	return strings.ToUpper(p.set.Permission)
+}
+
+// guarded is a field that an app may read with the permissions alone.
+func (p *place) guarded(compute func(args) (any, error), permissions ...string) gql.Func {
+	return func(in args) (any, error) {
+		if err := p.gqlReads(permissions...); err != nil {
+			return nil, err
+		}
+		return compute(in)
+	}
+}

@@ -1,0 +1,168 @@
+package fakegithub
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
+)
+
+// Shorthands for what the objects of GraphQL are made of.
+type (
+	fields = map[string]any
+	lazy   = gql.Func
+	args   = gql.Args
+)
+
+// graphql answers a document.
+func (s *Server) graphql(a *exchange) {
+	if a.r.Method != http.MethodPost {
+		a.notFound()
+		return
+	}
+	raw, err := io.ReadAll(io.LimitReader(a.r.Body, maxBody))
+	var req gql.Request
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	switch {
+	case err != nil || dec.Decode(&req) != nil:
+		a.fail(http.StatusBadRequest, "Problems parsing JSON")
+		return
+	case strings.TrimSpace(req.Query) == "":
+		a.fail(http.StatusBadRequest, "A query attribute must be specified and must be a string.")
+		return
+	}
+	out := s.schema.Execute(req, gql.Roots{Query: s.queryRoot(), Mutation: s.mutationRoot(),
+		Around: func(do func()) { s.as(a, do) }})
+	for _, defect := range out.Defects {
+		s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
+	}
+	a.reply(http.StatusOK, out)
+}
+
+func noNode(id string) error {
+	return &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a node with the global id of '%s'", id)}
+}
+
+func (s *Server) queryRoot() *gql.Object {
+	return &gql.Object{Type: "Query", Fields: fields{
+		"id": "MDU6UXVlcnk=",
+		"repository": lazy(func(in args) (any, error) {
+			if p := s.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
+				return p.gqlRepo(), nil
+			}
+			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
+				"Could not resolve to a Repository with the name '%s/%s'.", in.String("owner"), in.String("name"))}
+		}),
+		"node": lazy(func(in args) (any, error) {
+			if obj := s.node(in.String("id")); obj != nil {
+				return obj, nil
+			}
+			return nil, noNode(in.String("id"))
+		}),
+		"nodes": lazy(func(in args) (any, error) {
+			out := []any{}
+			if ids := in.Strings("ids"); len(ids) > gql.MaxPage {
+				return nil, &gql.Error{Type: "ARGUMENT_LIMIT", Message: fmt.Sprintf(
+					"You may not provide more than %d node ids; you provided %d.", gql.MaxPage, len(ids))}
+			}
+			for _, id := range in.Strings("ids") {
+				if obj := s.node(id); obj != nil {
+					out = append(out, obj)
+				} else {
+					out = append(out, noNode(id))
+				}
+			}
+			return out, nil
+		}),
+		"viewer": lazy(func(args) (any, error) { return s.gqlUser(viewer), nil }),
+		"user": lazy(func(in args) (any, error) {
+			for _, repo := range s.byID {
+				for _, login := range append(s.place(repo).set.people(), repo.Ref.Owner) {
+					if lower(login) == lower(in.String("login")) {
+						return s.gqlUser(login), nil
+					}
+				}
+			}
+			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
+				"Could not resolve to a User with the login of '%s'.", in.String("login"))}
+		}),
+		"rateLimit": lazy(func(args) (any, error) {
+			used := s.served % 5000
+			return &gql.Object{Type: "RateLimit", Fields: fields{
+				"cost": 1, "limit": 5000, "nodeCount": 1, "remaining": 5000 - used, "used": used, "resetAt": epoch().Add(time.Hour),
+			}}, nil
+		}),
+	}}
+}
+
+// node finds what an id stands for, or nil.
+func (s *Server) node(id string) *gql.Object {
+	kind, number, name, ok := parseNodeID(id)
+	if !ok {
+		return nil
+	}
+	if kind == kindUser {
+		return s.gqlUser(name)
+	}
+	p := s.byNumber(number)
+	if p == nil {
+		return nil
+	}
+	switch kind {
+	case kindRepo:
+		return p.gqlRepo()
+	case kindRef:
+		return p.gqlRef(strings.TrimPrefix(name, "refs/heads/"))
+	case kindCommit, kindTree, kindBlob:
+		return p.gqlObject(name)
+	case kindPull:
+		if pr := p.pullNamed(name); pr != nil {
+			return p.gqlPull(pr)
+		}
+	case kindLabel:
+		return p.gqlLabel(name)
+	case kindTeam:
+		return p.gqlTeam(name)
+	}
+	return nil
+}
+
+// actor is somebody as an Actor: the fields that people of every kind have.
+func (s *Server) actor(login, id string, number int) fields {
+	return fields{
+		"id": id, "databaseId": number, "login": login, "url": s.host.Web() + "/" + login, "resourcePath": "/" + login,
+		"avatarUrl": s.host.Web() + "/" + login + ".png", "name": any(nil),
+	}
+}
+
+func (s *Server) gqlUser(login string) *gql.Object {
+	out := s.actor(login, nodeID(kindUser, 0, login), userID(login))
+	out["email"], out["isViewer"] = "", login == viewer
+	return &gql.Object{Type: "User", Fields: out}
+}
+
+func (p *place) gqlTeam(slug string) *gql.Object {
+	for _, have := range p.set.Teams {
+		if have == slug {
+			return &gql.Object{Type: "Team", Fields: fields{
+				"id": nodeID(kindTeam, p.id, slug), "name": slug, "slug": slug, "combinedSlug": p.repo.Ref.Owner + "/" + slug,
+				"url": p.s.host.Web() + "/orgs/" + p.repo.Ref.Owner + "/teams/" + slug,
+			}}
+		}
+	}
+	return nil
+}
+
+// people is a connection of users.
+func (s *Server) people(field string, logins []string, in args) (any, error) {
+	return gql.Connection("User", field, gql.Items{
+		Len: len(logins), Key: func(i int) string { return logins[i] },
+		Node: func(i int) *gql.Object { return s.gqlUser(logins[i]) },
+	}, in, nil)
+}

@@ -1,0 +1,103 @@
+package fakegithub
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+)
+
+func commitRoutes() map[string]handler {
+	return map[string]handler{
+		"GET /repos/{owner}/{repo}/git/commits/{commit_sha}": func(p *place, a *exchange) {
+			if p.empty(a) {
+				return
+			}
+			if p.repo.Commits[a.path["commit_sha"]] == nil {
+				a.notFound()
+				return
+			}
+			a.reply(http.StatusOK, p.restCommit(a.path["commit_sha"]))
+		},
+		"POST /repos/{owner}/{repo}/git/commits": postCommit,
+	}
+}
+
+func restSignature(who signature) object {
+	return object{"name": who.name, "email": who.email, "date": stamp(who.at)}
+}
+
+// restCommit is a commit as git knows it.
+func (p *place) restCommit(id string) object {
+	c, d := p.repo.Commits[id], p.detailsOf(id)
+	parents := []object{}
+	for _, parent := range c.Parents {
+		parents = append(parents, object{
+			"sha": parent, "url": p.api("git/commits", parent), "html_url": p.web("commit", parent),
+		})
+	}
+	verification := object{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
+	if p.gqlSignature(d) != nil {
+		verification = object{"verified": true, "reason": "valid", "signature": "-----BEGIN PGP SIGNATURE-----",
+			"payload": "tree " + p.root(id), "verified_at": stamp(d.committer.at)}
+	}
+	return object{
+		"sha": id, "node_id": nodeID(kindCommit, p.id, id), "url": p.api("git/commits", id),
+		"html_url": p.web("commit", id), "author": restSignature(d.author), "committer": restSignature(d.committer),
+		"tree":    object{"sha": p.root(id), "url": p.api("git/trees", p.root(id))},
+		"message": c.Message, "parents": parents, "verification": verification,
+	}
+}
+
+// restFullCommit is a commit as the repository knows it: with accounts.
+func (p *place) restFullCommit(id string) object {
+	short := p.restCommit(id)
+	inner := object{"url": short["url"], "comment_count": 0}
+	for _, field := range []string{"author", "committer", "message", "tree", "verification"} {
+		inner[field] = short[field]
+	}
+	return object{
+		"sha": id, "node_id": short["node_id"], "url": p.api("commits", id), "html_url": short["html_url"],
+		"comments_url": p.api("commits", id, "comments"), "commit": inner, "author": nil, "committer": nil,
+		"parents": short["parents"],
+	}
+}
+
+func postCommit(p *place, a *exchange) {
+	type person struct {
+		Name, Email string
+		Date        *time.Time
+	}
+	var body struct {
+		Message, Tree     string
+		Parents           []string
+		Author, Committer *person
+	}
+	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+		return
+	}
+	if _, known := p.tree(body.Tree); !known {
+		a.fail(http.StatusUnprocessableEntity, "Tree SHA does not exist")
+		return
+	}
+	for _, parent := range body.Parents {
+		if p.repo.Commits[parent] == nil {
+			a.fail(http.StatusUnprocessableEntity, "Parent SHA does not exist or is not a commit object")
+			return
+		}
+	}
+	who := func(given *person, otherwise signature) signature {
+		if given == nil {
+			return otherwise
+		}
+		out := signature{given.Name, given.Email, otherwise.at}
+		if given.Date != nil {
+			out.at = *given.Date
+		}
+		return out
+	}
+	author := who(body.Author, signature{viewer, viewer + "@users.noreply.github.example", p.s.host.Now()})
+	id := p.repo.Add(&memhost.Commit{Parents: body.Parents, Files: p.filesOf(body.Tree), Message: body.Message})
+	p.details[id] = commitDetails{author: author, committer: who(body.Committer, author)}
+	a.reply(http.StatusCreated, p.restCommit(id))
+}

@@ -1,0 +1,110 @@
+package fakegithub
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+)
+
+func pullPartRoutes() map[string]handler {
+	return map[string]handler{
+		"GET /repos/{owner}/{repo}/pulls/{pull_number}/files": withPull("pull_number", listFiles),
+	}
+}
+
+func listFiles(p *place, a *exchange, pr *memhost.PR) {
+	out := []object{}
+	for _, d := range p.diff(pr) {
+		file := object{
+			"sha": d.id, "filename": d.path, "status": d.status, "additions": d.additions, "deletions": d.deletions,
+			"changes": d.additions + d.deletions, "blob_url": p.web("blob", pr.HeadCommit, d.path),
+			"raw_url": p.web("raw", pr.HeadCommit, d.path), "contents_url": p.api("contents", d.path),
+		}
+		if d.was != "" {
+			file["previous_filename"] = d.was
+		}
+		out = append(out, file)
+	}
+	a.reply(http.StatusOK, page(a, out))
+}
+
+func peopleRoutes() map[string]handler {
+	return map[string]handler{
+		"GET /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers":  withPull("pull_number", getReviewers),
+		"POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": withPull("pull_number", postReviewers),
+		"POST /repos/{owner}/{repo}/issues/{issue_number}/assignees":         withPull("issue_number", postAssignees),
+	}
+}
+
+func (s *Server) restUsers(logins []string) []object {
+	out := []object{}
+	for _, login := range logins {
+		out = append(out, s.restUser(login))
+	}
+	return out
+}
+
+func (p *place) restTeams(slugs []string) []object {
+	out := []object{}
+	for i, slug := range slugs {
+		url := p.s.URL() + "/organizations/1/team/" + strconv.Itoa(i+1)
+		out = append(out, object{
+			"id": i + 1, "node_id": nodeID(kindTeam, p.id, slug), "url": url, "name": slug, "slug": slug, "description": nil,
+			"permission": "push", "privacy": "closed", "parent": nil, "members_url": url + "/members{/member}",
+			"repositories_url": url + "/repos", "type": "organization",
+			"html_url": p.s.host.Web() + "/orgs/" + p.repo.Ref.Owner + "/teams/" + slug,
+		})
+	}
+	return out
+}
+
+func getReviewers(p *place, a *exchange, pr *memhost.PR) {
+	st := p.pull(pr)
+	a.reply(http.StatusOK, object{"users": p.s.restUsers(st.reviewers), "teams": p.restTeams(st.teams)})
+}
+
+func postReviewers(p *place, a *exchange, pr *memhost.PR) {
+	var in struct {
+		Reviewers     []string
+		TeamReviewers []string `json:"team_reviewers"`
+	}
+	if !a.decode(&in) || !p.mayWrite(a, "pull_requests", "write") {
+		return
+	}
+	if reason := p.cannotReview(pr, in.Reviewers, in.TeamReviewers); reason != "" {
+		a.fail(http.StatusUnprocessableEntity, reason)
+		return
+	}
+	p.askFor(pr, in.Reviewers, in.TeamReviewers)
+	p.changed()
+	a.reply(http.StatusCreated, p.restPull(pr))
+}
+
+// postAssignees answers with the issue that every pull request is.
+func postAssignees(p *place, a *exchange, pr *memhost.PR) {
+	var in struct{ Assignees []string }
+	if !a.decode(&in) || !p.mayWrite(a, "issues", "triage") {
+		return
+	}
+	p.assign(pr, in.Assignees)
+	p.changed()
+	issue := p.restPull(pr)
+	self := issue["issue_url"].(string)
+	for field, value := range (object{
+		"url": self, "repository_url": p.api(), "labels_url": self + "/labels{/name}", "events_url": self + "/events",
+		"comments": 0, "reactions": nil, "state_reason": nil, "pull_request": object{
+			"url": issue["url"], "html_url": issue["html_url"], "diff_url": issue["diff_url"],
+			"patch_url": issue["patch_url"],
+		},
+	}) {
+		issue[field] = value
+	}
+	for field := range issue {
+		if strings.HasPrefix(field, "review_") || field == "head" || field == "base" || field == "reactions" {
+			delete(issue, field)
+		}
+	}
+	a.reply(http.StatusCreated, issue)
+}

@@ -1,0 +1,204 @@
+package fakegithub
+
+import (
+	"embed"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/apispec"
+	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
+	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+)
+
+//go:embed testdata/schema.graphql testdata/openapi-requests.json testdata/openapi-answers.json
+var descriptions embed.FS
+
+// resetAfter is when the window of the rate limit ends, after the epoch.
+const resetAfter = time.Hour
+
+// viewer is whom the token belongs to, and owner whose repositories AddRepo makes.
+const (
+	viewer = "ops-bot"
+	owner  = "octo"
+)
+
+// Server is a fake GitHub. It is safe for concurrent use.
+type Server struct {
+	t      testing.TB
+	http   *httptest.Server
+	faults *httpfault.Handler
+	host   *memhost.Host
+	schema *gql.Schema
+	spec   *apispec.Spec // of requests
+	routes []route
+	// answers, if not nil, is what the server holds its own answers against.
+	answers *apispec.Spec
+
+	making sync.Mutex // held while a repository is made
+
+	// The host's lock guards what follows.
+	states  map[*memhost.Repo]*state
+	byID    map[int]*memhost.Repo
+	renamed map[string]gitprovider.RepoRef // by former owner/name in lower case
+	made    int                            // repositories of AddRepo
+	served  int                            // requests
+	tokens  map[string]string              // login by token
+	app     *App
+	// appTokens are those of the app's installation, and acting the one of the request that is being answered, if it is one.
+	appTokens []*AppToken
+	acting    *AppToken
+	initial   string // default branch of repositories that clients make
+
+	invited     int                 // invitations so far
+	invitations map[int]*invitation // those that wait for an answer, by id
+}
+
+// New starts a server without repositories; it listens on 127.0.0.1 and ends with the test. Requests that GitHub's
+// description does not know fail the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{
+		t: t, host: memhost.New("https://github.example"),
+		states: map[*memhost.Repo]*state{}, byID: map[int]*memhost.Repo{}, renamed: map[string]gitprovider.RepoRef{},
+		initial: memhost.MainBranch, invitations: map[int]*invitation{},
+	}
+	s.tokens = map[string]string{s.Token(): viewer}
+	if err := s.load(); err != nil {
+		t.Fatalf("starting the fake GitHub: %v", err)
+	}
+	s.faults = httpfault.New(http.HandlerFunc(s.serve))
+	s.http = httptest.NewServer(s.faults)
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+func (s *Server) load() error {
+	sdl, err := descriptions.ReadFile("testdata/schema.graphql")
+	if err != nil {
+		return err
+	}
+	if s.schema, err = gql.Load(string(sdl)); err != nil {
+		return err
+	}
+	if s.spec, err = describe("testdata/openapi-requests.json"); err != nil {
+		return err
+	}
+	s.routes, err = s.table()
+	return err
+}
+
+func describe(file string) (*apispec.Spec, error) {
+	raw, err := descriptions.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return apispec.Load(raw)
+}
+
+// URL is the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
+func (s *Server) URL() string { return s.http.URL }
+
+// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf are
+// refused.
+func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefake" }
+
+// SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until then.
+// On GitHub that is a setting of the account.
+func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.initial = name }) }
+
+// Host is where the repositories are.
+func (s *Server) Host() *memhost.Host { return s.host }
+
+// Faults stands in front of the server: it makes it misbehave, and knows what was asked.
+func (s *Server) Faults() *httpfault.Handler { return s.faults }
+
+// AddRepo makes a repository with a name of its own, whose branch memhost.MainBranch has one commit with the files; with
+// none, one without a commit. It defines the labels "claude-ops" and "automated".
+func (s *Server) AddRepo(files ...memhost.File) gitprovider.RepoRef {
+	var name string
+	s.host.Locked(func() {
+		s.made++
+		name = fmt.Sprintf("home-cluster-%d", s.made)
+	})
+	return s.host.Add(owner, name, files...)
+}
+
+// OpenFromFork opens a pull request into the default branch as somebody else would, from a branch of their fork that has
+// one commit with the files.
+func (s *Server) OpenFromFork(ref gitprovider.RepoRef, who, branch, title string, files ...memhost.File) int {
+	s.t.Helper()
+	number := 0
+	err := s.host.Act(ref, func(repo *memhost.Repo) error {
+		head := memhost.ForkBranch(who, branch)
+		repo.Write(head, title, files)
+		number = s.host.Open(repo, gitprovider.PullRequestSpec{Repo: ref, Base: repo.Default, Head: head, Title: title}).Number
+		return nil
+	})
+	if err != nil {
+		s.t.Fatalf("opening a pull request from a fork: %v", err)
+	}
+	return number
+}
+
+// serve answers every request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	a := s.receive(w, r)
+	switch {
+	case !s.admit(a):
+		a.header.Del("X-OAuth-Scopes")
+	case a.grant != nil && r.URL.Path == "/user":
+		a.fail(http.StatusForbidden, "Resource not accessible by integration")
+	case r.URL.Path == "/graphql" && a.who != viewer:
+		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.who)
+		a.notFound()
+	case r.URL.Path == "/graphql":
+		s.graphql(a)
+	default:
+		s.rest(a)
+	}
+	a.send(w)
+}
+
+// receive begins an answer with the headers that every answer has.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
+	a := &exchange{s: s, r: r, header: w.Header(), status: http.StatusOK}
+	s.host.Locked(func() {
+		s.served++
+		a.header.Set("X-GitHub-Request-Id", fmt.Sprintf("FA4E:%04X", s.served))
+		resource := "core"
+		if r.URL.Path == "/graphql" {
+			resource = "graphql"
+		}
+		a.header.Set("X-RateLimit-Limit", "5000")
+		a.header.Set("X-RateLimit-Remaining", fmt.Sprint(5000-s.served%5000))
+		a.header.Set("X-RateLimit-Used", fmt.Sprint(s.served%5000))
+		a.header.Set("X-RateLimit-Reset", fmt.Sprint(epoch().Add(resetAfter).Unix()))
+		a.header.Set("X-RateLimit-Resource", resource)
+		if scopes := s.scopes(); scopes != "" {
+			a.header.Set("X-OAuth-Scopes", scopes)
+		}
+	})
+	a.header.Set("X-GitHub-Media-Type", "github.v3; format=json")
+	a.header.Set("Content-Type", "application/json; charset=utf-8")
+	return a
+}
+
+// scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some repository, it
+// lacks them.
+func (s *Server) scopes() string {
+	for _, st := range s.states {
+		if st.set.FineGrained {
+			return ""
+		}
+		if st.set.MissingScopes {
+			return "read:user"
+		}
+	}
+	return "repo, workflow"
+}
