@@ -1,5 +1,5 @@
 # The image of Claude Ops: the server, git, Node and the Claude CLI, for a user without rights. docs/deployment.md says how to
-# run it; internal/deploy and e2e hold this file against the code.
+# run it; internal/deploytest and e2e hold this file against the code.
 #
 # The base images are arguments so that you can add the digest that your registry shows:
 #   docker build --build-arg NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:... .

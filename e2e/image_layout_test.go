@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 // image is what the Dockerfile would build: files of this machine by the path that they have in the image, and settings.
@@ -39,7 +39,7 @@ func readFile(t *testing.T, name string) string {
 // COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
 func buildImage(t *testing.T) image {
 	t.Helper()
-	stages, err := deploy.ParseDockerfile(readFile(t, "../Dockerfile"))
+	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func buildImage(t *testing.T) image {
 // buildContext copies what a build from a fresh clone is given.
 func buildContext(t *testing.T) string {
 	t.Helper()
-	ignored := deploy.Ignore(readFile(t, "../.dockerignore"))
+	ignored := deploytest.Ignore(readFile(t, "../.dockerignore"))
 	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, dir: "..",
 		env: []string{path(), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
 	if got.code != 0 {
@@ -93,7 +93,7 @@ func buildContext(t *testing.T) string {
 }
 
 // compile runs the last command of the build stage, with its environment, in the build's context.
-func compile(t *testing.T, stage deploy.Stage, context string) string {
+func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "claudeops")
 	command := strings.Replace(stage.Last("RUN").Args, "/out/claudeops", binary, 1)
@@ -113,7 +113,7 @@ func compile(t *testing.T, stage deploy.Stage, context string) string {
 
 // sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its own,
 // the user, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their source's name.
-func sandbox(t *testing.T, img image, s *deploy.Service, dir string) []string {
+func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []string {
 	t.Helper()
 	uid, gid, _ := strings.Cut(s.User, ":")
 	args := []string{

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 // inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine and an
@@ -80,9 +80,9 @@ func newContainer(t *testing.T, w *world, dotEnv map[string]string) (image, []st
 }
 
 // composed is the service of the compose file with the settings of .env. What it mounts is made in the world's folder.
-func composed(t *testing.T, w *world, dotEnv map[string]string) *deploy.Service {
+func composed(t *testing.T, w *world, dotEnv map[string]string) *deploytest.Service {
 	t.Helper()
-	compose, err := deploy.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
+	compose, err := deploytest.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 // shim runs the real CLI with another MCP server in its configuration.
@@ -90,7 +90,7 @@ func TestSessionFaultsInTheImage(t *testing.T) {
 		})
 	}
 	for name, f := range map[string]struct {
-		change func(*deploy.Service)
+		change func(*deploytest.Service)
 		play   func(*testing.T, *rig)
 	}{
 		"the state folder cannot be written": {readOnlyState, sessionWithoutState},
@@ -139,14 +139,14 @@ func (f sessionFault) play(t *testing.T, r *rig) {
 	}
 }
 
-func readOnlyState(s *deploy.Service) {
+func readOnlyState(s *deploytest.Service) {
 	for i := range s.Volumes {
 		s.Volumes[i].ReadOnly = s.Volumes[i].ReadOnly || s.Volumes[i].Target == "/state"
 	}
 }
 
-func smallState(s *deploy.Service) {
-	s.Volumes = slices.DeleteFunc(s.Volumes, func(m deploy.Mount) bool { return m.Target == "/state" })
+func smallState(s *deploytest.Service) {
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(m deploytest.Mount) bool { return m.Target == "/state" })
 	s.Tmpfs = append(s.Tmpfs, "/state:size=4m")
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 // rig is a container of the image with an operator who runs sessions in it, and a forge.
@@ -26,7 +26,7 @@ const modelKey = "dummy-key-of-the-model"
 func markKey() string { return strings.Repeat("0123456789abcdef", 4) }
 
 // newRig starts the container. change edits the service; nil leaves it as compose.yaml has it.
-func newRig(t *testing.T, img image, newForge func(*testing.T, *world) forge, change func(*deploy.Service)) *rig {
+func newRig(t *testing.T, img image, newForge func(*testing.T, *world) forge, change func(*deploytest.Service)) *rig {
 	t.Helper()
 	w := newWorld(t, "1")
 	f := newForge(t, w)

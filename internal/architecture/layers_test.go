@@ -78,7 +78,7 @@ func layers() map[string][]string {
 		"internal/secretfile":               nil,
 		"internal/notify":                   flow,
 		"internal/crash":                    nil,
-		"internal/deploy":                   nil,
+		"internal/deploytest":               nil,
 		"internal/agentdocs":                nil,
 		"internal/architecture":             nil,
 		"internal/prflow":                   slices.DeleteFunc(slices.Clone(flow), func(s string) bool { return s == "internal/prflow" }),

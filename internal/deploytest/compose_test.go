@@ -1,4 +1,4 @@
-package deploy_test
+package deploytest_test
 
 import (
 	"maps"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 // A variable that is added to the code has to be handed on here, or nobody can set it in the container.
@@ -66,7 +66,7 @@ func TestEverySecretIsAFile(t *testing.T) {
 
 func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	example := read(t, ".env.example")
-	env := deploy.ParseEnv(example)
+	env := deploytest.ParseEnv(example)
 	for _, v := range config.Variables() {
 		_, set := env[v.Name]
 		_, fixed := ofImage()[v.Name]
@@ -77,7 +77,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 			t.Errorf(".env.example does not name %s", v.Name)
 		}
 	}
-	taken := deploy.References(read(t, "compose.yaml"))
+	taken := deploytest.References(read(t, "compose.yaml"))
 	for name := range env {
 		if !slices.Contains(taken, name) {
 			t.Errorf(".env.example sets %s, which compose.yaml does not take", name)
@@ -89,7 +89,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 		}
 	}
 	// What the example says is what holds without it.
-	with, err := deploy.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
+	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package deploy_test
+package deploytest_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 func read(t *testing.T, name string) string {
@@ -20,9 +20,9 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-func stages(t *testing.T) (build, cli, final deploy.Stage) {
+func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 	t.Helper()
-	all, err := deploy.ParseDockerfile(read(t, "Dockerfile"))
+	all, err := deploytest.ParseDockerfile(read(t, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +33,9 @@ func stages(t *testing.T) (build, cli, final deploy.Stage) {
 }
 
 // composed is compose.yaml with nothing in .env.
-func composed(t *testing.T) deploy.Compose {
+func composed(t *testing.T) deploytest.Compose {
 	t.Helper()
-	c, err := deploy.ParseCompose(read(t, "compose.yaml"), func(string) string { return "" })
+	c, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,17 +62,17 @@ func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 		"no FROM": "# nothing\n", "unknown": "FROM a\nONBUILD RUN x\n", "before FROM": "RUN x\n", "quotes": "FROM a\nENV A=\"b c\"\n",
 		"bad JSON": "FROM a\nCMD [a\n", "no arguments": "FROM a\nRUN\n",
 	} {
-		if got, err := deploy.ParseDockerfile(text); err == nil {
+		if got, err := deploytest.ParseDockerfile(text); err == nil {
 			t.Errorf("%s: read as %+v", name, got)
 		}
 	}
-	if got, err := deploy.ParseCompose("services: {a: {privileged: true}}", func(string) string { return "" }); err == nil {
+	if got, err := deploytest.ParseCompose("services: {a: {privileged: true}}", func(string) string { return "" }); err == nil {
 		t.Errorf("an unknown key was read as %+v", got)
 	}
 }
 
 func TestADockerfileIsRead(t *testing.T) {
-	all, err := deploy.ParseDockerfile("ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n")
+	all, err := deploytest.ParseDockerfile("ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestADockerfileIsRead(t *testing.T) {
 		all[1].Last("CMD").Words[0] != "c" {
 		t.Errorf("got %+v", all[1])
 	}
-	ignored := deploy.Ignore("# remark\n*\n!a\n!b/c\n")
+	ignored := deploytest.Ignore("# remark\n*\n!a\n!b/c\n")
 	for path, want := range map[string]bool{"a": false, "a/x": false, "ab": true, "b": true, "b/c/d": false, "b/d": true} {
 		if ignored(path) != want {
 			t.Errorf("%s is ignored: %t", path, !want)

@@ -1,4 +1,4 @@
-package deploy_test
+package deploytest_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/deploytest"
 )
 
 func TestImagesAreNamedByTheirExactVersion(t *testing.T) {
@@ -104,9 +104,9 @@ func TestTheImageIsSettledForItsPlaces(t *testing.T) {
 
 // The build must see everything that it copies or embeds, and no secret, record or history.
 func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
-	ignored := deploy.Ignore(read(t, ".dockerignore"))
+	ignored := deploytest.Ignore(read(t, ".dockerignore"))
 	build, cli, final := stages(t)
-	for _, stage := range []deploy.Stage{build, cli, final} {
+	for _, stage := range []deploytest.Stage{build, cli, final} {
 		for _, c := range stage.Each("COPY") {
 			if words := c.Operands(); c.Flag("from") == "" {
 				for _, source := range words[:len(words)-1] {
