@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 const (

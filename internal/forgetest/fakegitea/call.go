@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // apiRoot is where the API is, below the installation's path.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // bench is a server with one repository, and somebody who sends requests about it.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // node is a git object of a commit: a folder with its children or a file. Ids are git's own, so that clients may

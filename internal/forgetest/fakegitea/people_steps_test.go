@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 func (r *replay) createRepo(e exchange) heard {

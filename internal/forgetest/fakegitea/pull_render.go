@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 type endJSON struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 func pullRef(number int) string { return fmt.Sprintf("refs/pull/%d/head", number) }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // createPullRequestOption is the body of POST pulls, named as the server names it in its refusals.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // never is how the server shows a time that it does not know.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 type reviewJSON struct {

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // Owner owns every repository of a Server and is who its Token belongs to. He is a site administrator.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // pullNamed finds a pull request by its number in digits, or nil.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // addPullLists are the fields of a pull request that are lists, or counts of them.

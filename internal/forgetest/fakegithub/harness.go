@@ -3,9 +3,9 @@ package fakegithub
 import (
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // Harness runs the contract suite over fake GitHubs, one for each repository.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // state is what GitHub knows of a repository besides what memhost does. The host's lock guards it.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // play plays an exchange. What people do is done at the host, and asked is false: there is no answer to compare. A list of issues

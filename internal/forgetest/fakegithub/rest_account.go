@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // accountRoutes are those that are not about one repository. Each takes the host's lock itself.

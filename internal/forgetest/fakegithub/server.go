@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/apispec"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub/gql"
 	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 //go:embed testdata/schema.graphql testdata/openapi-requests.json testdata/openapi-answers.json

@@ -3,8 +3,8 @@ package fakegithub
 import (
 	"path"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // Settings is what a test may set about a repository; see Server.Configure.

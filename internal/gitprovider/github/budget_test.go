@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 // The design allows a create_pr seven requests, whatever the number of files. All of these follow one another.

@@ -3,8 +3,8 @@ package providertest
 import (
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // MainBranch is the default branch of every repository that a Harness makes.
