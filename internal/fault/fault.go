@@ -44,6 +44,7 @@ type codeFacts struct {
 	httpStatus int
 	retryable  bool // the very same call may succeed later without a change by the caller
 	exit       int  // exit code of the command line
+	ambiguous  bool // what was asked for may have been done all the same
 }
 
 // Exit codes of the command line.
@@ -58,29 +59,31 @@ const (
 func facts(c Code) codeFacts {
 	switch c {
 	case InvalidArgument:
-		return codeFacts{400, false, ExitRefused}
+		return codeFacts{400, false, ExitRefused, false}
 	case Unauthenticated:
-		return codeFacts{401, false, ExitRefused}
+		return codeFacts{401, false, ExitRefused, false}
 	case Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly:
-		return codeFacts{403, false, ExitRefused}
+		return codeFacts{403, false, ExitRefused, false}
 	case NotFound, ProviderUnresolved:
-		return codeFacts{404, false, ExitRefused}
+		return codeFacts{404, false, ExitRefused, false}
 	case DuplicatePR, Conflict, NoChange:
-		return codeFacts{409, false, ExitRefused}
+		return codeFacts{409, false, ExitRefused, false}
 	case CooldownActive, LimitReached:
-		return codeFacts{429, true, ExitRefused}
+		return codeFacts{429, true, ExitRefused, false}
 	case RateLimited:
-		return codeFacts{429, true, ExitProvider}
+		return codeFacts{429, true, ExitProvider, false}
 	case ProviderDisabled:
-		return codeFacts{503, false, ExitProvider}
+		return codeFacts{503, false, ExitProvider, false}
 	case Misconfigured:
-		return codeFacts{503, false, ExitUsage}
+		return codeFacts{503, false, ExitUsage, true}
 	case UpstreamError:
-		return codeFacts{502, true, ExitProvider}
+		return codeFacts{502, true, ExitProvider, true}
 	case Timeout:
-		return codeFacts{504, true, ExitProvider}
+		return codeFacts{504, true, ExitProvider, true}
+	case Internal:
+		return codeFacts{500, false, ExitInternal, true}
 	default:
-		return codeFacts{500, false, ExitInternal}
+		return codeFacts{500, false, ExitInternal, false}
 	}
 }
 
@@ -92,6 +95,13 @@ func (c Code) Retryable() bool { return facts(c).retryable }
 
 // ExitCode is the exit code of a command that ended with the code.
 func (c Code) ExitCode() int { return facts(c).exit }
+
+// Ambiguous says whether what was asked for may have been done although the call failed, or may still be done: the failure
+// says nothing about it. Whoever meets one looks, and neither repeats nor undoes blindly.
+func (c Code) Ambiguous() bool { return facts(c).ambiguous }
+
+// Refusal says whether the rules have refused, rather than that the provider, the settings or this program failed.
+func (c Code) Refusal() bool { return facts(c).exit == ExitRefused }
 
 // Known reports whether c is one of the codes of this package.
 func (c Code) Known() bool { return c == Internal || facts(c).httpStatus != 500 }
@@ -178,3 +188,26 @@ func CodeOf(err error) Code {
 
 // Retryable says whether the same call may succeed later; see Code.Retryable.
 func (e *Error) Retryable() bool { return e.Code.Retryable() }
+
+// Wire is the JSON form of an Error that MCP and REST share ("error" object of the contract).
+type Wire struct {
+	Code              Code        `json:"code"`
+	Message           string      `json:"message"`
+	Retryable         bool        `json:"retryable"`
+	RetryAfterSeconds int         `json:"retry_after_seconds,omitempty"` // rounded up
+	Violations        []Violation `json:"violations,omitempty"`
+	ExistingPR        *ExistingPR `json:"existing_pr,omitempty"`
+	RequestID         string      `json:"request_id"`
+}
+
+// Wire renders the error for a client. The cause stays behind.
+func (e *Error) Wire(requestID string) Wire {
+	seconds := int(e.RetryAfter.Seconds())
+	if e.RetryAfter > 0 && float64(seconds) < e.RetryAfter.Seconds() {
+		seconds++
+	}
+	return Wire{
+		Code: e.Code, Message: e.Message, Retryable: e.Retryable(), RetryAfterSeconds: seconds,
+		Violations: e.Violations, ExistingPR: e.Existing, RequestID: requestID,
+	}
+}

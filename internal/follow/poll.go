@@ -96,7 +96,7 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 			err = tried
 			break
 		}
-		if unreachable(looked) {
+		if fault.CodeOf(looked).Ambiguous() { // it is about the provider rather than about one pull request
 			failures++
 		}
 		if failures == maxFailures {
@@ -106,13 +106,4 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 	if err != nil && ctx.Err() == nil {
 		f.Log.Warn("the poll did not see every pull request", "provider", l.provider, "error", f.Redact(fault.From(err).Message))
 	}
-}
-
-// unreachable reports whether an error is about the provider rather than about one pull request.
-func unreachable(err error) bool {
-	switch fault.CodeOf(err) {
-	case fault.UpstreamError, fault.Timeout, fault.Internal, fault.Misconfigured:
-		return true
-	}
-	return false
 }

@@ -93,7 +93,7 @@ func (s *Service) refused(ctx context.Context, act Act, started time.Time, why e
 	defer cancel()
 	e := fault.From(why)
 	row := s.row(act, started)
-	row.Outcome, row.Code, row.Message = prflow.OutcomeOf(e), e.Code, s.Redact(e.Message)
+	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, s.Redact(e.Message)
 	if err := s.Audit.Record(ctx, row, nil); err != nil {
 		s.Log.Error("a refused action was not recorded", "action", act.Action, "caller", act.By.Name, "error", fault.From(err).Message)
 		return why

@@ -83,7 +83,7 @@ func without(names, others []string) []string {
 // definite failure, and if the look fails, too.
 func (c *creation) lookAgain(ctx context.Context, pr gitprovider.PullRequest, failure error) (_ gitprovider.Details, known bool) {
 	editor, can := c.resolution.Provider.(gitprovider.Editor)
-	if !can || !ambiguous(failure) {
+	if !can || !fault.CodeOf(failure).Ambiguous() {
 		return gitprovider.Details{}, false
 	}
 	details, err := editor.Details(ctx, c.snapshot.Repo, pr.Number)

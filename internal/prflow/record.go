@@ -19,7 +19,7 @@ func (c *creation) fail(ctx context.Context, err error) error {
 	e := c.redacted(fault.From(err))
 	c.log(e)
 	if !c.recorded {
-		if recordErr := c.record(ctx, c.attempt(OutcomeOf(e), e), nil); recordErr != nil {
+		if recordErr := c.record(ctx, c.attempt(record.OutcomeOf(e.Code), e), nil); recordErr != nil {
 			c.Log.Error("attempt not recorded", "request_id", c.requestID, "error", logText(c.Service, recordErr))
 			return &requestError{err: c.redacted(fault.From(recordErr)), id: c.requestID}
 		}
@@ -28,7 +28,7 @@ func (c *creation) fail(ctx context.Context, err error) error {
 }
 
 func (c *creation) log(e *fault.Error) {
-	if OutcomeOf(e) == record.OutcomeRefused {
+	if record.OutcomeOf(e.Code) == record.OutcomeRefused {
 		c.Log.Info("proposal refused", "request_id", c.requestID, "code", e.Code, "message", e.Message)
 		return
 	}
@@ -52,15 +52,6 @@ func (c *creation) record(ctx context.Context, a record.Attempt, dryRun *record.
 		}
 	}
 	return c.Ledger.Record(ctx, a, dryRun, notices...)
-}
-
-// OutcomeOf tells a refusal from a fault: refusals are what the rules say, faults what the world does.
-func OutcomeOf(e *fault.Error) record.Outcome {
-	switch e.Code {
-	case fault.UpstreamError, fault.Timeout, fault.RateLimited, fault.Internal, fault.ProviderDisabled, fault.Misconfigured:
-		return record.OutcomeFailed
-	}
-	return record.OutcomeRefused
 }
 
 // attempt is the audit's line for this creation as it stands now.

@@ -80,7 +80,7 @@ func (c *creation) withdraw(ctx context.Context, pr, older gitprovider.PullReque
 	err = c.resolution.Provider.Withdraw(ctx, c.snapshot.Repo, gitprovider.Withdrawal{
 		Number: pr.Number, Branch: c.branch, Head: c.commit, Body: body,
 	})
-	if ambiguous(err) && c.isWithdrawn(ctx, pr) {
+	if fault.CodeOf(err).Ambiguous() && c.isWithdrawn(ctx, pr) {
 		return nil
 	}
 	return err

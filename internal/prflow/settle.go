@@ -201,7 +201,7 @@ func (s *Service) settlement(left record.Proposal, outcome record.Outcome, to re
 // unsettled and keeps its files, and the answer says how it is settled.
 func (c *creation) abandon(ctx context.Context, failure error) error {
 	e := fault.From(failure)
-	if !ambiguous(e) || c.nothingLate {
+	if !fault.CodeOf(e).Ambiguous() || c.nothingLate {
 		if c.commit == "" || c.undoBranch(ctx) {
 			return e // the record of the attempt ends the proposal
 		}

@@ -118,7 +118,7 @@ func (c *creation) committed(ctx context.Context, id string) error {
 // exist, and if it holds exactly our change, it is taken as made. That there is none says something only where nothing
 // comes late.
 func (c *creation) lookForBranch(ctx context.Context, failure error) error {
-	if !ambiguous(failure) {
+	if !fault.CodeOf(failure).Ambiguous() {
 		return failure
 	}
 	tip, err := c.resolution.Provider.BranchTip(ctx, c.snapshot.Repo, c.branch)
@@ -146,7 +146,7 @@ func (c *creation) openPullRequest(ctx context.Context) (gitprovider.PullRequest
 		Repo: c.snapshot.Repo, Base: c.snapshot.Base, Head: c.branch,
 		Title: c.title, Body: c.body, Labels: c.Policy.Labels, Draft: c.Policy.Pulls.Draft,
 	})
-	if failure == nil || !ambiguous(failure) {
+	if failure == nil || !fault.CodeOf(failure).Ambiguous() {
 		return pr, failure
 	}
 	found, err := provider.FindByHead(ctx, c.snapshot.Repo, c.branch)
@@ -229,13 +229,4 @@ func branchHolds(
 		}
 	}
 	return true, nil
-}
-
-// ambiguous reports whether the provider may have acted although the call failed.
-func ambiguous(err error) bool {
-	switch fault.CodeOf(err) {
-	case fault.UpstreamError, fault.Timeout, fault.Internal, fault.Misconfigured:
-		return true
-	}
-	return false
 }

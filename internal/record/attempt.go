@@ -35,6 +35,14 @@ const (
 	OutcomeDone    Outcome = "done"    // a person's review, merge or close
 )
 
+// OutcomeOf is the outcome of an attempt that ended with the code.
+func OutcomeOf(code fault.Code) Outcome {
+	if code.Refusal() {
+		return OutcomeRefused
+	}
+	return OutcomeFailed
+}
+
 // The actions that are about proposals.
 const (
 	ActionCreate  = "create_pr"

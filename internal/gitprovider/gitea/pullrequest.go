@@ -3,7 +3,6 @@ package gitea
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -37,7 +36,7 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 	}
 	made, err := p.create(ctx, spec)
 	switch {
-	case statusIs(err, http.StatusConflict) || err != nil && mayHaveActed(p.judge(err, spec.Repo, "")):
+	case statusIs(err, http.StatusConflict) || err != nil && fault.CodeOf(p.judge(err, spec.Repo, "")).Ambiguous():
 		there, lookErr := p.openFor(ctx, spec.Repo, spec.Base, spec.Head)
 		if lookErr == nil && there != nil {
 			return pullRequest(there, p.now()), nil
@@ -52,10 +51,6 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 		return none, p.judge(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
 	}
 	return p.lookAfter(ctx, spec, made, fresh)
-}
-
-func mayHaveActed(err error) bool {
-	return slices.Contains([]fault.Code{fault.UpstreamError, fault.Timeout, fault.Internal}, fault.CodeOf(err))
 }
 
 // lookBefore returns the open pull request that there is, nil if there is none, and no_change if there is nothing to

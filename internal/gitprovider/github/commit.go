@@ -158,8 +158,7 @@ const undoTime = 30 * time.Second
 // the branch may remain, the error says that by its code, so that somebody looks. After an ambiguous failure nothing is
 // undone: what GitHub does late would not be seen.
 func (p *Provider) undo(ctx context.Context, req gitprovider.CommitRequest, repoID, tip string, failure error) error {
-	switch fault.CodeOf(failure) {
-	case fault.UpstreamError, fault.Timeout, fault.Internal:
+	if fault.CodeOf(failure).Ambiguous() {
 		return failure
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
