@@ -26,10 +26,10 @@ func (p *parts) githubEntry() gitprovider.Registration {
 	if u := p.cfg.GitHub.URL; u != nil {
 		entry.Hosts = githubHosts(u)
 	}
-	o := transport.Options{Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL", Scheme: "Bearer"}
+	o := transport.Options{Name: "github", Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"}
 	app, problem := p.githubApp()
 	if app != nil {
-		o.TokenName, o.Credential = "the token of the GitHub App", app
+		o.Variables.Token, o.Credential = "the token of the GitHub App", app
 	}
 	var client *transport.Transport
 	if problem == "" {
@@ -60,7 +60,7 @@ func (p *parts) giteaEntry() gitprovider.Registration {
 		entry.Hosts = hostsOf(u)
 	}
 	client, problem := p.transport(p.cfg.Gitea, transport.Options{
-		Name: "gitea", TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL", Scheme: "token",
+		Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Scheme: "token",
 	})
 	if entry.Disabled = problem; problem == "" {
 		p.clients["gitea"] = client
@@ -89,12 +89,13 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 	if err != nil {
 		return nil, "CLAUDEOPS_CA_FILE " + err.Error()
 	}
-	o.Base, o.Token, o.RootCAs, o.AllowPlainHTTP = f.URL, f.Token, roots, p.cfg.ForgePlainHTTP
+	o.Base, o.Token = f.URL, f.Token
+	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.cfg.ForgePlainHTTP}
 	if o.Credential == nil && f.TokenFile != "" {
 		o.Credential = transport.Replaceable(credentialfile.New(f.TokenFile, f.Token, func(token string) { p.learn(token) }))
 	}
-	o.Proxy, o.UserAgent, o.Log = http.ProxyFromEnvironment, "claudeops", p.log
-	o.Now, o.Sleep = time.Now, sleep
+	o.UserAgent, o.Log = "claudeops", p.log
+	o.Clock = transport.Clock{Now: time.Now, Sleep: sleep}
 	o.Observe = func(outcome string, took time.Duration) { p.latency.Observe(o.Name, outcome, took) }
 	if client, err = transport.New(o); err != nil {
 		return nil, err.Error()

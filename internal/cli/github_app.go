@@ -21,7 +21,7 @@ func (p *parts) githubApp() (app *githubapp.App, problem string) {
 	}
 	signer := githubapp.NewSigner(forge.App.ID, p.privateKey(*forge.App), time.Now)
 	client, problem := p.transport(forge, transport.Options{
-		Name: "github", TokenName: "GITHUB_APP_PRIVATE_KEY", BaseName: "GITHUB_API_URL", Scheme: "Bearer", Credential: signer,
+		Name: "github", Variables: transport.Variables{Token: "GITHUB_APP_PRIVATE_KEY", Address: "GITHUB_API_URL"}, Scheme: "Bearer", Credential: signer,
 	})
 	if problem != "" {
 		return nil, problem

@@ -42,7 +42,7 @@ func withApp() []kind {
 	}
 	k.app = func(t testing.TB, f forge, o transport.Options) *githubapp.App {
 		text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
-		o.TokenName, o.Credential = "GITHUB_APP_PRIVATE_KEY", githubapp.NewSigner("12345", constant(text), nil)
+		o.Variables.Token, o.Credential = "GITHUB_APP_PRIVATE_KEY", githubapp.NewSigner("12345", constant(text), nil)
 		client, err := transport.New(o)
 		if err != nil {
 			t.Fatal(err)

@@ -54,7 +54,7 @@ func kinds() []kind {
 		{
 			name:    "github",
 			start:   func(t testing.TB) forge { return fakegithub.New(t) },
-			options: transport.Options{Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL", Scheme: "Bearer"},
+			options: transport.Options{Name: "github", Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"},
 			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
 				return github.New(github.Options{API: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
 			},
@@ -62,7 +62,7 @@ func kinds() []kind {
 		{
 			name:    "gitea",
 			start:   func(t testing.TB) forge { return fakegitea.New(t) },
-			options: transport.Options{Name: "gitea", TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL", Scheme: "token"},
+			options: transport.Options{Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Scheme: "token"},
 			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
 				return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
 			},
@@ -85,9 +85,9 @@ const patience = time.Second
 // connect makes the client and the adapter.
 func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Provider {
 	t.Helper()
-	o.Name, o.TokenName, o.BaseName, o.Scheme = k.options.Name, k.options.TokenName, k.options.BaseName, k.options.Scheme
+	o.Name, o.Variables, o.Scheme = k.options.Name, k.options.Variables, k.options.Scheme
 	o.Base, o.Token = base(t, f), f.Token()
-	o.Sleep, o.Jitter = noSleep, func(d time.Duration) time.Duration { return d }
+	o.Clock = transport.Clock{Sleep: noSleep, Jitter: func(d time.Duration) time.Duration { return d }}
 	bound := cmp.Or(k.patience, patience)
 	o.Limits = transport.Limits{Whole: bound, Write: bound, Retries: 1, MaxBody: 1 << 20}
 	var app *githubapp.App

@@ -52,7 +52,7 @@ func (w *world) process(out *bytes.Buffer) *exec.Cmd {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = []string{
 		"HOME=" + w.stateDir, "CLAUDEOPS_STATE_DIR=" + w.stateDir, "CLAUDEOPS_TIER=2",
-		w.kind.options.BaseName + "=" + w.forge.URL(), w.kind.options.TokenName + "=" + w.forge.Token(),
+		w.kind.options.Variables.Address + "=" + w.forge.URL(), w.kind.options.Variables.Token + "=" + w.forge.Token(),
 	}
 	return cmd
 }

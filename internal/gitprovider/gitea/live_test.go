@@ -73,7 +73,7 @@ func (h *live) NewRepo(t testing.TB, files ...providertest.File) providertest.Wo
 
 func (h *live) provider(t testing.TB) *gitea.Provider {
 	client, err := transport.New(transport.Options{
-		Name: gitea.Name, TokenName: "GITEA_TOKEN", Base: h.base.JoinPath("api", "v1"), Token: h.token, Scheme: "token",
+		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN"}, Base: h.base.JoinPath("api", "v1"), Token: h.token, Scheme: "token",
 		UserAgent: "claudeops-test",
 	})
 	if err != nil {

@@ -118,8 +118,8 @@ func newProvider(t testing.TB, address, token string, change ...func(*gitea.Opti
 		t.Fatal(err)
 	}
 	client, err := transport.New(transport.Options{
-		Name: gitea.Name, TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL", Base: base.JoinPath("api", "v1"), Token: token,
-		Scheme: "token", Sleep: func(context.Context, time.Duration) {},
+		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Base: base.JoinPath("api", "v1"), Token: token,
+		Scheme: "token", Clock: transport.Clock{Sleep: func(context.Context, time.Duration) {}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -89,8 +89,8 @@ func setupApp(t testing.TB, s *fakegithub.Server, change ...func(*github.Options
 	noWait := func(context.Context, time.Duration) {}
 	client := func(tokenName string, credential transport.Credential) *transport.Transport {
 		out, err := transport.New(transport.Options{
-			Name: github.Name, TokenName: tokenName, BaseName: "GITHUB_API_URL", Base: base, Sleep: noWait, Credential: credential,
-			Now: a.clock,
+			Name: github.Name, Variables: transport.Variables{Token: tokenName, Address: "GITHUB_API_URL"}, Base: base,
+			Clock: transport.Clock{Now: a.clock, Sleep: noWait}, Credential: credential,
 		})
 		if err != nil {
 			t.Fatal(err)

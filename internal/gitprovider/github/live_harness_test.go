@@ -70,7 +70,7 @@ func pass(ctx context.Context, d time.Duration) {
 func (h *live) person(t testing.TB, variable, token string) livePerson {
 	t.Helper()
 	client, err := transport.New(transport.Options{
-		Name: github.Name, TokenName: variable, BaseName: "GITHUB_API_URL", Base: h.set.api, Token: token, Sleep: h.sleep,
+		Name: github.Name, Variables: transport.Variables{Token: variable, Address: "GITHUB_API_URL"}, Base: h.set.api, Token: token, Clock: transport.Clock{Sleep: h.sleep},
 		UserAgent: "claudeops-test",
 		Limits:    transport.Limits{WritePause: time.Second, Retries: 4, MaxRetryAfter: time.Hour},
 	})

@@ -93,7 +93,7 @@ func TestACancelledCallEndsInEachPhase(t *testing.T) {
 	t.Run("between two tries", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		b := newBed(t, hello, func(o *transport.Options) {
-			o.Sleep = func(context.Context, time.Duration) { cancel() }
+			o.Clock.Sleep = func(context.Context, time.Duration) { cancel() }
 		})
 		b.Plan(nil, httpfault.Fault{Kind: httpfault.ResetBefore})
 		cancelled(t, b.do(ctx, "GET", "/"))
@@ -105,7 +105,7 @@ func TestACancelledCallEndsInEachPhase(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		b := newBed(t, hello, func(o *transport.Options) {
 			o.Limits.WritePause = time.Second
-			o.Sleep = func(context.Context, time.Duration) { cancel() }
+			o.Clock.Sleep = func(context.Context, time.Duration) { cancel() }
 		})
 		if got := b.do(ctx, "POST", "/"); got.status != 200 {
 			t.Fatal(got.fault)

@@ -79,7 +79,7 @@ func (t *Transport) token(c *call) (string, *failure) {
 		return "", &failure{fault: t.Failure(err)}
 	}
 	if badToken(token) {
-		return "", &failure{fault: t.malformedToken()}
+		return "", &failure{fault: malformedToken(t.opt.Variables.Token)}
 	}
 	t.scrub.learn(token)
 	return token, nil
@@ -89,8 +89,6 @@ func (t *Transport) token(c *call) (string, *failure) {
 func badToken(token string) bool {
 	return strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
-
-func (t *Transport) malformedToken() *fault.Error { return malformedToken(t.opt.TokenName) }
 
 func malformedToken(name string) *fault.Error {
 	return fault.New(fault.ProviderDisabled,

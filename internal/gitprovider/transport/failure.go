@@ -29,31 +29,29 @@ func (t *Transport) Failure(err error) *fault.Error {
 		return known
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return t.endedBy(err)
+		return t.ended(err)
 	}
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
 	if errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fault.Wrap(t.scrub.err(err), fault.UpstreamError,
-			"%s answered something else than its API promises; check %s", t.opt.Base.Host, t.opt.BaseName)
+			"%s answered something else than its API promises; check %s", t.opt.Base.Host, t.opt.Variables.Address)
 	}
-	return t.classify(context.Background(), limited{ctx: context.Background()}, err).fault
+	return t.classify(context.Background(), bounded{ctx: context.Background()}, err).fault
 }
 
-// ended is the fault for a context that is done.
-func (t *Transport) ended(ctx context.Context) *fault.Error { return t.endedBy(context.Cause(ctx)) }
-
-func (t *Transport) endedBy(cause error) *fault.Error {
+// ended is the fault for a context that is done, by its cause.
+func (t *Transport) ended(cause error) *fault.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the time for the call to %s was over before it had finished", t.opt.Name)
 	}
 	return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the call to %s was cancelled before it had finished", t.opt.Name)
 }
 
-// classify says what a failed try means. parent is the caller's context, limited the same with our limits.
-func (t *Transport) classify(parent context.Context, limited limited, err error) *failure {
+// classify says what a failed try means. parent is the caller's context, bounded the same with our limits.
+func (t *Transport) classify(parent context.Context, bounded bounded, err error) *failure {
 	if parent.Err() != nil {
-		return &failure{fault: t.ended(parent)}
+		return &failure{fault: t.ended(context.Cause(parent))}
 	}
 	host := t.opt.Base.Host
 	cause := t.scrub.err(err)
@@ -67,18 +65,18 @@ func (t *Transport) classify(parent context.Context, limited limited, err error)
 	switch {
 	case errors.As(err, &unreached) && !unreached.Timeout():
 		return &failure{fault: as(fault.UpstreamError, "%s cannot be reached: %s; check %s and the network",
-			unreached.reason(), t.opt.BaseName), unsent: true}
-	case errors.Is(context.Cause(limited.ctx), errNoHeader):
+			unreached.reason(), t.opt.Variables.Address), unsent: true}
+	case errors.Is(context.Cause(bounded.ctx), errNoHeader):
 		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
-	case limited.ctx.Err() != nil:
-		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", limited.whole)}
+	case bounded.ctx.Err() != nil:
+		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", bounded.whole)}
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
 	case errors.As(err, &refused):
 		return &failure{fault: as(fault.UpstreamError, "the proxy on the way to %s answered %d; check the proxy settings",
 			refused.status), unsent: refused.status >= http.StatusInternalServerError}
 	case errors.As(err, &noTLS):
-		return &failure{fault: as(fault.UpstreamError, "%s does not speak https; check %s", t.opt.BaseName)}
+		return &failure{fault: as(fault.UpstreamError, "%s does not speak https; check %s", t.opt.Variables.Address)}
 	case untrusted(err):
 		return &failure{fault: as(fault.UpstreamError,
 			"the certificate of %s is not valid or not trusted; if its authority is your own, trust it in the configuration")}

@@ -48,16 +48,18 @@ func newBed(t *testing.T, next http.HandlerFunc, change ...func(*transport.Optio
 func (b *bed) connect(t *testing.T, base string, change ...func(*transport.Options)) {
 	t.Helper()
 	o := transport.Options{
-		Name: "github", TokenName: "GITHUB_TOKEN", BaseName: "GITHUB_API_URL",
+		Name: "github", Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"},
 		Base: mustURL(t, base), Token: token, UserAgent: "claudeops-test",
-		Now: now,
-		Sleep: func(_ context.Context, d time.Duration) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.slept = append(b.slept, d)
+		Clock: transport.Clock{
+			Now: now,
+			Sleep: func(_ context.Context, d time.Duration) {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.slept = append(b.slept, d)
+			},
+			Jitter: func(ceiling time.Duration) time.Duration { return ceiling },
 		},
-		Jitter: func(ceiling time.Duration) time.Duration { return ceiling },
-		Log:    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range change {
 		c(&o)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// limited is a try's context with the limits of its kind.
-type limited struct {
+// bounded is a try's context with the limits of its kind.
+type bounded struct {
 	ctx      context.Context
 	whole    time.Duration // that the try may take
 	answered func()        // the header is there: from now on only whole counts
@@ -20,10 +20,10 @@ var errNoHeader = errors.New("no header in time")
 
 // limit bounds one try. A write is bounded as a whole only: whether the server is slow or has died cannot be told, and
 // after an end that is too early nobody knows what it has done.
-func (t *Transport) limit(parent context.Context, c *call) (limited, context.CancelFunc) {
+func (t *Transport) limit(parent context.Context, c *call) (bounded, context.CancelFunc) {
 	if !c.safe {
 		ctx, cancel := context.WithTimeout(parent, t.opt.Limits.Write)
-		return limited{ctx, t.opt.Limits.Write, func() {}}, cancel
+		return bounded{ctx, t.opt.Limits.Write, func() {}}, cancel
 	}
 	whole, end := context.WithTimeout(parent, t.opt.Limits.Whole)
 	ctx, cancel := context.WithCancelCause(whole)
@@ -37,7 +37,7 @@ func (t *Transport) limit(parent context.Context, c *call) (limited, context.Can
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { timer.Reset(t.opt.Limits.ResponseHeader) },
 	})
-	return limited{ctx, t.opt.Limits.Whole, func() { answered.Store(true); timer.Stop() }}, func() {
+	return bounded{ctx, t.opt.Limits.Whole, func() { answered.Store(true); timer.Stop() }}, func() {
 		timer.Stop()
 		cancel(nil)
 		end()

@@ -37,7 +37,7 @@ func TestEachRequestIsObservedOnceHoweverOftenItIsTried(t *testing.T) {
 			var seen []string
 			var read atomic.Int64 // each look at the clock finds it a second later
 			b := newBed(t, hello, func(o *transport.Options) {
-				o.Now = func() time.Time { return time.Unix(min(read.Add(1), 2), 0) }
+				o.Clock.Now = func() time.Time { return time.Unix(min(read.Add(1), 2), 0) }
 				o.Observe = func(outcome string, took time.Duration) {
 					mu.Lock()
 					defer mu.Unlock()

@@ -18,32 +18,60 @@ import (
 // Options say whom a Transport talks to. Name and Base are required.
 type Options struct {
 	Name      string // the provider's name, for messages: "github"
-	TokenName string // the variable that holds the token, for messages: "GITHUB_TOKEN"
-	BaseName  string // the variable that holds the base URL, for messages: "GITHUB_API_URL"
+	Variables Variables
 
-	// Base is the API's root: https, or http to a loopback address, or http to anywhere if AllowPlainHTTP. A path is
-	// kept; user information, query and fragment are refused.
-	Base           *url.URL
-	AllowPlainHTTP bool
+	// Base is the API's root: https, or http to a loopback address, or http to anywhere if Network.AllowPlainHTTP. A path
+	// is kept; user information, query and fragment are refused.
+	Base *url.URL
 
 	// Credential gives the tokens; nil: Token is the one for every request, and without it requests are anonymous.
 	Credential Credential
 	Token      string
 	Scheme     string // of the Authorization header: "Bearer" (the default) or "token"
 
-	RootCAs   *x509.CertPool                        // nil: the system's
-	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy
-	UserAgent string                                // empty: the library's
+	Network   Network
+	UserAgent string // empty: the library's
 	Limits    Limits
-
-	Now    func() time.Time                           // nil: time.Now
-	Sleep  func(ctx context.Context, d time.Duration) // ends early with ctx; nil: a timer
-	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; nil: uniformly random
-	Log    *slog.Logger                               // one line a request, at debug level; nil: none
+	Clock     Clock
+	Log       *slog.Logger // one line a request, at debug level; nil: none
 
 	// Observe is told how each request ended and how long the caller waited for it, retries and turns included; nil: nobody
 	// is. It must be quick, and safe for concurrent use.
 	Observe func(outcome string, took time.Duration)
+}
+
+// Variables are what messages tell the operator to look at: names of variables, or of what stands in their place.
+type Variables struct {
+	Token   string // "GITHUB_TOKEN"
+	Address string // of Base: "GITHUB_API_URL"
+}
+
+// Network says how the forge is reached.
+type Network struct {
+	RootCAs        *x509.CertPool                        // nil: the system's
+	Proxy          func(*http.Request) (*url.URL, error) // nil: no proxy
+	AllowPlainHTTP bool                                  // to other machines
+}
+
+// Clock is the time, which tests replace. Zero fields take the defaults named.
+type Clock struct {
+	Now    func() time.Time                           // time.Now
+	Sleep  func(ctx context.Context, d time.Duration) // ends early with ctx; a timer
+	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; uniformly random
+}
+
+// WithDefaults is the clock with what it lacks.
+func (c Clock) WithDefaults() Clock {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	if c.Jitter == nil {
+		c.Jitter = jitter
+	}
+	return c
 }
 
 // Limits bound what one request may cost. Zero fields take the defaults named.
@@ -83,21 +111,13 @@ func (l Limits) withDefaults() Limits {
 
 func (o Options) withDefaults() Options {
 	o.Limits = o.Limits.withDefaults()
-	o.TokenName = cmp.Or(o.TokenName, "the token")
-	o.BaseName = cmp.Or(o.BaseName, "the base URL")
+	o.Variables.Token = cmp.Or(o.Variables.Token, "the token")
+	o.Variables.Address = cmp.Or(o.Variables.Address, "the base URL")
 	o.Scheme = cmp.Or(o.Scheme, "Bearer")
 	if o.Credential == nil && o.Token != "" {
 		o.Credential = fixed(o.Token)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
-	}
-	if o.Jitter == nil {
-		o.Jitter = jitter
-	}
+	o.Clock = o.Clock.WithDefaults()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -112,17 +132,17 @@ func (o Options) check() error {
 	base := o.Base
 	switch {
 	case base == nil || base.Host == "" || base.Opaque != "" || base.Scheme != "http" && base.Scheme != "https":
-		return fault.New(fault.ProviderDisabled, "%s is not an address like https://host/path; correct it", o.BaseName)
+		return fault.New(fault.ProviderDisabled, "%s is not an address like https://host/path; correct it", o.Variables.Address)
 	case base.User != nil:
 		return fault.New(fault.ProviderDisabled,
-			"%s holds a user name or password; leave them out and put the token into %s", o.BaseName, o.TokenName)
+			"%s holds a user name or password; leave them out and put the token into %s", o.Variables.Address, o.Variables.Token)
 	case base.RawQuery != "" || base.Fragment != "":
-		return fault.New(fault.ProviderDisabled, "%s has a query or a fragment; leave them out", o.BaseName)
-	case base.Scheme == "http" && !o.AllowPlainHTTP && !loopback(base.Hostname()):
+		return fault.New(fault.ProviderDisabled, "%s has a query or a fragment; leave them out", o.Variables.Address)
+	case base.Scheme == "http" && !o.Network.AllowPlainHTTP && !loopback(base.Hostname()):
 		return fault.New(fault.ProviderDisabled,
-			"%s is plain http, which would show the token to the network; use https", o.BaseName)
+			"%s is plain http, which would show the token to the network; use https", o.Variables.Address)
 	case badToken(o.Token):
-		return malformedToken(o.TokenName)
+		return malformedToken(o.Variables.Token)
 	case o.Scheme != "Bearer" && o.Scheme != "token":
 		return fault.New(fault.Internal, "unknown authorization scheme for %s", o.Name)
 	}

@@ -37,8 +37,8 @@ func TestNewRefusesWhatWouldEndanger(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := transport.New(transport.Options{
-				Name: "gitea", TokenName: "GITEA_TOKEN", BaseName: "GITEA_URL",
-				Base: mustURL(t, tt.base), Token: tt.token, AllowPlainHTTP: tt.plain,
+				Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"},
+				Base: mustURL(t, tt.base), Token: tt.token, Network: transport.Network{AllowPlainHTTP: tt.plain},
 			})
 			if tt.says == "" {
 				if err != nil {

@@ -33,7 +33,7 @@ func newProxy(t *testing.T, refuse int) *proxy {
 }
 
 func (p *proxy) use(t *testing.T) func(*transport.Options) {
-	return func(o *transport.Options) { o.Proxy = http.ProxyURL(mustURL(t, p.srv.URL)) }
+	return func(o *transport.Options) { o.Network.Proxy = http.ProxyURL(mustURL(t, p.srv.URL)) }
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ func TestAProxyThatRefusesIsNamed(t *testing.T) {
 
 func TestTheProxysPasswordIsNotTold(t *testing.T) {
 	b := newBed(t, hello, func(o *transport.Options) {
-		o.Proxy = func(*http.Request) (*url.URL, error) {
+		o.Network.Proxy = func(*http.Request) (*url.URL, error) {
 			return nil, &url.Error{Op: "parse", URL: "http://joe:sesame@proxy.lan:x", Err: io.ErrNoProgress}
 		}
 	})

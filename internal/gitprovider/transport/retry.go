@@ -54,18 +54,18 @@ func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.D
 	if c.tries > limits.Retries {
 		return 0, false
 	}
-	backoff := t.opt.Jitter(limits.RetryWait << min(c.tries-1, 10))
+	backoff := t.opt.Clock.Jitter(limits.RetryWait << min(c.tries-1, 10))
 	if failed != nil {
 		return backoff, failed.unsent || failed.broken && c.repeatable
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusForbidden:
-		wait, known := t.limitWait(resp.Header)
+		wait, known := limitWait(resp.Header, t.opt.Clock.Now())
 		return wait, known && wait <= limits.MaxRetryAfter
 	case http.StatusInternalServerError:
 		return backoff, c.safe
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if wait, known := t.retryAfter(resp.Header); known {
+		if wait, known := retryAfter(resp.Header, t.opt.Clock.Now()); known {
 			return wait, c.repeatable && wait <= limits.MaxRetryAfter
 		}
 		return backoff, c.repeatable
@@ -78,7 +78,7 @@ func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.D
 const longestWait = 24 * time.Hour
 
 // retryAfter reads Retry-After: seconds or a date (RFC 9110, section 10.2.3).
-func (t *Transport) retryAfter(h http.Header) (wait time.Duration, known bool) {
+func retryAfter(h http.Header, now time.Time) (wait time.Duration, known bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
 		return 0, false
@@ -90,13 +90,13 @@ func (t *Transport) retryAfter(h http.Header) (wait time.Duration, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	return t.until(at), true
+	return until(at, now), true
 }
 
 // limitWait is how long the headers of a refusal ask us to stay away: Retry-After, or the end of a rate limit's window
 // when nothing of it is left. known is false when they say nothing, and the refusal then has another reason.
-func (t *Transport) limitWait(h http.Header) (wait time.Duration, known bool) {
-	if wait, known = t.retryAfter(h); known {
+func limitWait(h http.Header, now time.Time) (wait time.Duration, known bool) {
+	if wait, known = retryAfter(h, now); known {
 		return wait, true
 	}
 	if h.Get("X-Ratelimit-Remaining") != "0" {
@@ -106,11 +106,11 @@ func (t *Transport) limitWait(h http.Header) (wait time.Duration, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	return t.until(time.Unix(reset, 0)), true
+	return until(time.Unix(reset, 0), now), true
 }
 
-// until is the time to at in whole seconds, rounded up, between 0 and longestWait.
-func (t *Transport) until(at time.Time) time.Duration {
-	d := min(max(at.Sub(t.opt.Now()), 0), longestWait)
+// until is the time from now to at in whole seconds, rounded up, between 0 and longestWait.
+func until(at, now time.Time) time.Duration {
+	d := min(max(at.Sub(now), 0), longestWait)
 	return (d + time.Second - 1).Truncate(time.Second)
 }

@@ -146,7 +146,7 @@ func TestANameThatCannotBeResolvedIsSaidSo(t *testing.T) {
 
 func TestTheDefaultsWaitInRealTimeAndEndWithTheContext(t *testing.T) {
 	b := newBed(t, hello, func(o *transport.Options) {
-		o.Sleep, o.Jitter, o.Now, o.Log = nil, nil, nil, nil
+		o.Clock, o.Log = transport.Clock{}, nil
 		o.Limits.RetryWait = time.Millisecond
 	})
 	b.Plan(nil, status(503))

@@ -30,11 +30,11 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 	said := t.said(resp, message)
 	switch {
 	case status == http.StatusUnauthorized && t.opt.Credential == nil:
-		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host, t.opt.TokenName, said)
+		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host, t.opt.Variables.Token, said)
 	case status == http.StatusUnauthorized:
 		return fault.New(fault.ProviderDisabled, "%s was refused by %s (401); check that it is complete and has not expired%s",
-			t.opt.TokenName, host, said)
-	case status == http.StatusTooManyRequests || status == http.StatusForbidden && t.limited(resp.Header, message):
+			t.opt.Variables.Token, host, said)
+	case status == http.StatusTooManyRequests || status == http.StatusForbidden && limited(resp.Header, message, t.opt.Clock.Now()):
 		return t.LimitFault(resp, message)
 	case status == http.StatusProxyAuthRequired:
 		return fault.New(fault.UpstreamError, "the proxy on the way to %s wants to know who we are (407)%s", host, said)
@@ -52,7 +52,7 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 // LimitFault is the rate_limited of an answer that is one whatever its status: GraphQL says it with 200. RetryAfter
 // comes from the headers: Retry-After, or the end of the window when nothing of the limit is left, or a minute.
 func (t *Transport) LimitFault(resp *http.Response, message string) *fault.Error {
-	wait, known := t.limitWait(resp.Header)
+	wait, known := limitWait(resp.Header, t.opt.Clock.Now())
 	if !known {
 		wait = unsaidWait
 	}
@@ -65,8 +65,8 @@ func (t *Transport) LimitFault(resp *http.Response, message string) *fault.Error
 
 // limited tells a 403 for coming too often from one for lack of rights. Headers decide; GitHub's secondary limits may
 // come without any, and then only the text says it.
-func (t *Transport) limited(h http.Header, message string) bool {
-	if _, known := t.limitWait(h); known {
+func limited(h http.Header, message string, now time.Time) bool {
+	if _, known := limitWait(h, now); known {
 		return true
 	}
 	text := strings.ToLower(message)
@@ -84,7 +84,7 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	}
 	return fault.New(fault.UpstreamError,
 		"%s says that what was asked for has moved (%d); use the present name of the repository, or correct %s%s",
-		host, resp.StatusCode, t.opt.BaseName, said)
+		host, resp.StatusCode, t.opt.Variables.Address, said)
 }
 
 // said is what the forge said, for the end of a message.

@@ -47,8 +47,8 @@ func TestTheTokenGoesToItsOwnOriginOnly(t *testing.T) {
 func TestAnOriginIsSchemeHostAndPort(t *testing.T) {
 	b := newBed(t, hello)
 	b.connect(t, "http://forge.test/git", func(o *transport.Options) {
-		o.AllowPlainHTTP = true
-		o.Proxy = http.ProxyURL(mustURL(t, b.srv.URL)) // stands for every host
+		o.Network.AllowPlainHTTP = true
+		o.Network.Proxy = http.ProxyURL(mustURL(t, b.srv.URL)) // stands for every host
 	})
 	for address, own := range map[string]bool{
 		"http://forge.test/git/x": true, "http://forge.test/other": true, "http://forge.test:80/": true,
@@ -181,7 +181,7 @@ func tlsBed(t *testing.T, trust bool, change ...func(*transport.Options)) *bed {
 	if trust {
 		pool.AddCert(b.srv.Certificate())
 	}
-	b.connect(t, b.srv.URL, append(change, func(o *transport.Options) { o.RootCAs = pool })...)
+	b.connect(t, b.srv.URL, append(change, func(o *transport.Options) { o.Network.RootCAs = pool })...)
 	return b
 }
 

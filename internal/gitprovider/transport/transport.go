@@ -22,7 +22,6 @@ type Transport struct {
 	http      *http.Transport
 	slots     chan struct{} // holds one for each request under way
 	writer    turn
-	cache     *cache
 	scrub     *scrubber
 	remaining atomic.Int64 // last x-ratelimit-remaining plus one; 0: none seen
 }
@@ -45,7 +44,7 @@ func New(o Options) (*Transport, error) {
 	return &Transport{
 		opt: o,
 		http: &http.Transport{
-			Proxy: o.Proxy,
+			Proxy: o.Network.Proxy,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
 				if err != nil {
@@ -53,7 +52,7 @@ func New(o Options) (*Transport, error) {
 				}
 				return conn, nil
 			},
-			TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+			TLSClientConfig:        &tls.Config{RootCAs: o.Network.RootCAs, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    o.Limits.TLSHandshake,
 			IdleConnTimeout:        idleFor,
 			MaxIdleConnsPerHost:    o.Limits.MaxConcurrent,
@@ -63,7 +62,6 @@ func New(o Options) (*Transport, error) {
 		},
 		slots:  make(chan struct{}, o.Limits.MaxConcurrent),
 		writer: newTurn(),
-		cache:  newCache(cacheEntries, cacheBytes),
 		scrub:  scrub,
 	}, nil
 }
@@ -78,12 +76,12 @@ func (t *Transport) CloseIdleConnections() { t.http.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper. The error is always a *fault.Error; what it is given by an http.Client is
 // wrapped by that, and Failure finds it again. The answer's body is in memory, at most Limits.MaxBody bytes, and can be
-// rewound (io.Seeker). An answer "304 Not Modified" is seen only by a caller who asked for it.
+// rewound (io.Seeker).
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	started := t.opt.Now()
+	started := t.opt.Clock.Now()
 	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), own: sameOrigin(req.URL, t.opt.Base)}
 	resp, failed := t.exchange(c)
-	took := t.opt.Now().Sub(started)
+	took := t.opt.Clock.Now().Sub(started)
 	t.record(c, resp, failed, took)
 	t.opt.Observe(outcome(resp, failed), took)
 	if failed != nil {
@@ -94,12 +92,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // call is one request with what its tries share.
 type call struct {
-	req    *http.Request // the caller's; never changed
-	body   []byte
-	safe   bool   // a read
-	own    bool   // goes to our forge and carries the token
-	stored *entry // an earlier answer that the server is asked to confirm
-	tries  int
+	req   *http.Request // the caller's; never changed
+	body  []byte
+	safe  bool // a read
+	own   bool // goes to our forge and carries the token
+	tries int
 
 	repeatable bool   // may be repeated; every read may
 	token      string // of the last try
@@ -115,11 +112,10 @@ func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
 	if !c.safe {
 		done, ok := t.startWrite(ctx)
 		if !ok {
-			return nil, t.ended(ctx)
+			return nil, t.ended(context.Cause(ctx))
 		}
 		defer done()
 	}
-	c.stored = t.cache.find(c)
 	for {
 		c.tries++
 		resp, failed := t.try(c)
@@ -127,7 +123,7 @@ func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
 		switch {
 		case again && t.pause(ctx, wait):
 		case again:
-			return nil, t.ended(ctx)
+			return nil, t.ended(context.Cause(ctx))
 		case failed != nil:
 			return nil, failed.fault
 		default:
@@ -139,7 +135,7 @@ func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
 // pause waits for d and says whether ctx still stands.
 func (t *Transport) pause(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
-		t.opt.Sleep(ctx, d)
+		t.opt.Clock.Sleep(ctx, d)
 	}
 	return ctx.Err() == nil
 }

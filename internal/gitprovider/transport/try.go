@@ -28,19 +28,19 @@ func (t *Transport) try(c *call) (*http.Response, *failure) {
 	case t.slots <- struct{}{}:
 		defer func() { <-t.slots }()
 	case <-parent.Done():
-		return nil, &failure{fault: t.ended(parent)}
+		return nil, &failure{fault: t.ended(context.Cause(parent))}
 	}
-	limited, end := t.limit(parent, c)
+	bounded, end := t.limit(parent, c)
 	defer end()
-	resp, err := t.http.RoundTrip(t.prepare(limited.ctx, c))
-	limited.answered()
+	resp, err := t.http.RoundTrip(t.prepare(bounded.ctx, c))
+	bounded.answered()
 	if err != nil {
-		return nil, t.classify(parent, limited, err)
+		return nil, t.classify(parent, bounded, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, t.opt.Limits.MaxBody+1))
 	if err != nil {
-		return nil, t.classify(parent, limited, err)
+		return nil, t.classify(parent, bounded, err)
 	}
 	if int64(len(body)) > t.opt.Limits.MaxBody {
 		return nil, &failure{fault: fault.New(fault.UpstreamError,
@@ -64,9 +64,6 @@ func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
 	if t.opt.UserAgent != "" {
 		out.Header.Set("User-Agent", t.opt.UserAgent)
 	}
-	if c.stored != nil {
-		out.Header.Set("If-None-Match", c.stored.etag)
-	}
 	out.Body, out.GetBody, out.ContentLength, out.TransferEncoding = nil, nil, 0, nil
 	if len(c.body) > 0 {
 		// With GetBody net/http moves a write to another connection only when nothing of it has been sent.
@@ -81,12 +78,6 @@ func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
 func (t *Transport) finish(c *call, resp *http.Response, body []byte) *http.Response {
 	if c.own {
 		t.noteRemaining(resp.Header)
-	}
-	switch {
-	case resp.StatusCode == http.StatusNotModified && c.stored != nil:
-		resp, body = c.stored.revive(resp)
-	case resp.StatusCode == http.StatusOK:
-		t.cache.keep(c, resp, body)
 	}
 	resp.Request = c.req // not ours, which holds the token
 	resp.Body = memory{bytes.NewReader(body)}

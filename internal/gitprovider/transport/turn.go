@@ -38,11 +38,11 @@ func (t *Transport) startWrite(ctx context.Context) (done func(), ok bool) {
 	}
 	rest := time.Duration(0)
 	if !last.IsZero() {
-		rest = t.opt.Limits.WritePause - t.opt.Now().Sub(last)
+		rest = t.opt.Limits.WritePause - t.opt.Clock.Now().Sub(last)
 	}
 	if !t.pause(ctx, rest) {
 		t.writer.release(last)
 		return nil, false
 	}
-	return func() { t.writer.release(t.opt.Now()) }, true
+	return func() { t.writer.release(t.opt.Clock.Now()) }, true
 }
