@@ -20,7 +20,7 @@ const module = "github.com/claudeops/claudeops"
 // cli -> doors, store, adapters -> prflow -> policy -> gitprovider -> fault. A package that is not listed fails.
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
-	flow := append([]string{"internal/prflow", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
+	flow := append([]string{"internal/prflow", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
 	adapter := append([]string{"internal/gitprovider/transport"}, domain...)
 	host := "internal/forgetest/memhost"
 	forge := append([]string{host, "internal/gitprovider/providertest", "internal/forgetest/httpfault"}, domain...)
@@ -56,8 +56,9 @@ func layers() map[string][]string {
 			"internal/web",
 			"internal/webhook",
 		}, flow...),
-		"internal/mcpserver":                {"internal/mcpserver/stdio", "internal/prflow", "internal/record", "internal/fault"},
+		"internal/mcpserver":                {"internal/mcpserver/stdio", "internal/operation", "internal/prflow", "internal/record", "internal/fault"},
 		"internal/mcpserver/stdio":          nil,
+		"internal/operation":                append([]string{"internal/record"}, domain...),
 		"internal/record":                   domain,
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
 		"internal/session":                  append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/strictjson"}, domain...),

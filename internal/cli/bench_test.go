@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -38,7 +39,7 @@ func BenchmarkCreatePR(b *testing.B) {
 		benchRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"))
 		raw := benchRequest(b, name)
 		b.StartTimer()
-		result, err := flow.Create(b.Context(), prflow.Caller{Door: record.DoorCLI, Name: "bench"}, raw)
+		result, err := flow.Create(b.Context(), operation.Caller{Door: record.DoorCLI, Name: "bench"}, raw)
 		if err != nil || result.Number != 1 {
 			b.Fatalf("%+v, %v", result, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -76,12 +77,12 @@ func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
 }
 
 // caller is the operating system's user, as the environment names it.
-func (a *app) caller(p *parts) prflow.Caller {
+func (a *app) caller(p *parts) operation.Caller {
 	name := p.cfg.User
 	if name == "" {
 		name = "uid " + strconv.Itoa(os.Getuid())
 	}
-	return prflow.Caller{Door: record.DoorCLI, Name: name}
+	return operation.Caller{Door: record.DoorCLI, Name: name}
 }
 
 func (a *app) createRequest(o prCreateOptions) ([]byte, error) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -104,7 +104,7 @@ func (p *parts) pruneInBackground(ctx context.Context) (done chan struct{}) {
 		for ctx.Err() == nil {
 			before := time.Now().Add(-p.cfg.Retention)
 			var removed []store.Pruned
-			act := people.Act{Action: people.Prune, By: prflow.Caller{Door: record.DoorWeb, Name: "retention"}}
+			act := people.Act{Action: people.Prune, By: operation.Caller{Door: record.DoorWeb, Name: "retention"}}
 			err := p.people.Do(ctx, act, func(row people.Row) (err error) {
 				removed, err = p.store.Prune(ctx, before, pruneRow(row, before))
 				return err

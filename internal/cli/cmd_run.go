@@ -12,7 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -92,7 +92,7 @@ func readNote(in io.Reader) (string, error) {
 func (a *app) tellRun(records []session.Record, err error) error {
 	answer := map[string]any{"sessions": records}
 	if err != nil && a.json {
-		answer["error"] = fault.From(err).Wire(prflow.RequestIDOf(err))
+		answer["error"] = fault.From(err).Wire(operation.RequestIDOf(err))
 		err = silentExit(exitCode(err))
 	}
 	if printErr := a.print(answer, func(w *strings.Builder) { sessionsText(w, records) }); printErr != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
@@ -67,7 +68,7 @@ func newDelivering(p *parts) *delivering {
 }
 
 // Create is Service.Create. The first one starts the delivery, since before it nothing may touch the records.
-func (d *delivering) Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error) {
+func (d *delivering) Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error) {
 	result, err := d.Service.Create(ctx, caller, raw)
 	d.begin(ctx)
 	return result, err
@@ -97,14 +98,14 @@ type lowered struct {
 }
 
 // Create is Service.Create.
-func (l lowered) Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error) {
+func (l lowered) Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error) {
 	result, err := l.Service.Create(ctx, caller, raw)
 	l.d.begin(ctx)
 	return result, err
 }
 
 // Promote is Service.Promote.
-func (l lowered) Promote(ctx context.Context, caller prflow.Caller, id string) (prflow.CreateResult, error) {
+func (l lowered) Promote(ctx context.Context, caller operation.Caller, id string) (prflow.CreateResult, error) {
 	result, err := l.Service.Promote(ctx, caller, id)
 	l.d.begin(ctx)
 	return result, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // print answers with v as JSON, or with text for people.
@@ -46,14 +46,14 @@ func (a *app) renderError(err error) int {
 		return code
 	}
 	e := fault.From(err)
-	wire := e.Wire(prflow.RequestIDOf(err))
+	wire := e.Wire(operation.RequestIDOf(err))
 	if a.json {
 		if err := a.printJSON(map[string]any{"error": wire}); err != nil {
 			return fault.ExitInternal
 		}
 		return code
 	}
-	fmt.Fprint(a.streams.Err, errorText(wire, e, prflow.AttemptIDOf(err)))
+	fmt.Fprint(a.streams.Err, errorText(wire, e, operation.AttemptIDOf(err)))
 	return code
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/keyfile"
 	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -115,7 +116,7 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = flow.Create(ctx, prflow.Caller{Door: record.DoorMCP, Name: "doomed"}, raw)
+	_, err = flow.Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "doomed"}, raw)
 	return err
 }
 

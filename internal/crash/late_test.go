@@ -18,7 +18,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -45,7 +45,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := slow.Create(t.Context(), prflow.Caller{Door: record.DoorMCP, Name: "slow"}, raw)
+			result, err := slow.Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "slow"}, raw)
 			other.wait(t)
 			a, _, _ := other.said(t)
 			if err != nil || result.Number != 1 || a.Number != 1 || result.Reused == a.Reused {

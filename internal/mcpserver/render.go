@@ -9,13 +9,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // answer renders what the flow returned: structured content, and the same as text for clients that read only that.
 func answer(result any, err error) *mcp.CallToolResult {
 	if err != nil {
-		return failed(fault.From(err), prflow.RequestIDOf(err))
+		return failed(fault.From(err), operation.RequestIDOf(err))
 	}
 	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(plainJSON(result))}}
 }

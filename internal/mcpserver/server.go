@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -26,11 +27,11 @@ const instructions = "Propose changes to operational procedures (checks, playboo
 
 // Flow is the use case that the tools call; *prflow.Service is one.
 type Flow interface {
-	Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error)
+	Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error)
 	List(ctx context.Context, raw []byte) (prflow.ListResult, error)
 	Status(ctx context.Context, raw []byte) (prflow.StatusResult, error)
 	// Reject records a proposal that never became a call.
-	Reject(ctx context.Context, caller prflow.Caller, code fault.Code, message string)
+	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
 }
 
 // Options describe the server to clients.
@@ -137,8 +138,8 @@ func (s *Server) prStatus(ctx context.Context, _ mcp.CallToolRequest) (*mcp.Call
 }
 
 // caller is who the client says it is.
-func caller(ctx context.Context) prflow.Caller {
-	who := prflow.Caller{Door: record.DoorMCP, Name: "unknown"}
+func caller(ctx context.Context) operation.Caller {
+	who := operation.Caller{Door: record.DoorMCP, Name: "unknown"}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
 			who.Name = info.Name + " " + info.Version

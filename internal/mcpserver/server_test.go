@@ -18,13 +18,14 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
 // flow is a use case that answers as it is told and remembers what it was asked.
 type flow struct {
-	create   func(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error)
+	create   func(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error)
 	list     prflow.ListResult
 	status   prflow.StatusResult
 	err      error
@@ -32,7 +33,7 @@ type flow struct {
 	rejected []string
 }
 
-func (f *flow) Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error) {
+func (f *flow) Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error) {
 	f.raw = append(f.raw, string(raw))
 	return f.create(ctx, caller, raw)
 }
@@ -47,7 +48,7 @@ func (f *flow) Status(_ context.Context, raw []byte) (prflow.StatusResult, error
 	return f.status, f.err
 }
 
-func (f *flow) Reject(_ context.Context, _ prflow.Caller, code fault.Code, message string) {
+func (f *flow) Reject(_ context.Context, _ operation.Caller, code fault.Code, message string) {
 	f.rejected = append(f.rejected, string(code)+": "+message)
 }
 
@@ -180,7 +181,7 @@ func TestReadOnlyHidesCreateAndStillLetsTheFlowRefuseIt(t *testing.T) {
 	if all := tools(t, mcpserver.Options{HideCreate: true}); len(all) != 2 || all[mcpserver.ToolCreatePR] != nil {
 		t.Errorf("tools %v", all)
 	}
-	f := &flow{create: func(context.Context, prflow.Caller, []byte) (prflow.CreateResult, error) {
+	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
 		return prflow.CreateResult{}, fault.New(fault.ReadOnly, "no")
 	}}
 	answers := exchange(t, f, mcpserver.Options{HideCreate: true}, hello, call(mcpserver.ToolCreatePR, `{}`))
@@ -262,7 +263,7 @@ func TestAnswersMatchTheirSchemasAndSayTheSameAsText(t *testing.T) {
 }
 
 func creating(result prflow.CreateResult, err error) *flow {
-	return &flow{create: func(context.Context, prflow.Caller, []byte) (prflow.CreateResult, error) { return result, err }}
+	return &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) { return result, err }}
 }
 
 func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
@@ -308,7 +309,7 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 }
 
 func TestThePanicOfAToolStaysInside(t *testing.T) {
-	f := &flow{create: func(context.Context, prflow.Caller, []byte) (prflow.CreateResult, error) { panic("secret detail") }}
+	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) { panic("secret detail") }}
 	answers := exchange(t, f, mcpserver.Options{}, hello, call(mcpserver.ToolCreatePR, `{}`))
 	if text := textOf(answers[1]); !strings.HasPrefix(text, "[internal]") || strings.Contains(answers[1]["line"].(string), "secret detail") ||
 		!strings.Contains(text, "id-1") {
@@ -327,7 +328,7 @@ func TestTheFlowGetsTheArgumentsAsTheyWereWritten(t *testing.T) {
 }
 
 func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T) {
-	f := &flow{create: func(_ context.Context, caller prflow.Caller, _ []byte) (prflow.CreateResult, error) {
+	f := &flow{create: func(_ context.Context, caller operation.Caller, _ []byte) (prflow.CreateResult, error) {
 		caller.Progress("one")
 		caller.Progress("two")
 		return prflow.CreateResult{Branch: caller.Name, Files: []string{string(caller.Door)}}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -21,7 +22,7 @@ const recordTimeout = 15 * time.Second
 // Act is one thing that a person does, or wants to do. What it is not about stays empty.
 type Act struct {
 	Action    Action
-	By        prflow.Caller
+	By        operation.Caller
 	RequestID string           // of its row; "" for a new one
 	Tier      gitprovider.Tier // of the session that is to start
 
@@ -55,7 +56,7 @@ type Row func(message string) record.Attempt
 
 // Do judges the act, and then does it. do appends the row of its success to the audit itself, in the transaction of what it
 // does where there is one. Every error becomes a row here. It comes back with the request id of that row; see
-// prflow.RequestIDOf.
+// operation.RequestIDOf.
 //
 // Errors: read_only and repo_not_allowed by the rules, and those of do.
 func (s *Service) Do(ctx context.Context, act Act, do func(row Row) error) error {
@@ -98,7 +99,7 @@ func (s *Service) refused(ctx context.Context, act Act, started time.Time, why e
 		s.Log.Error("a refused action was not recorded", "action", act.Action, "caller", act.By.Name, "error", fault.From(err).Message)
 		return why
 	}
-	return prflow.WithRequestID(why, act.RequestID)
+	return operation.Recorded(why, act.RequestID)
 }
 
 func (s *Service) row(act Act, started time.Time) record.Attempt {

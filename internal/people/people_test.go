@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -36,7 +36,7 @@ func service(a *audit, settings people.Settings) *people.Service {
 }
 
 func act(action people.Action) people.Act {
-	return people.Act{Action: action, By: prflow.Caller{Door: record.DoorCLI, Name: "ann"}, Provider: "local", Owner: "joe", Name: "infra"}
+	return people.Act{Action: action, By: operation.Caller{Door: record.DoorCLI, Name: "ann"}, Provider: "local", Owner: "joe", Name: "infra"}
 }
 
 func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
@@ -71,8 +71,8 @@ func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
 				if row.Outcome != outcome || row.Code != want || row.Action != string(rule.Action) || row.Caller != "ann" || row.RequestID != "id" {
 					t.Errorf("row %+v", row)
 				}
-				if want != "" && prflow.RequestIDOf(err) != "id" {
-					t.Errorf("the error names the row %q", prflow.RequestIDOf(err))
+				if want != "" && operation.RequestIDOf(err) != "id" {
+					t.Errorf("the error names the row %q", operation.RequestIDOf(err))
 				}
 			})
 		}
@@ -101,8 +101,8 @@ func TestARefusalThatCannotBeRecordedIsOneAllTheSame(t *testing.T) {
 	a := &audit{err: errors.New("the disk is full")}
 	s := service(a, people.Settings{DryRun: true})
 	err := s.Do(t.Context(), act(people.Merge), func(people.Row) error { t.Error("it was done"); return nil })
-	if fault.CodeOf(err) != fault.ReadOnly || prflow.RequestIDOf(err) != "" {
-		t.Errorf("got %v, row %q", err, prflow.RequestIDOf(err))
+	if fault.CodeOf(err) != fault.ReadOnly || operation.RequestIDOf(err) != "" {
+		t.Errorf("got %v, row %q", err, operation.RequestIDOf(err))
 	}
 	if err := s.Do(t.Context(), act("sing"), func(people.Row) error { t.Error("it was done"); return nil }); fault.CodeOf(err) != fault.Internal {
 		t.Errorf("an action without a rule: %v", err)

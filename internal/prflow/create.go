@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -30,7 +31,7 @@ type CreateResult struct {
 // creation is one run of the pipeline.
 type creation struct {
 	*Service
-	caller    Caller
+	caller    operation.Caller
 	started   time.Time
 	requestID string
 	action    string // of the audit
@@ -67,13 +68,13 @@ type creation struct {
 // strict. Every call leaves one attempt in the audit; if it cannot be recorded, nothing is proposed.
 //
 // The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
-// use RequestIDOf.
-func (s *Service) Create(ctx context.Context, caller Caller, raw []byte) (CreateResult, error) {
+// use operation.RequestIDOf.
+func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
 	c := s.newCreation(caller, record.ActionCreate)
 	return c.attempted(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
 }
 
-func (s *Service) newCreation(caller Caller, action string) *creation {
+func (s *Service) newCreation(caller operation.Caller, action string) *creation {
 	return &creation{
 		Service: s, caller: caller, started: s.Now(), requestID: s.NewID(), action: action, telling: new(sync.Mutex),
 	}

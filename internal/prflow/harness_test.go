@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -107,7 +108,7 @@ func with(key string, value any) func(map[string]any) {
 	return func(r map[string]any) { r[key] = value }
 }
 
-var agent = prflow.Caller{Door: record.DoorMCP, Name: "test-agent 1"}
+var agent = operation.Caller{Door: record.DoorMCP, Name: "test-agent 1"}
 
 func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
 	b.Helper()
@@ -149,7 +150,7 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 		b.Fatalf("%d audit rows for one attempt", len(attempts)-before)
 	}
 	row := attempts[0]
-	if row.Code != code || row.RequestID != prflow.RequestIDOf(err) || row.RequestID != prflow.AttemptIDOf(err) || row.RequestID == "" {
+	if row.Code != code || row.RequestID != operation.RequestIDOf(err) || row.RequestID != operation.AttemptIDOf(err) || row.RequestID == "" {
 		b.Errorf("the audit has %+v for %v", row, err)
 	}
 	b.mustVerify()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
@@ -30,7 +31,7 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 		fault.InvalidArgument:    func() error { _, err := s.ListAt(ctx, name, "..", "infra"); return err },
 		fault.NotFound:           func() error { _, err := s.StatusAt(ctx, name, "joe", "infra", 99); return err },
 	} {
-		if err := ask(); fault.CodeOf(err) != want || prflow.RequestIDOf(err) == "" {
+		if err := ask(); fault.CodeOf(err) != want || operation.RequestIDOf(err) == "" {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

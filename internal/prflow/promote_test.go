@@ -7,11 +7,12 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-var person = prflow.Caller{Door: record.DoorREST, Name: "ann"}
+var person = operation.Caller{Door: record.DoorREST, Name: "ann"}
 
 // dryRun records a dry run of the request, and returns its id.
 func (b *bench) dryRun(raw []byte) string {

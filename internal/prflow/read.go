@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // Notes on text that other people wrote; they travel inside the answers, where a model sees them.
@@ -164,7 +165,7 @@ func (s *Service) readError(err error) error {
 	e := *fault.From(err)
 	e.Message = s.Secrets.Redact(e.Message)
 	s.Log.Info("read failed", "request_id", id, "code", e.Code, "error", logText(s, err))
-	return &requestError{err: &e, id: id}
+	return operation.Logged(&e, id)
 }
 
 func timestamp(t time.Time) string {

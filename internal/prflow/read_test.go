@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
@@ -93,10 +94,10 @@ func TestReadsRefuseBadArgumentsWithARequestID(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if fault.CodeOf(c.err) != c.code || prflow.RequestIDOf(c.err) == "" {
-				t.Errorf("got %v with request id %q", c.err, prflow.RequestIDOf(c.err))
+			if fault.CodeOf(c.err) != c.code || operation.RequestIDOf(c.err) == "" {
+				t.Errorf("got %v with request id %q", c.err, operation.RequestIDOf(c.err))
 			}
-			if id := prflow.AttemptIDOf(c.err); id != "" {
+			if id := operation.AttemptIDOf(c.err); id != "" {
 				t.Errorf("a read is not recorded, and the error names the attempt %s", id)
 			}
 		})

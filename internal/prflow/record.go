@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -21,10 +22,10 @@ func (c *creation) fail(ctx context.Context, err error) error {
 	if !c.recorded {
 		if recordErr := c.record(ctx, c.attempt(record.OutcomeOf(e.Code), e), nil); recordErr != nil {
 			c.Log.Error("attempt not recorded", "request_id", c.requestID, "error", logText(c.Service, recordErr))
-			return &requestError{err: c.redacted(fault.From(recordErr)), id: c.requestID}
+			return operation.Logged(c.redacted(fault.From(recordErr)), c.requestID)
 		}
 	}
-	return &requestError{err: e, id: c.requestID, recorded: true}
+	return operation.Recorded(e, c.requestID)
 }
 
 func (c *creation) log(e *fault.Error) {
@@ -174,7 +175,7 @@ func clean(text string, runes int) string {
 }
 
 // Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
-func (s *Service) Reject(ctx context.Context, caller Caller, code fault.Code, message string) {
+func (s *Service) Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string) {
 	c := s.newCreation(caller, record.ActionCreate)
 	e := fault.New(code, "%s", message)
 	c.rule(record.GateArguments, []fault.Violation{{Code: code, Message: message}}, "")

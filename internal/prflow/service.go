@@ -87,15 +87,6 @@ func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice 
 	return s.Notices(event, a)
 }
 
-// Caller says who calls, and through which door.
-type Caller struct {
-	Door record.Door
-	Name string // as the client names itself: untrusted
-	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
-	// called by two at once.
-	Progress func(phase string)
-}
-
 // Bounds of time. They are generous: every provider has tighter limits of its own.
 const (
 	// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.

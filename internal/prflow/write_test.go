@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -364,7 +365,7 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Writes() != 0 {
 				t.Errorf("got %v, %d writes", err, b.fake.Writes())
 			}
-			if id := prflow.AttemptIDOf(err); id != "" || prflow.RequestIDOf(err) == "" {
+			if id := operation.AttemptIDOf(err); id != "" || operation.RequestIDOf(err) == "" {
 				t.Errorf("nothing was recorded, and the error names the attempt %q", id)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -31,7 +31,7 @@ func BenchmarkCreate(b *testing.B) {
 					w.forge.Faults().SetLatency(latency)
 					w.forge.Faults().Forget()
 					b.StartTimer()
-					if _, err := service.Create(b.Context(), prflow.Caller{Door: record.DoorMCP, Name: "bench"}, raw); err != nil {
+					if _, err := service.Create(b.Context(), operation.Caller{Door: record.DoorMCP, Name: "bench"}, raw); err != nil {
 						b.Fatal(err)
 					}
 					b.StopTimer()

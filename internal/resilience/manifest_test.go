@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -29,7 +30,7 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := len(w.forge.Faults().Requests())
-			result, err := w.service().Create(t.Context(), prflow.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+			result, err := w.service().Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 			if err != nil {
 				t.Fatal(err)
 			}

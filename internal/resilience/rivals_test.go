@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
@@ -88,7 +89,7 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 				results, errs := make([]prflow.CreateResult, machines), make([]error, machines)
 				propose := func(i int) {
 					raw := w.titled(ask.title(i), ask.content(i))
-					results[i], errs[i] = services[i].Create(context.Background(), prflow.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+					results[i], errs[i] = services[i].Create(context.Background(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 				}
 				var all sync.WaitGroup
 				for i := range machines {
@@ -132,7 +133,7 @@ func (w *world) proposeUpdate(service *prflow.Service, i int) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, err = service.Create(context.Background(), prflow.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+	_, err = service.Create(context.Background(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 	return err
 }
 

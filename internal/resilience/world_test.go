@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -153,7 +154,7 @@ func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
 // createBy makes the request to the service.
 func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
 	w.t.Helper()
-	result, err := service.Create(ctx, prflow.Caller{Door: record.DoorMCP, Name: "test"}, w.request())
+	result, err := service.Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "test"}, w.request())
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
 	if err != nil {

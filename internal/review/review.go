@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -63,7 +63,7 @@ type Request struct {
 	Comment     string
 	Head        string // commit that the person looked at; "" takes the branch as it is
 	Force       bool   // merge although changes were requested, or the head has moved
-	By          prflow.Caller
+	By          operation.Caller
 }
 
 // Outcome is what came of it.

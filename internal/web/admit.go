@@ -6,7 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -80,12 +80,12 @@ func (s *Server) identify(c *call) (access.Principal, error) {
 }
 
 // caller is who calls, for the record.
-func caller(c *call) prflow.Caller {
+func caller(c *call) operation.Caller {
 	door := record.DoorREST
 	if c.page {
 		door = record.DoorWeb
 	}
-	return prflow.Caller{Door: door, Name: c.who.Name}
+	return operation.Caller{Door: door, Name: c.who.Name}
 }
 
 // flow is the use case at the caller's ceiling.

@@ -35,7 +35,7 @@ func newDocument(s *Server, routes []route) (document, error) {
 		}},
 	}
 	for _, r := range routes {
-		doc.AddOperation(operation(types, r))
+		doc.AddOperation(described(types, r))
 	}
 	for _, schema := range types.Map() {
 		tidy(schema)
@@ -71,7 +71,7 @@ func tidy(schema *huma.Schema) {
 	}
 }
 
-func operation(types huma.Registry, r route) *huma.Operation {
+func described(types huma.Registry, r route) *huma.Operation {
 	op := &huma.Operation{
 		Method: r.method, Path: operationPath(r), OperationID: r.id, Summary: r.summary, Description: r.description,
 		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.pattern)},

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
@@ -19,12 +20,12 @@ import (
 
 // Flow is the use case that the handlers call; *prflow.Service is one.
 type Flow interface {
-	Create(ctx context.Context, caller prflow.Caller, raw []byte) (prflow.CreateResult, error)
-	Promote(ctx context.Context, caller prflow.Caller, id string) (prflow.CreateResult, error)
+	Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error)
+	Promote(ctx context.Context, caller operation.Caller, id string) (prflow.CreateResult, error)
 	List(ctx context.Context, raw []byte) (prflow.ListResult, error)
 	Status(ctx context.Context, raw []byte) (prflow.StatusResult, error)
 	// Reject records a proposal that never became a call.
-	Reject(ctx context.Context, caller prflow.Caller, code fault.Code, message string)
+	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
 }
 
 // Records is what the handlers read of the record. Errors are faults.

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/review"
 )
@@ -55,7 +55,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
 		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.", Head: head, Force: true,
-			By: prflow.Caller{Door: record.DoorWeb, Name: "ann"}}
+			By: operation.Caller{Door: record.DoorWeb, Name: "ann"}}
 		if got := r.done[len(r.done)-1]; fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
 			t.Errorf("%+v", got)
 		}

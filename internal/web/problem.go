@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // Problem is the body of every answer that is an error (RFC 9457), with the members that MCP has, too.
@@ -38,7 +38,7 @@ func (e *statusError) Unwrap() error { return e.err }
 // problem is the one place where an error meets HTTP.
 func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 	e := fault.From(err)
-	id := prflow.RequestIDOf(err)
+	id := operation.RequestIDOf(err)
 	if id == "" {
 		id = c.id
 		s.Log.Info("refused", "request_id", id, "code", e.Code, "error", s.Redact(cause(e)))
@@ -71,7 +71,7 @@ func (s *Server) problem(w http.ResponseWriter, c *call, err error) {
 		s.send(w, c, http.StatusSeeOther, "", nil)
 		return
 	}
-	s.send(w, c, p.Status, "text/html; charset=utf-8", s.problemPage(c, p, prflow.AttemptIDOf(err) != ""))
+	s.send(w, c, p.Status, "text/html; charset=utf-8", s.problemPage(c, p, operation.AttemptIDOf(err) != ""))
 }
 
 // redacted keeps what a caller has submitted from carrying our own tokens back.

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
@@ -238,7 +239,7 @@ type slow struct {
 	release <-chan struct{}
 }
 
-func (s slow) Create(context.Context, prflow.Caller, []byte) (prflow.CreateResult, error) {
+func (s slow) Create(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
 	s.entered <- struct{}{}
 	<-s.release
 	return prflow.CreateResult{}, nil

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
 // Operator is who starts and stops sessions, for the record.
 type Operator struct {
-	By        prflow.Caller
+	By        operation.Caller
 	RequestID string // of the row of the audit
 }
 

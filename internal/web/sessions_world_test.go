@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web"
@@ -54,7 +54,7 @@ func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
 
 func (a *agents) Refused(_ context.Context, o web.Operator, action people.Action, why error) error {
 	a.record(o, action, record.OutcomeRefused, fault.CodeOf(why))
-	return prflow.WithRequestID(why, o.RequestID)
+	return operation.Recorded(why, o.RequestID)
 }
 
 func (a *agents) record(o web.Operator, action people.Action, outcome record.Outcome, code fault.Code) {

@@ -1,4 +1,4 @@
-package prflow
+package operation
 
 import "errors"
 
@@ -11,6 +11,12 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
+
+// Logged is err with the id of the call that failed with it, as the log has it.
+func Logged(err error, id string) error { return &requestError{err: err, id: id} }
+
+// Recorded is err with the id of the attempt in the audit that failed with it.
+func Recorded(err error, id string) error { return &requestError{err: err, id: id, recorded: true} }
 
 // RequestIDOf returns the id of the call that failed with err, as the log has it, or "".
 func RequestIDOf(err error) string {
@@ -29,9 +35,4 @@ func AttemptIDOf(err error) string {
 		return e.id
 	}
 	return ""
-}
-
-// WithRequestID is err with the id of the attempt in the audit that failed with it.
-func WithRequestID(err error, id string) error {
-	return &requestError{err: err, id: id, recorded: true}
 }
