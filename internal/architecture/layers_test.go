@@ -30,7 +30,6 @@ func layers() map[string][]string {
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
-			"internal/backup",
 			"internal/config",
 			"internal/demo",
 			"internal/doctor",
@@ -63,7 +62,6 @@ func layers() map[string][]string {
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
 		"internal/session":                  append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/strictjson"}, domain...),
 		"internal/access":                   domain,
-		"internal/backup":                   {"internal/filelock", "internal/fault", "internal/keyfile", "internal/store"},
 		"internal/doctor":                   {"internal/config", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
 		"internal/people":                   flow,
 		"internal/review":                   append([]string{"internal/people", "internal/gitprovider/local"}, flow...),

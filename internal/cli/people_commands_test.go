@@ -20,7 +20,7 @@ func acts() map[string][]people.Action {
 		"pr list":   {looks}, "pr status": {looks}, "pr resume": {people.Resume},
 		"run": {people.StartSession}, "session list": {looks}, "session show": {looks},
 		"token create": {people.CreateToken}, "token revoke": {people.RevokeToken}, "token list": {looks},
-		"prune": {people.Prune}, "restore": {people.Restore}, "backup": {looks},
+		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},

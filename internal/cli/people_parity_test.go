@@ -183,9 +183,6 @@ func commandAttempts() (out []attempt) {
 	add("resume, dry run", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr", "resume")
 	add("resume, read-only", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr", "resume")
 	add("resume, a broken policy", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
-	add("restore, no such file", people.Restore, fault.NotFound, nil, "restore", "$DIR/none.tar")
-	add("restore, dry run", people.Restore, fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "restore", "$DIR/none.tar")
-	add("restore, no backup", people.Restore, fault.InvalidArgument, nil, "restore", "--replace", "$DIR/new.md")
 	return out
 }
 

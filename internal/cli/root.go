@@ -50,7 +50,6 @@ func (a *app) rootCommand() *cobra.Command {
 		a.demoCommand(),
 		a.versionCommand(),
 		a.backupCommand(),
-		a.restoreCommand(),
 		a.pruneCommand(),
 	)
 	return root

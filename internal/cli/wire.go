@@ -120,9 +120,6 @@ func (p *parts) markKey() ([]byte, error) {
 		if p.cfg.StateDir == "" {
 			return nil, fault.New(fault.Misconfigured, "%s", p.cfg.StateDirProblem)
 		}
-		if err := store.FinishRestore(context.Background(), p.cfg.StateDir); err != nil {
-			return nil, err
-		}
 		return keyfile.Load(p.cfg.StateDir)
 	}
 	key, err := keyfile.Parse(p.cfg.MarkKey)
@@ -171,7 +168,7 @@ func (a *app) looksOnly() bool {
 		return false
 	}
 	switch a.cmd.Name() {
-	case "backup", "prune", "restore":
+	case "backup", "prune":
 		return true
 	}
 	return a.cmd.Parent().Name() == "audit" || a.cmd.Parent().Name() == "session"

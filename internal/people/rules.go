@@ -24,7 +24,6 @@ const (
 	CreateToken    Action = "token.create"
 	RevokeToken    Action = "token.revoke"
 	Prune          Action = "prune"
-	Restore        Action = "restore"
 )
 
 // Rule says under which of the operator's settings an action is refused.
@@ -52,7 +51,6 @@ func Rules() []Rule {
 		{Action: CreateToken},
 		{Action: RevokeToken},
 		{Action: Prune}, // counts only, in dry run
-		{Action: Restore, DryRun: true},
 	}
 	for _, action := range []Action{Review, Approve, RequestChanges, Comment, Merge, Close} {
 		rules = append(rules, Rule{Action: action, NoPolicy: true, Listed: true, DryRun: true})

@@ -2,98 +2,140 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// Copied is what CopyTo has written.
-type Copied struct {
-	Schema int64              // version of the tables
-	Audit  record.AuditReport // of the copy
+// partialSuffix is added to the name of a backup that is being written.
+const partialSuffix = ".partial"
+
+// Backup makes a new folder, for its owner alone, that can be used as a state folder: with a copy of the database as it is at
+// one moment, while others go on reading and writing, and copies of those of the files that are in the state folder. The copy
+// of the database is opened and its audit verified before the folder gets its name. With PostgreSQL the database is not
+// copied, and the report is empty. copied are the names of the files, the database aside.
+//
+// Errors: conflict if the folder, or one that a killed backup has left beside it, is there; not_found if the folder above
+// it is not.
+func (l *Lazy) Backup(ctx context.Context, folder string, files ...string) (report record.AuditReport, copied []string, err error) {
+	if folder, err = filepath.Abs(folder); err != nil {
+		return report, nil, unwritten(err)
+	}
+	if _, err := os.Lstat(folder); err == nil {
+		return report, nil, fault.New(fault.Conflict, "%s is there already; name a folder that does not exist yet", folder)
+	}
+	var source *Store
+	if l.opts.DatabaseURL == "" {
+		if source, err = l.Store(ctx); err != nil {
+			return report, nil, err
+		}
+	}
+	partial := folder + partialSuffix
+	if err := os.Mkdir(partial, dirMode); errors.Is(err, fs.ErrExist) {
+		return report, nil, fault.New(fault.Conflict, "%s is there: another backup is being written, or was killed; "+
+			"remove it if none is, it holds secrets", partial)
+	} else if err != nil {
+		return report, nil, unwritten(err)
+	}
+	defer func() { _ = os.RemoveAll(partial) }() // without effect after the renaming
+	if source != nil {
+		if report, err = source.copyTo(ctx, partial); err != nil {
+			return report, nil, err
+		}
+	}
+	// After the database, so that the key of every mark is there that the copy knows of.
+	if copied, err = copyFiles(l.dir, partial, files); err != nil {
+		return report, nil, unwritten(err)
+	}
+	return report, copied, unwritten(errors.Join(syncDir(partial), os.Rename(partial, folder), syncDir(filepath.Dir(folder))))
 }
 
-// CopyTo writes the database as it is at one moment to a new file that only its owner can read, while others go on reading
-// and writing. The copy is complete and on disk when the call returns, and was read again: structure, references, the whole
-// audit. A file that exists is conflict; a copy that is not sound is invalid_argument, and is removed. PostgreSQL, which has
-// tools of its own for this, is invalid_argument.
-func (s *Store) CopyTo(ctx context.Context, path string) (Copied, error) {
-	e, ok := s.engine.(*sqliteEngine)
-	if !ok {
-		return Copied{}, fault.New(fault.InvalidArgument, "records in PostgreSQL are backed up with pg_dump and restored with pg_restore")
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return Copied{}, err
-	}
-	if err := e.stillThere(); err != nil {
-		return Copied{}, err
-	}
+// copyTo writes the database to a folder, and reads what was written.
+func (s *Store) copyTo(ctx context.Context, folder string) (report record.AuditReport, err error) {
+	path := filepath.Join(folder, databaseName)
 	if err := createFile(path); err != nil {
-		if errors.Is(err, os.ErrExist) {
-			return Copied{}, fault.New(fault.Conflict, "%s is there already", path)
-		}
-		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", FileReason(err))
+		return report, unwritten(err)
 	}
-	copied, err := e.copyTo(ctx, path)
+	if err := vacuumInto(ctx, s.path, path); err != nil {
+		if causeOf(err) == causeFull {
+			return report, fault.Wrap(err, fault.Internal, "the disk that holds %s is full; free some space", folder)
+		}
+		return report, s.fail(ctx, err)
+	}
+	written, err := Open(ctx, folder, Options{MustExist: true})
 	if err != nil {
-		_ = os.Remove(path)
-		return Copied{}, s.fail(ctx, err)
+		return report, err
+	}
+	defer func() { err = errors.Join(err, written.Close(), unwritten(syncFile(path))) }()
+	if err := written.Check(ctx); err != nil {
+		return report, err
+	}
+	report, err = written.VerifyAudit(ctx, "")
+	if err == nil && !report.OK() {
+		err = fault.New(fault.Internal, "the audit is not whole, so no backup was made: %s; run `claudeops audit verify`", report.Problem)
+	}
+	return report, err
+}
+
+// vacuumInto copies a database to an empty file, in one read transaction. It has a connection of its own: one that only reads
+// may not vacuum, and writers are not to wait for this one.
+func vacuumInto(ctx context.Context, from, to string) error {
+	db, err := openPool(from, defaultBusyTimeout, true)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO $1", to)
+	return errors.Join(err, db.Close())
+}
+
+// copyFiles copies those of the files that exist.
+func copyFiles(from, to string, names []string) (copied []string, err error) {
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(from, name)) // #nosec G304: names of ours
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		path := filepath.Join(to, name)
+		if err == nil {
+			err = errors.Join(os.WriteFile(path, content, fileMode), syncFile(path))
+		}
+		if err != nil {
+			return copied, err
+		}
+		copied = append(copied, name)
 	}
 	return copied, nil
 }
 
-func (e *sqliteEngine) copyTo(ctx context.Context, path string) (Copied, error) {
-	db, err := openPool(e.path, e.busy, true) // a connection that only reads may not vacuum, and the writer is not to wait for this
-	if err != nil {
-		return Copied{}, err
-	}
-	if err := errors.Join(vacuumInto(ctx, db, path), db.Close()); err != nil {
-		if causeOf(err) == causeFull {
-			return Copied{}, fault.Wrap(err, fault.Internal, "the disk that holds %s is full; free some space", path)
-		}
-		return Copied{}, err
-	}
-	if err := syncFile(path); err != nil {
-		return Copied{}, fault.Wrap(err, fault.Internal, "the copy of the records cannot be written: %s", FileReason(err))
-	}
-	found, err := inspect(ctx, path, "the copy of the records", "")
-	return Copied{Schema: found.schema, Audit: found.report}, err
-}
-
-// vacuumInto copies the database to an empty file, in one read transaction.
-func vacuumInto(ctx context.Context, db *sql.DB, path string) error {
-	_, err := db.ExecContext(ctx, "VACUUM INTO $1", path)
-	return err
-}
-
 // syncFile makes a file that nobody has open last through a loss of power.
 func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // #nosec G304: a file of ours
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// FileReason is what went wrong with a file, without its name.
-func FileReason(err error) error {
-	var pathErr *os.PathError
-	var linkErr *os.LinkError
-	switch {
-	case errors.As(err, &pathErr):
-		return pathErr.Err
-	case errors.As(err, &linkErr):
-		return linkErr.Err
+// unwritten is the failure to write a backup: not_found or misconfigured if the folder was badly chosen.
+func unwritten(err error) error {
+	if err == nil {
+		return nil
 	}
-	return err
-}
-
-// CopyTo is Store.CopyTo.
-func (l *Lazy) CopyTo(ctx context.Context, path string) (Copied, error) {
-	return get(ctx, l, func(s *Store) (Copied, error) { return s.CopyTo(ctx, path) })
+	code := fault.Internal
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = fault.NotFound
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
+		code = fault.Misconfigured
+	}
+	reason := err
+	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
+		reason = pathErr.Err
+	}
+	return fault.Wrap(err, code, "the backup cannot be written: %s", reason)
 }

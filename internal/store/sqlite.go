@@ -30,7 +30,6 @@ type sqliteEngine struct {
 	place
 	busy   time.Duration
 	file   fs.FileInfo // the database file when it was opened
-	use    *os.File    // lock that all users of the database share; nil where the folder is not ours to write
 	writer *sql.DB
 	reader *sql.DB
 }
@@ -67,16 +66,7 @@ func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, e
 
 // connect opens the pools if there is a database, and reports whether it can be used as it is.
 func (e *sqliteEngine) connect(ctx context.Context) (ready bool, err error) {
-	if err := e.finishRestore(ctx); err != nil {
-		return false, err
-	}
 	if e.file, err = e.look(); err != nil || e.file == nil {
-		return false, err
-	}
-	if e.use, err = e.shareUse(ctx, e.busy); err != nil {
-		return false, err
-	}
-	if e.file, err = e.look(); err != nil || e.file == nil { // a restore may have ended in between
 		return false, err
 	}
 	if e.writer, err = openPool(e.path, busySlice, true); err != nil {
@@ -107,9 +97,6 @@ func (e *sqliteEngine) close() error {
 		if db != nil {
 			errs = append(errs, db.Close())
 		}
-	}
-	if e.use != nil {
-		_ = e.use.Close() // a second close is an error, and nothing is lost by it
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,0 @@
-package backup
-
-// syncDir does nothing: Windows has no folders that can be synced.
-func syncDir(string) error { return nil }
