@@ -29,31 +29,14 @@ func (r CommitRequest) Check() error {
 		return err
 	}
 	for _, c := range r.Changes.changes {
-		if err := r.Snapshot.Tree.check(c); err != nil {
-			return err
+		v := r.Snapshot.Tree.Mismatch(c)
+		switch {
+		case v == nil:
+		case v.Code == fault.NoChange && c.Action == ActionUpdate:
+			return fault.New(fault.NoChange, "%s; %s", v.Message, v.Suggestion)
+		default: // the gates have approved this path, so it is the base that does not fit
+			return fault.New(fault.Conflict, "%s; %s", v.Message, v.Suggestion)
 		}
-	}
-	return nil
-}
-
-// check says why a change does not fit the tree, or nil.
-func (t Tree) check(c Change) error {
-	for _, dir := range c.Path.Ancestors() {
-		if above, exists := t[dir]; exists && above.Kind != KindDir {
-			return fault.New(fault.Conflict, "%s, above %s, is a %s on the base branch; propose a change in a plain folder",
-				dir, c.Path, above.Kind)
-		}
-	}
-	entry, exists := t[c.Path.String()]
-	switch {
-	case exists && entry.Kind != KindFile:
-		return fault.New(fault.Conflict, "%s is a %s on the base branch; propose a change to a plain file", c.Path, entry.Kind)
-	case exists && c.Action == ActionCreate:
-		return fault.New(fault.Conflict, "the file %s exists on the base branch already; propose an update instead", c.Path)
-	case !exists && c.Action != ActionCreate:
-		return fault.New(fault.Conflict, "there is no file %s on the base branch; check the path, or create it", c.Path)
-	case exists && c.Action == ActionUpdate && BlobID([]byte(c.Content), entry.ID) == entry.ID:
-		return fault.New(fault.NoChange, "the file %s has this content on the base branch already; leave it out", c.Path)
 	}
 	return nil
 }

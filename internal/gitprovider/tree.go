@@ -4,8 +4,11 @@ import (
 	"crypto/sha1" // #nosec G505: git's object ids, not a security measure
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // EntryKind is what a git tree entry is.
@@ -42,6 +45,46 @@ func (t Tree) FoldedTwin(p Path) string {
 		}
 	}
 	return ""
+}
+
+// Mismatch says why a change does not fit the tree of its base commit, nil if it does: what is at the path, and above it, must
+// suit the action. It is the rule of the gate base_tree, and of every Commit, since hosts follow none: they overwrite files
+// that exist, write through links, and make commits that change nothing.
+func (t Tree) Mismatch(c Change) *fault.Violation {
+	for _, dir := range c.Path.Ancestors() {
+		if entry, exists := t[dir]; exists && entry.Kind != KindDir {
+			return mismatch(fault.ScopeDenied, c.Path, "not-a-folder",
+				fmt.Sprintf("%s, above %s, is a %s on the base branch", dir, c.Path, entry.Kind),
+				"propose a change to a plain file in a plain folder")
+		}
+	}
+	entry, exists := t[c.Path.String()]
+	switch {
+	case exists && entry.Kind != KindFile:
+		return mismatch(fault.ScopeDenied, c.Path, "not-a-file",
+			fmt.Sprintf("%s is a %s on the base branch", c.Path, entry.Kind), "propose a change to a plain file")
+	case exists && c.Action != ActionDelete && entry.ID == BlobID([]byte(c.Content), entry.ID):
+		return mismatch(fault.NoChange, c.Path, "identical",
+			fmt.Sprintf("%s already has exactly this content on the base branch", c.Path), "leave this file out")
+	case exists && c.Action == ActionCreate:
+		return mismatch(fault.Conflict, c.Path, "exists",
+			fmt.Sprintf("%s already exists on the base branch", c.Path), "read it and use the action update")
+	case !exists && c.Action == ActionUpdate:
+		return mismatch(fault.Conflict, c.Path, "missing",
+			fmt.Sprintf("%s does not exist on the base branch", c.Path), "use the action create, or correct the path")
+	case !exists && c.Action != ActionCreate:
+		return mismatch(fault.Conflict, c.Path, "missing",
+			fmt.Sprintf("%s does not exist on the base branch", c.Path), "leave this file out: it is gone already")
+	}
+	if twin := t.FoldedTwin(c.Path); !exists && twin != "" {
+		return mismatch(fault.Conflict, c.Path, RulePathCollision,
+			fmt.Sprintf("%s differs from %s on the base branch only in letter case", c.Path, twin), "use the spelling that exists")
+	}
+	return nil
+}
+
+func mismatch(code fault.Code, path Path, rule, message, suggestion string) *fault.Violation {
+	return &fault.Violation{Code: code, Path: path.String(), Rule: rule, Message: message, Suggestion: suggestion}
 }
 
 // BlobID is the object id that git gives to content. sample is any object id of the same repository: its length tells

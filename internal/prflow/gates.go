@@ -202,7 +202,7 @@ func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	c.snapshot = snapshot
 	var violations []fault.Violation
 	for _, t := range targets {
-		if v := checkTree(snapshot, t.path, t.action, t.content); v != nil {
+		if v := snapshot.Tree.Mismatch(gitprovider.Change{Path: t.path, Action: t.action, Content: t.content}); v != nil {
 			violations = append(violations, *v)
 		}
 	}
