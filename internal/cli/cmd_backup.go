@@ -37,8 +37,8 @@ type backupAnswer struct {
 
 func (a *app) backUp(ctx context.Context, folder string) error {
 	p := a.wire()
-	if p.cfg.StateDir == "" {
-		return fault.New(fault.Misconfigured, "%s", p.cfg.StateDirProblem)
+	if p.cfg.Records.Dir == "" {
+		return fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
 	}
 	report, files, err := p.store.Backup(ctx, folder, keyfile.Name, config.OperatorTokenFile)
 	if err != nil {
@@ -49,13 +49,13 @@ func (a *app) backUp(ctx context.Context, folder string) error {
 }
 
 func (p *parts) describeBackup(w *strings.Builder, b backupAnswer) {
-	if p.cfg.DatabaseURL == "" {
+	if p.cfg.Records.DatabaseURL == "" {
 		fmt.Fprintf(w, "Backed up to %s: %d rows of the audit, head %s\n", b.Folder, b.Rows, b.Head)
 	} else {
 		fmt.Fprintf(w, "Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)
 	}
 	switch {
-	case p.cfg.MarkKey != "":
+	case p.cfg.Records.MarkKey != "":
 		w.WriteString("The key of the marks is not in it: it is configured (CLAUDEOPS_MARK_KEY). Keep it elsewhere.\n")
 	case slices.Contains(b.Files, keyfile.Name):
 		w.WriteString("It holds the key of the marks: keep it like a password.\n")

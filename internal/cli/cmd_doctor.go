@@ -93,8 +93,8 @@ func (p *parts) doctor() *doctor.Doctor {
 
 // keyOfMarks is markKey without making a key: nil if there is none yet.
 func (p *parts) keyOfMarks() ([]byte, error) {
-	if p.cfg.MarkKey != "" || p.cfg.StateDir == "" {
+	if p.cfg.Records.MarkKey != "" || p.cfg.Records.Dir == "" {
 		return p.markKey()
 	}
-	return keyfile.Find(p.cfg.StateDir)
+	return keyfile.Find(p.cfg.Records.Dir)
 }

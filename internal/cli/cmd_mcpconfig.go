@@ -46,7 +46,7 @@ func (a *app) mcpConfig(explain bool) error {
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", warning)
 	}
-	offers := mounted.Repos{Dir: cfg.ReposDir}.Offers()
+	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	merged, err := mergedMCP(cfg, offers, referredEnvironment())
 	if err != nil {
 		return err
@@ -139,20 +139,20 @@ func explainOffers(w *strings.Builder, offers mounted.Offers) {
 // mountedFinding says what is mounted, and how much of it is left out.
 func (p *parts) mountedFinding() doctor.Finding {
 	f := doctor.Finding{Name: "mounted repositories", Status: "ok"}
-	info, err := os.Stat(p.cfg.ReposDir)
+	info, err := os.Stat(p.cfg.Mounted.Dir)
 	if err != nil || !info.IsDir() {
-		f.Status, f.Detail = "off", p.cfg.ReposDir+" is no folder"
-		if p.cfg.ReposDir != config.DefaultReposDir {
+		f.Status, f.Detail = "off", p.cfg.Mounted.Dir+" is no folder"
+		if p.cfg.Mounted.Dir != config.DefaultReposDir {
 			f.Status, f.Detail = "warning", f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
 		}
 		return f
 	}
-	offers := mounted.Repos{Dir: p.cfg.ReposDir}.Offers()
+	offers := mounted.Repos{Dir: p.cfg.Mounted.Dir}.Offers()
 	problems := len(offers.Problems)
 	for _, r := range offers.Repositories {
 		problems += len(r.Problems)
 	}
-	f.Detail = fmt.Sprintf("%s: %d, which may name their provider and offer procedures", p.cfg.ReposDir, len(offers.Repositories))
+	f.Detail = fmt.Sprintf("%s: %d, which may name their provider and offer procedures", p.cfg.Mounted.Dir, len(offers.Repositories))
 	merged, err := mergedMCP(p.cfg, offers, nil)
 	if err != nil {
 		f.Status, f.Detail = "warning", f.Detail+"; their MCP servers cannot be merged: "+err.Error()

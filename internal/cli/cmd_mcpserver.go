@@ -22,13 +22,13 @@ func (a *app) mcpServerCommand() *cobra.Command {
 			p := a.wire()
 			flow := newDelivering(p)
 			server, err := mcpserver.New(flow, mcpserver.Options{
-				Version: version(), HideCreate: p.cfg.ReadOnly, Log: p.log, NewID: newID,
+				Version: version(), HideCreate: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
 			})
 			if err != nil {
 				return err
 			}
-			if len(p.cfg.Toolsets) > 0 && !slices.Equal(p.cfg.Toolsets, []string{"pr"}) {
-				p.log.Warn("CLAUDEOPS_TOOLSETS knows only pr; the rest is ignored", "value", p.cfg.Toolsets)
+			if len(p.cfg.Permissions.Toolsets) > 0 && !slices.Equal(p.cfg.Permissions.Toolsets, []string{"pr"}) {
+				p.log.Warn("CLAUDEOPS_TOOLSETS knows only pr; the rest is ignored", "value", p.cfg.Permissions.Toolsets)
 			}
 			err = server.Serve(cmd.Context(), a.streams.In, a.streams.Out)
 			flow.finish(cmd.Context())

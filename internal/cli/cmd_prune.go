@@ -29,7 +29,7 @@ func (a *app) pruneCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.wire()
-			keep := p.cfg.Retention
+			keep := p.cfg.Records.Retention
 			if age != "" {
 				var err error
 				if keep, err = config.ParseRetention(age); err != nil {
@@ -54,9 +54,9 @@ type pruneAnswer struct {
 }
 
 func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err error) {
-	answer := pruneAnswer{DryRun: p.cfg.DryRun, Before: time.Now().Add(-keep).UTC()}
+	answer := pruneAnswer{DryRun: p.cfg.Permissions.DryRun, Before: time.Now().Add(-keep).UTC()}
 	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) error {
-		if p.cfg.DryRun {
+		if p.cfg.Permissions.DryRun {
 			answer.Removed, err = p.store.CountPrunable(ctx, answer.Before)
 		} else {
 			answer.Removed, err = p.store.Prune(ctx, answer.Before, pruneRow(row, answer.Before))
@@ -95,14 +95,14 @@ const pruneInterval = 24 * time.Hour
 // pruneInBackground removes what is old, now and then daily, until ctx ends. done is closed at the end.
 func (p *parts) pruneInBackground(ctx context.Context) (done chan struct{}) {
 	done = make(chan struct{})
-	if p.cfg.Retention == 0 || p.cfg.DryRun {
+	if p.cfg.Records.Retention == 0 || p.cfg.Permissions.DryRun {
 		close(done)
 		return done
 	}
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			before := time.Now().Add(-p.cfg.Retention)
+			before := time.Now().Add(-p.cfg.Records.Retention)
 			var removed []store.Pruned
 			act := people.Act{Action: people.Prune, By: operation.Caller{Door: record.DoorWeb, Name: "retention"}}
 			err := p.people.Do(ctx, act, func(row people.Row) (err error) {

@@ -83,7 +83,7 @@ func (a *app) serve(ctx context.Context) error {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
 	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
-		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Tier, welcome)
+		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Permissions.Tier, welcome)
 	defer end()
 	return p.run(ctx, handler.HTTPServer(), listener)
 }
@@ -134,14 +134,14 @@ func (p *parts) run(ctx context.Context, server *http.Server, listener net.Liste
 
 // refuseGuessedSchedule refuses to start agents by themselves on settings that cannot be understood.
 func (p *parts) refuseGuessedSchedule() error {
-	c := p.cfg.Session
+	c := p.cfg.Sessions
 	switch {
-	case c.IntervalProblem != "":
-		return usageError{errors.New(c.IntervalProblem)}
-	case c.Interval > 0 && c.Problem != "":
+	case c.Schedule.Problem != "":
+		return usageError{errors.New(c.Schedule.Problem)}
+	case c.Schedule.Interval > 0 && c.Problem != "":
 		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem)}
-	case c.Interval > 0 && p.cfg.StateDir == "":
-		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.cfg.StateDirProblem)}
+	case c.Schedule.Interval > 0 && p.cfg.Records.Dir == "":
+		return usageError{fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.cfg.Records.Problem)}
 	}
 	return nil
 }

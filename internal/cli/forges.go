@@ -23,7 +23,7 @@ const maxCAFile = 4 << 20
 // githubEntry is the registration of GitHub, or of a GitHub Enterprise server.
 func (p *parts) githubEntry() gitprovider.Registration {
 	entry := gitprovider.Registration{Name: "github", Hosts: []string{"github.com"}}
-	if u := p.cfg.GitHub.URL; u != nil {
+	if u := p.cfg.Forges.GitHub.URL; u != nil {
 		entry.Hosts = githubHosts(u)
 	}
 	o := transport.Options{Name: "github", Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"}
@@ -33,12 +33,12 @@ func (p *parts) githubEntry() gitprovider.Registration {
 	}
 	var client *transport.Transport
 	if problem == "" {
-		client, problem = p.transport(p.cfg.GitHub, o)
+		client, problem = p.transport(p.cfg.Forges.GitHub, o)
 	}
 	if entry.Disabled = problem; problem == "" {
 		p.clients[o.Name] = client
 		entry.Provider = github.New(github.Options{
-			API: p.cfg.GitHub.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels, App: app, Now: time.Now, Sleep: sleep,
+			API: p.cfg.Forges.GitHub.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels, App: app, Now: time.Now, Sleep: sleep,
 		})
 	}
 	return entry
@@ -56,16 +56,16 @@ func githubHosts(api *url.URL) []string {
 // giteaEntry is the registration of a Gitea or Forgejo server.
 func (p *parts) giteaEntry() gitprovider.Registration {
 	entry := gitprovider.Registration{Name: "gitea"}
-	if u := p.cfg.Gitea.URL; u != nil {
+	if u := p.cfg.Forges.Gitea.URL; u != nil {
 		entry.Hosts = hostsOf(u)
 	}
-	client, problem := p.transport(p.cfg.Gitea, transport.Options{
+	client, problem := p.transport(p.cfg.Forges.Gitea, transport.Options{
 		Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Scheme: "token",
 	})
 	if entry.Disabled = problem; problem == "" {
 		p.clients["gitea"] = client
 		entry.Provider = gitea.New(gitea.Options{
-			Base: p.cfg.Gitea.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels,
+			Base: p.cfg.Forges.Gitea.URL, Client: client, CreateLabels: p.policy.Pulls.CreateLabels,
 			Paths: p.store.PullPaths("gitea"), Now: time.Now, Sleep: sleep,
 		})
 	}
@@ -85,12 +85,12 @@ func (p *parts) transport(f config.Forge, o transport.Options) (client *transpor
 	if f.Problem != "" {
 		return nil, f.Problem
 	}
-	roots, err := certificates(p.cfg.CAFile)
+	roots, err := certificates(p.cfg.Forges.CAFile)
 	if err != nil {
 		return nil, "CLAUDEOPS_CA_FILE " + err.Error()
 	}
 	o.Base, o.Token = f.URL, f.Token
-	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.cfg.ForgePlainHTTP}
+	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.cfg.Forges.AllowPlainHTTP}
 	if o.Credential == nil && f.TokenFile != "" {
 		o.Credential = transport.Replaceable(credentialfile.New(f.TokenFile, f.Token, func(token string) { p.learn(token) }))
 	}

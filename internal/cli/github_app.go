@@ -12,7 +12,7 @@ import (
 // githubApp is the GitHub App in whose name requests are made, nil without one, or says why it cannot be used. Its tokens are
 // redacted like those of the configuration.
 func (p *parts) githubApp() (app *githubapp.App, problem string) {
-	forge := p.cfg.GitHub
+	forge := p.cfg.Forges.GitHub
 	if forge.App == nil || forge.Problem != "" {
 		return nil, ""
 	}

@@ -16,8 +16,8 @@ import (
 // notifications reads who wants to be told. What cannot be understood is a warning, never a reason not to start.
 func (p *parts) notifications() {
 	targets, problems := notify.ParseTargets(notify.Settings{
-		AppriseURLs: p.cfg.AppriseURLs, WebhookURL: p.cfg.WebhookURL, WebhookSecret: p.cfg.WebhookSecret,
-		AllowPlainHTTP: p.cfg.NotifyPlainHTTP,
+		AppriseURLs: p.cfg.Notifications.AppriseURLs, WebhookURL: p.cfg.Notifications.WebhookURL, WebhookSecret: p.cfg.Notifications.WebhookSecret,
+		AllowPlainHTTP: p.cfg.Notifications.AllowPlainHTTP,
 	})
 	p.targets = targets
 	for _, problem := range problems {

@@ -41,7 +41,7 @@ func (p *parts) operatorToken(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	secret := config.OperatorToken(p.cfg.StateDir)
+	secret := config.OperatorToken(p.cfg.Records.Dir)
 	if secret == "" {
 		return "", nil
 	}
@@ -56,10 +56,10 @@ func (p *parts) operatorToken(ctx context.Context) (string, error) {
 }
 
 func (p *parts) makeOperatorToken(ctx context.Context) error {
-	if p.cfg.StateDir == "" {
-		return usageError{fmt.Errorf("%s; or set CLAUDEOPS_API_TOKENS", p.cfg.StateDirProblem)}
+	if p.cfg.Records.Dir == "" {
+		return usageError{fmt.Errorf("%s; or set CLAUDEOPS_API_TOKENS", p.cfg.Records.Problem)}
 	}
-	text, err := secretfile.Load(p.cfg.StateDir, config.OperatorTokenFile, func() (string, error) {
+	text, err := secretfile.Load(p.cfg.Records.Dir, config.OperatorTokenFile, func() (string, error) {
 		secret, err := access.NewSecret(rand.Reader)
 		return secret + "\n", err
 	})
@@ -87,7 +87,7 @@ func (p *parts) makeOperatorToken(ctx context.Context) error {
 }
 
 func (p *parts) operatorTokenFile() string {
-	return filepath.Join(p.cfg.StateDir, config.OperatorTokenFile)
+	return filepath.Join(p.cfg.Records.Dir, config.OperatorTokenFile)
 }
 
 // welcome says how the operator signs in. On an address of this machine alone it is one click; elsewhere the address of the

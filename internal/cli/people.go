@@ -13,7 +13,7 @@ import (
 func (p *parts) peopleService() *people.Service {
 	return people.New(people.Options{
 		Settings: people.Settings{
-			Policy: p.policy, PolicyProblem: p.policyProblem(), ReadOnly: p.cfg.ReadOnly, DryRun: p.cfg.DryRun,
+			Policy: p.policy, PolicyProblem: p.policyProblem(), ReadOnly: p.cfg.Permissions.ReadOnly, DryRun: p.cfg.Permissions.DryRun,
 		},
 		Audit: p.store, Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 	})
@@ -35,5 +35,5 @@ func (p *parts) policyProblem() string {
 	if p.policyErr != nil {
 		return p.policyErr.Error()
 	}
-	return p.cfg.ReposProblem
+	return p.cfg.Permissions.ReposProblem
 }

@@ -25,7 +25,7 @@ func (p *parts) supervisor() (*session.Supervisor, error) {
 
 // sessionSettings turns configuration into the settings of sessions.
 func (p *parts) sessionSettings() (session.Settings, error) {
-	c := p.cfg.Session
+	c := p.cfg.Sessions
 	binary, err := os.Executable()
 	if err != nil {
 		return session.Settings{}, err
@@ -34,14 +34,14 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 		binary = resolved
 	}
 	limits := session.DefaultLimits()
-	limits.Time, limits.Turns, limits.CostUSD = c.Timeout, c.MaxTurns, c.MaxCostUSD
+	limits.Time, limits.Turns, limits.CostUSD = c.Limits.Time, c.Limits.Turns, c.Limits.CostUSD
 	s := session.Settings{
 		Binary: c.Binary, Server: []string{binary, "mcp-server"}, MaxTier: c.MaxTier, Models: c.Models, Limits: limits,
-		Env: c.Env, ServerIs: c.ServerEnv, ReposDir: resolvedPath(p.cfg.ReposDir), StateDir: p.cfg.StateDir,
-		DryRun: p.cfg.DryRun, Problem: c.Problem, Hidden: []string{"/run/secrets", resolvedPath(p.cfg.StateDir)},
+		Env: c.Env, ServerIs: c.ServerEnv, ReposDir: resolvedPath(p.cfg.Mounted.Dir), StateDir: p.cfg.Records.Dir,
+		DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem, Hidden: []string{"/run/secrets", resolvedPath(p.cfg.Records.Dir)},
 	}
-	if p.cfg.StateDir == "" {
-		s.Problem = p.cfg.StateDirProblem
+	if p.cfg.Records.Dir == "" {
+		s.Problem = p.cfg.Records.Problem
 	}
 	s.Offers = p.sessionOffers
 	for _, t := range c.Tools {
@@ -60,7 +60,7 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 
 // sessionOffers is what the mounted repositories add to a session that starts now.
 func (p *parts) sessionOffers() session.Offering {
-	offers := mounted.Repos{Dir: p.cfg.ReposDir}.Offers()
+	offers := mounted.Repos{Dir: p.cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
 	merged, err := mergedMCP(p.cfg, offers, nil) // the session writes our own entry itself
 	if err != nil {

@@ -22,7 +22,7 @@ type sessions struct {
 // newSessions makes them. An error is one of this machine's: without an interval there is none before the first session.
 func newSessions(p *parts) (*sessions, error) {
 	s := &sessions{p: p, supervisor: sync.OnceValues(p.supervisor)}
-	if p.cfg.Session.Interval == 0 {
+	if p.cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
 	supervisor, err := s.supervisor()
@@ -30,7 +30,7 @@ func newSessions(p *parts) (*sessions, error) {
 		return nil, err
 	}
 	s.schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.cfg.Session.Interval, Supervisor: supervisor, Records: p.store, Now: time.Now, After: time.After, Log: p.log,
+		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store, Now: time.Now, After: time.After, Log: p.log,
 	})
 	return s, nil
 }
@@ -103,7 +103,7 @@ func (s *sessions) Refused(ctx context.Context, o web.Operator, action people.Ac
 
 // Plan implements web.Sessions.
 func (s *sessions) Plan() web.SessionPlan {
-	plan := web.SessionPlan{MaxTier: s.p.cfg.Session.MaxTier}
+	plan := web.SessionPlan{MaxTier: s.p.cfg.Sessions.MaxTier}
 	if s.schedule != nil {
 		plan.Every, plan.Next = s.schedule.Every, s.schedule.Next()
 	}

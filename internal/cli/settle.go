@@ -28,7 +28,7 @@ type settler struct {
 // ctx.
 func (p *parts) settleInBackground(ctx context.Context) (done chan struct{}) {
 	done = make(chan struct{})
-	if p.readOnlyReason() != "" || p.cfg.DryRun || p.policy.Tiers.MaxFiles(p.cfg.Tier) == 0 {
+	if p.readOnlyReason() != "" || p.cfg.Permissions.DryRun || p.policy.Tiers.MaxFiles(p.cfg.Permissions.Tier) == 0 {
 		close(done)
 		return done
 	}

@@ -15,10 +15,10 @@ type stateFolder string
 
 // stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but sessions.
 func stateFolderOf(c config.Config) stateFolder {
-	if c.DatabaseURL != "" && c.MarkKey != "" && c.Session.Interval == 0 {
+	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Interval == 0 {
 		return ""
 	}
-	return stateFolder(c.StateDir)
+	return stateFolder(c.Records.Dir)
 }
 
 // writable tries to write a file in the folder. misconfigured, saying what to do, if that fails.

@@ -22,7 +22,7 @@ func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
 		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.doctor().Look,
-		Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),
+		Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),
 		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 	})
 }

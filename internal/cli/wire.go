@@ -57,16 +57,16 @@ func (a *app) wire() *parts {
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
 	}
-	p.policy, p.policyErr = policy.Load(p.cfg.PolicyFile)
+	p.policy, p.policyErr = policy.Load(p.cfg.Permissions.PolicyFile)
 	if p.policyErr != nil {
 		p.policy = policy.Default()
 	}
-	p.policy.EnvRepositories = p.cfg.Repos
+	p.policy.EnvRepositories = p.cfg.Permissions.Repos
 	p.notifications()
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, p.targets.Secrets()...))
-	p.store = store.NewLazy(p.cfg.StateDir, store.Options{
-		DatabaseURL: p.cfg.DatabaseURL,
-		Now:         time.Now, MakeParents: p.cfg.StateDirDefault, MustExist: a.looksOnly(),
+	p.store = store.NewLazy(p.cfg.Records.Dir, store.Options{
+		DatabaseURL: p.cfg.Records.DatabaseURL,
+		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: a.looksOnly(),
 	})
 	p.access = p.gatekeeper()
 	p.deliverer = notify.New(p.store, p.targets.Senders(notify.SenderOptions{
@@ -77,7 +77,7 @@ func (a *app) wire() *parts {
 	p.people = p.peopleService()
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
-		Policy: p.policy, Tier: p.cfg.Tier, DryRun: p.cfg.DryRun, Session: p.cfg.Session.ID, ReadOnly: p.readOnlyReason(),
+		Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, Session: p.cfg.SessionID, ReadOnly: p.readOnlyReason(),
 		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notices: p.notices,
 	})
 	a.parts = p
@@ -90,8 +90,8 @@ func (p *parts) providers() {
 	localEntry := gitprovider.Registration{
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}
-	if p.cfg.LocalRoot != "" {
-		if provider, err := local.New(p.cfg.LocalRoot, p.store, local.Options{}); err != nil {
+	if p.cfg.Forges.LocalRoot != "" {
+		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store, local.Options{}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
 			p.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
@@ -109,20 +109,20 @@ func (p *parts) providers() {
 			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
 		})
 	}
-	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.DefaultProvider,
-		mounted.Repos{Dir: p.cfg.ReposDir})
+	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
+		mounted.Repos{Dir: p.cfg.Mounted.Dir})
 }
 
 // markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key
 // by CLAUDEOPS_MARK_KEY.
 func (p *parts) markKey() ([]byte, error) {
-	if p.cfg.MarkKey == "" {
-		if p.cfg.StateDir == "" {
-			return nil, fault.New(fault.Misconfigured, "%s", p.cfg.StateDirProblem)
+	if p.cfg.Records.MarkKey == "" {
+		if p.cfg.Records.Dir == "" {
+			return nil, fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
 		}
-		return keyfile.Load(p.cfg.StateDir)
+		return keyfile.Load(p.cfg.Records.Dir)
 	}
-	key, err := keyfile.Parse(p.cfg.MarkKey)
+	key, err := keyfile.Parse(p.cfg.Records.MarkKey)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
 	}
@@ -135,7 +135,7 @@ func (p *parts) readOnlyReason() string {
 	switch {
 	case p.policyProblem() != "":
 		return p.policyProblem() + "; nothing can be proposed until the operator corrects it"
-	case p.cfg.ReadOnly:
+	case p.cfg.Permissions.ReadOnly:
 		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
 	}
 	return ""

@@ -25,12 +25,12 @@ func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {
 	}
 	for value, want := range cases {
 		c := load(map[string]string{"CLAUDEOPS_TIER": value})
-		if int(c.Tier) != want.tier || (len(c.Warnings) > 0) != want.warns {
-			t.Errorf("CLAUDEOPS_TIER=%q: tier %d, warnings %q", value, c.Tier, c.Warnings)
+		if int(c.Permissions.Tier) != want.tier || (len(c.Warnings) > 0) != want.warns {
+			t.Errorf("CLAUDEOPS_TIER=%q: tier %d, warnings %q", value, c.Permissions.Tier, c.Warnings)
 		}
 	}
-	if c := load(nil); c.Tier != 1 {
-		t.Errorf("unset: tier %d", c.Tier)
+	if c := load(nil); c.Permissions.Tier != 1 {
+		t.Errorf("unset: tier %d", c.Permissions.Tier)
 	}
 }
 
@@ -43,8 +43,8 @@ func TestASwitchThatCannotBeReadIsOn(t *testing.T) {
 	}
 	for value, want := range cases {
 		c := load(map[string]string{"CLAUDEOPS_DRY_RUN": value, "CLAUDEOPS_READ_ONLY": value})
-		if c.DryRun != want.on || c.ReadOnly != want.on || (len(c.Warnings) > 0) != want.warns {
-			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, c.DryRun, c.ReadOnly, c.Warnings)
+		if c.Permissions.DryRun != want.on || c.Permissions.ReadOnly != want.on || (len(c.Warnings) > 0) != want.warns {
+			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, c.Permissions.DryRun, c.Permissions.ReadOnly, c.Warnings)
 		}
 	}
 }
@@ -67,23 +67,23 @@ func TestStateDir(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := load(c.env)
-			if got.StateDir != c.want || got.StateDirDefault != c.isDefault || got.StateDirProblem != "" {
-				t.Errorf("got %q, default %t, problem %q", got.StateDir, got.StateDirDefault, got.StateDirProblem)
+			if got.Records.Dir != c.want || got.Records.DirDefault != c.isDefault || got.Records.Problem != "" {
+				t.Errorf("got %q, default %t, problem %q", got.Records.Dir, got.Records.DirDefault, got.Records.Problem)
 			}
 		})
 	}
-	if c := load(nil); c.StateDir != "" || !strings.Contains(c.StateDirProblem, "CLAUDEOPS_STATE_DIR") {
-		t.Errorf("without any folder: %q, %q", c.StateDir, c.StateDirProblem)
+	if c := load(nil); c.Records.Dir != "" || !strings.Contains(c.Records.Problem, "CLAUDEOPS_STATE_DIR") {
+		t.Errorf("without any folder: %q, %q", c.Records.Dir, c.Records.Problem)
 	}
 }
 
 func TestAMalformedAllowlistIsAProblemAndNotAnEmptyList(t *testing.T) {
-	if c := load(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"}); len(c.Repos) != 3 || c.ReposProblem != "" {
-		t.Errorf("got %v, %q", c.Repos, c.ReposProblem)
+	if c := load(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"}); len(c.Permissions.Repos) != 3 || c.Permissions.ReposProblem != "" {
+		t.Errorf("got %v, %q", c.Permissions.Repos, c.Permissions.ReposProblem)
 	}
 	for _, bad := range []string{"joe", "joe/a, b", ",", "a/b/c"} {
-		if c := load(map[string]string{"CLAUDEOPS_REPOS": bad}); c.ReposProblem == "" {
-			t.Errorf("%q was taken as %v", bad, c.Repos)
+		if c := load(map[string]string{"CLAUDEOPS_REPOS": bad}); c.Permissions.ReposProblem == "" {
+			t.Errorf("%q was taken as %v", bad, c.Permissions.Repos)
 		}
 	}
 }
@@ -110,8 +110,8 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 
 func TestAPermissionThatCannotBeReadIsNotGiven(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "true": true, "1": true, "TRUE": true, "false": false, "yes please": false, "2": false} {
-		if c := load(map[string]string{"CLAUDEOPS_NOTIFY_PLAIN_HTTP": value}); c.NotifyPlainHTTP != want {
-			t.Errorf("%q: %t, want %t", value, c.NotifyPlainHTTP, want)
+		if c := load(map[string]string{"CLAUDEOPS_NOTIFY_PLAIN_HTTP": value}); c.Notifications.AllowPlainHTTP != want {
+			t.Errorf("%q: %t, want %t", value, c.Notifications.AllowPlainHTTP, want)
 		}
 	}
 }

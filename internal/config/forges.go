@@ -9,6 +9,16 @@ import (
 // DefaultGitHubAPI is GitHub's own API.
 const DefaultGitHubAPI = "https://api.github.com/"
 
+// Forges are the git hosts.
+type Forges struct {
+	GitHub          Forge
+	Gitea           Forge
+	LocalRoot       string // folder of local repositories; "" for none
+	DefaultProvider string
+	AllowPlainHTTP  bool   // tokens may go over plain http to other machines
+	CAFile          string // PEM certificates to trust beside the system's
+}
+
 // Forge is how to reach a git host over its API. Problem says, naming the variable, why it cannot be used; it is "" if
 // nothing speaks against trying.
 type Forge struct {
@@ -19,15 +29,24 @@ type Forge struct {
 	Problem   string
 }
 
+func (e *env) forges() Forges {
+	return Forges{
+		GitHub: e.github(), Gitea: e.gitea(), LocalRoot: absolute(e.get("CLAUDEOPS_LOCAL_ROOT")),
+		DefaultProvider: strings.ToLower(e.get("CLAUDEOPS_DEFAULT_PROVIDER")),
+		AllowPlainHTTP:  e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), CAFile: e.get("CLAUDEOPS_CA_FILE"),
+	}
+}
+
 func (e *env) github() Forge {
 	raw := e.get("GITHUB_API_URL")
 	if raw == "" {
 		raw = DefaultGitHubAPI
 	}
+	token := e.secret("GITHUB_TOKEN") // a token that is not used, since there is an app, is a secret all the same
 	if app, problem := e.githubApp(); app != nil || problem != "" {
 		return appForge(raw, app, problem)
 	}
-	f := forge("GITHUB_API_URL", raw, "GITHUB_TOKEN", e.secret("GITHUB_TOKEN"))
+	f := forge("GITHUB_API_URL", raw, "GITHUB_TOKEN", token)
 	f.TokenFile = e.secretFile("GITHUB_TOKEN")
 	return f
 }

@@ -31,9 +31,9 @@ func TestAForgeIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := load(c.env)
-			got := all.Gitea
+			got := all.Forges.Gitea
 			if c.ofGitHub {
-				got = all.GitHub
+				got = all.Forges.GitHub
 			}
 			if c.problem != "" {
 				if !strings.Contains(got.Problem, c.problem) || strings.Contains(got.Problem, "s3cret") || got.URL != nil && got.Token != "" {

@@ -16,7 +16,8 @@ type GitHubApp struct {
 // githubApp reads the variables of the app. They go together: one alone is a problem, since a token that is set besides may
 // do more than the app, and is not taken in its stead.
 func (e *env) githubApp() (app *GitHubApp, problem string) {
-	id, key := e.get("GITHUB_APP_ID"), e.secret("GITHUB_APP_PRIVATE_KEY")
+	id, key := e.get("GITHUB_APP_ID"), e.privateKey("GITHUB_APP_PRIVATE_KEY")
+	e.rememberWhole(KeySecret(key))
 	switch {
 	case id == "" && key == "":
 		return nil, ""
@@ -47,15 +48,3 @@ func appForge(raw string, app *GitHubApp, problem string) Forge {
 // KeySecret is a private key in PEM as it is looked for in texts: with its line breaks, which a variable may have as \n, so that
 // what is the same in all keys can be told from what is secret.
 func KeySecret(key string) string { return strings.ReplaceAll(key, `\n`, "\n") }
-
-// forgeSecrets are the tokens and keys for the forges. A token that is not used, since there is an app, is one all the same.
-func (e *env) forgeSecrets(github, gitea Forge) []string {
-	out := secretValues(github.Token, gitea.Token)
-	if github.Token == "" {
-		out = append(out, secretValues(e.secret("GITHUB_TOKEN"))...)
-	}
-	if key := e.secret("GITHUB_APP_PRIVATE_KEY"); key != "" {
-		out = append(out, KeySecret(key))
-	}
-	return out
-}

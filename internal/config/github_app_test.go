@@ -42,7 +42,7 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := load(c.env).GitHub
+			got := load(c.env).Forges.GitHub
 			switch {
 			case c.problem != "":
 				if !strings.Contains(got.Problem, c.problem) || got.URL != nil {
@@ -57,15 +57,15 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	}
 	// Compose mounts a file for each secret, empty unless it is filled.
 	unused := load(map[string]string{"GITHUB_TOKEN": "t0ken", "GITHUB_APP_PRIVATE_KEY_FILE": empty})
-	if unused.GitHub.Problem != "" || unused.GitHub.App != nil || unused.GitHub.Token != "t0ken" || len(unused.Warnings) > 0 {
-		t.Errorf("without an app: %+v, %q", unused.GitHub, unused.Warnings)
+	if unused.Forges.GitHub.Problem != "" || unused.Forges.GitHub.App != nil || unused.Forges.GitHub.Token != "t0ken" || len(unused.Warnings) > 0 {
+		t.Errorf("without an app: %+v, %q", unused.Forges.GitHub, unused.Warnings)
 	}
 }
 
 func TestAnAppIsTakenBeforeATokenAndBothAreSecrets(t *testing.T) {
 	c := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(), "GITHUB_TOKEN": "t0ken-of-joe"})
-	if c.GitHub.App == nil || c.GitHub.Token != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
-		t.Errorf("got %+v, %q", c.GitHub, c.Warnings)
+	if c.Forges.GitHub.App == nil || c.Forges.GitHub.Token != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
+		t.Errorf("got %+v, %q", c.Forges.GitHub, c.Warnings)
 	}
 	escaped := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(appKey(), "\n", `\n`)})
 	if !slices.Equal(c.Secrets, []string{"t0ken-of-joe", appKey()}) || !slices.Equal(escaped.Secrets, []string{appKey()}) {
@@ -79,7 +79,7 @@ func TestTheFileOfATokenIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other", "GITEA_TOKEN_FILE": file})
-	if c.GitHub.TokenFile != file || c.GitHub.Token != "t0ken" || c.Gitea.TokenFile != "" || c.Gitea.Token != "other" {
-		t.Errorf("got %+v and %+v", c.GitHub, c.Gitea)
+	if c.Forges.GitHub.TokenFile != file || c.Forges.GitHub.Token != "t0ken" || c.Forges.Gitea.TokenFile != "" || c.Forges.Gitea.Token != "other" {
+		t.Errorf("got %+v and %+v", c.Forges.GitHub, c.Forges.Gitea)
 	}
 }

@@ -1,14 +1,16 @@
 package config
 
 import (
-	"regexp"
-
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 )
 
-// Mounted is what mounted repositories may contribute to the agent's MCP configuration: nothing, unless the operator
-// says so.
+// DefaultReposDir is where mounted working copies are looked for.
+const DefaultReposDir = "/repos"
+
+// Mounted is where mounted repositories are, and what they may contribute to the agent's MCP configuration: nothing,
+// unless the operator says so.
 type Mounted struct {
+	Dir string
 	MCP mcpconfig.Mode
 	Env []string // variables that a contribution may have expanded; none of ours
 }
@@ -19,10 +21,13 @@ func (e *env) mounted() Mounted {
 	if !ok {
 		e.warn("CLAUDEOPS_MOUNTED_MCP is %s, which is neither off, http nor all: off holds", shown(raw))
 	}
-	m := Mounted{MCP: mode}
+	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode}
+	if m.Dir == "" {
+		m.Dir = DefaultReposDir
+	}
 	for _, name := range splitList(e.get("CLAUDEOPS_MOUNTED_ENV")) {
 		switch {
-		case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name):
+		case !isVariable(name):
 			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is no name of a variable: it is passed over", shown(name))
 		case mcpconfig.IsOurs(name):
 			e.warn("CLAUDEOPS_MOUNTED_ENV names %s, which no mounted repository may have: it is passed over", name)
@@ -31,9 +36,4 @@ func (e *env) mounted() Mounted {
 		}
 	}
 	return m
-}
-
-// AgentSecrets are the variables by which the agent itself signs in. Servers that mounted repositories bring do not get them.
-func AgentSecrets() []string {
-	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS", "CLAUDEOPS_API_TOKENS_FILE"}
 }

@@ -122,13 +122,13 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 
 // newFlow makes the use case as the command line does. wrap, if not nil, stands between it and the provider.
 func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Provider) (*prflow.Service, error) {
-	rules, err := policy.Load(cfg.PolicyFile)
+	rules, err := policy.Load(cfg.Permissions.PolicyFile)
 	if err != nil {
 		return nil, err
 	}
-	records := store.NewLazy(cfg.StateDir, store.Options{DatabaseURL: cfg.DatabaseURL})
+	records := store.NewLazy(cfg.Records.Dir, store.Options{DatabaseURL: cfg.Records.DatabaseURL})
 	var provider gitprovider.Provider
-	if provider, err = local.New(cfg.LocalRoot, records, local.Options{}); err != nil {
+	if provider, err = local.New(cfg.Forges.LocalRoot, records, local.Options{}); err != nil {
 		return nil, err
 	}
 	if wrap != nil {
@@ -136,12 +136,12 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 	}
 	registry := gitprovider.NewRegistry(
 		[]gitprovider.Registration{{Name: local.Name, Hosts: []string{gitprovider.HostLocal}, Provider: provider}},
-		nil, "", mounted.Repos{Dir: cfg.ReposDir})
+		nil, "", mounted.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
 		Registry: registry, Ledger: records, History: records, Secrets: content.NewScanner(cfg.Secrets),
-		Policy: rules, Tier: cfg.Tier, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: time.Now,
+		Policy: rules, Tier: cfg.Permissions.Tier, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
 		Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) },
-		Key:   func() ([]byte, error) { return keyfile.Load(cfg.StateDir) },
+		Key:   func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) },
 	}), nil
 }

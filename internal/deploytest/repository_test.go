@@ -51,10 +51,10 @@ func ofImage() map[string]string {
 }
 
 // secretFile is the name of the file of a secret.
-func secretFile(v config.Setting) string { return strings.ToLower(v.Name) }
+func secretFile(v config.Variable) string { return strings.ToLower(v.Name) }
 
-func secrets() []config.Setting {
-	return slices.DeleteFunc(config.Variables(), func(v config.Setting) bool { return !v.Secret })
+func secrets() []config.Variable {
+	return slices.DeleteFunc(config.Variables(), func(v config.Variable) bool { return !v.Secret })
 }
 
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {

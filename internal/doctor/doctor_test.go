@@ -53,7 +53,9 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 		p.EnvRepositories = append(p.EnvRepositories, pattern)
 	}
 	return New(Options{
-		Config: config.Config{Tier: gitprovider.TierInvestigate, Session: config.Session{Binary: config.DefaultClaude}},
+		Config: config.Config{
+			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate}, Sessions: config.Sessions{Binary: config.DefaultClaude},
+		},
 		Policy: p, Records: sound{}, Key: func() ([]byte, error) { return nil, nil },
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: f}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
@@ -84,12 +86,12 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		"records":                 {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} }, want: "records"},
 		"a key":                   {change: func(d *Doctor, _ *forge) { d.Key = func() ([]byte, error) { return nil, errors.New("x") } }, want: "key of the marks"},
 		"a policy":                {change: func(d *Doctor, _ *forge) { d.PolicyProblem = "broken" }, want: "policy", says: "broken"},
-		"a malformed list":        {change: func(d *Doctor, _ *forge) { d.Config.ReposProblem = "malformed" }, want: "allowlist"},
+		"a malformed list":        {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" }, want: "allowlist"},
 		"an unknown provider":     {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
 		"a disabled provider":     {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
 		"lists that do not meet":  {change: onlyOthers, repos: []string{"joe/infra"}, want: "allowlist", says: "must be in both"},
-		"a default provider":      {change: func(d *Doctor, _ *forge) { d.Config.DefaultProvider = "fkae" }, want: "default provider"},
-		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Gitea.Token = "a-secret" }, want: "provider gitea"},
+		"a default provider":      {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" }, want: "default provider"},
+		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Forges.Gitea.Token = "a-secret" }, want: "provider gitea"},
 		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") }, want: "provider fake", says: "[redacted]"},
 		"a missing repository":    {repos: []string{"joe/infra", "joe/infar"}, want: "repository joe/infar", says: "does not exist"},
 		"one that is asked about": {ask: []string{"joe/infar"}, want: "repository joe/infar", says: "does not exist"},

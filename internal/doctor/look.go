@@ -12,7 +12,7 @@ import (
 )
 
 func (d *Doctor) tier() Finding {
-	tier := d.Config.Tier
+	tier := d.Config.Permissions.Tier
 	limit := d.Policy.Tiers.MaxFiles(tier)
 	if limit == 0 {
 		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", tier))
@@ -24,7 +24,7 @@ func (d *Doctor) switches() Finding {
 	switch {
 	case d.ReadOnly != "":
 		return blocks("switches", d.ReadOnly)
-	case d.Config.DryRun:
+	case d.Config.Permissions.DryRun:
 		return blocks("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written")
 	}
 	return Finding{Name: "switches", Status: ok, Detail: "neither dry run nor read-only"}
@@ -57,11 +57,11 @@ func (d *Doctor) key() Finding {
 	switch {
 	case err != nil:
 		return blocks("key of the marks", fault.From(err).Message)
-	case d.Config.MarkKey != "":
+	case d.Config.Records.MarkKey != "":
 		return Finding{Name: "key of the marks", Status: ok, Detail: "that of CLAUDEOPS_MARK_KEY"}
 	case key != nil:
 		return Finding{Name: "key of the marks", Status: ok, Detail: "that of the state folder"}
-	case d.Config.DatabaseURL != "":
+	case d.Config.Records.DatabaseURL != "":
 		return Finding{Name: "key of the marks", Status: warning, Detail: "the first proposal makes one in this machine's state folder; machines " +
 			"that share a database need the same CLAUDEOPS_MARK_KEY"}
 	}
@@ -71,8 +71,8 @@ func (d *Doctor) key() Finding {
 // providers tells those that nobody configured from those that are configured and no good.
 func (d *Doctor) providers() (out []Finding) {
 	configured := map[string]bool{
-		"github": d.Config.GitHub.Token != "", "gitea": d.Config.Gitea.Token != "" || d.Config.Gitea.URL != nil,
-		"local": d.Config.LocalRoot != "",
+		"github": d.Config.Forges.GitHub.Token != "", "gitea": d.Config.Forges.Gitea.Token != "" || d.Config.Forges.Gitea.URL != nil,
+		"local": d.Config.Forges.LocalRoot != "",
 	}
 	enabled := 0
 	for _, e := range d.Registry.Entries() {
@@ -104,7 +104,7 @@ func (d *Doctor) git(ctx context.Context) Finding {
 		return blocks("git", fault.From(err).Message)
 	}
 	if err := d.Git.Ping(ctx); err != nil {
-		return blocks("local root", fault.From(err).Message+" ("+d.Config.LocalRoot+")")
+		return blocks("local root", fault.From(err).Message+" ("+d.Config.Forges.LocalRoot+")")
 	}
 	return Finding{Name: "git", Status: ok, Detail: version}
 }
@@ -124,15 +124,15 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 
 // sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
 func (d *Doctor) sessions() Finding {
-	c := d.Config.Session
+	c := d.Config.Sessions
 	f := Finding{Name: "sessions", Status: warning}
 	path, err := exec.LookPath(c.Binary)
 	switch {
 	case c.Problem != "":
 		f.Detail = c.Problem + "; no session can start"
 		return f
-	case c.IntervalProblem != "":
-		f.Detail = c.IntervalProblem + "; claudeops serve does not start"
+	case c.Schedule.Problem != "":
+		f.Detail = c.Schedule.Problem + "; claudeops serve does not start"
 		return f
 	case err != nil && c.Binary != config.DefaultClaude:
 		f.Detail = "CLAUDEOPS_CLAUDE_BIN names " + c.Binary + ", which cannot be run; no session can start"
@@ -146,8 +146,8 @@ func (d *Doctor) sessions() Finding {
 		return f
 	}
 	f.Status, f.Detail = ok, fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
-	if c.Interval > 0 {
-		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Interval)
+	if c.Schedule.Interval > 0 {
+		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Schedule.Interval)
 	}
 	return f
 }

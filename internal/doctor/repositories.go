@@ -14,8 +14,8 @@ import (
 // list judges the allowlist: an entry that no repository can match is a mistake in spelling.
 func (d *Doctor) list() (out []Finding) {
 	const name = "allowlist"
-	if d.Config.ReposProblem != "" {
-		return []Finding{blocks(name, d.Config.ReposProblem)}
+	if d.Config.Permissions.ReposProblem != "" {
+		return []Finding{blocks(name, d.Config.Permissions.ReposProblem)}
 	}
 	var names []string
 	for _, r := range d.Policy.AllRepositories() {
@@ -90,7 +90,7 @@ func (d *Doctor) named() (out []gitprovider.RepoRef) {
 
 // defaultProvider judges CLAUDEOPS_DEFAULT_PROVIDER; nothing if it is not set.
 func (d *Doctor) defaultProvider() Finding {
-	name := d.Config.DefaultProvider
+	name := d.Config.Forges.DefaultProvider
 	if name == "" {
 		return Finding{}
 	}

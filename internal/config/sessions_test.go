@@ -17,7 +17,7 @@ func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
 	}{
 		{"", "", 1}, {"2", "", 2}, {"1", "3", 3}, {"3", "2", 2}, {"2", "9", 1}, {"2", "${CLAUDEOPS_MAX_TIER}", 2}, {"9", "", 1},
 	} {
-		s := load(map[string]string{"CLAUDEOPS_TIER": c.tier, "CLAUDEOPS_MAX_TIER": c.cap}).Session
+		s := load(map[string]string{"CLAUDEOPS_TIER": c.tier, "CLAUDEOPS_MAX_TIER": c.cap}).Sessions
 		if int(s.MaxTier) != c.want {
 			t.Errorf("tier %q, cap %q: %d, want %d", c.tier, c.cap, s.MaxTier, c.want)
 		}
@@ -25,16 +25,16 @@ func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
 }
 
 func TestASessionHasLimitsAndModels(t *testing.T) {
-	s := load(nil).Session
-	if s.Binary != "claude" || s.Timeout != 30*time.Minute || s.MaxTurns != 60 || s.MaxCostUSD != 0 || s.Problem != "" ||
+	s := load(nil).Sessions
+	if s.Binary != "claude" || s.Limits.Time != 30*time.Minute || s.Limits.Turns != 60 || s.Limits.CostUSD != 0 || s.Problem != "" ||
 		s.Models[1] != "haiku" || s.Models[3] != "opus" || s.PromptsDir != "" {
 		t.Errorf("by default %+v", s)
 	}
 	s = load(map[string]string{
 		"CLAUDEOPS_CLAUDE_BIN": "/opt/claude", "CLAUDEOPS_SESSION_TIMEOUT": "90s", "CLAUDEOPS_MAX_TURNS": "5",
 		"CLAUDEOPS_MAX_COST_USD": "2.50", "CLAUDEOPS_TIER2_MODEL": "claude-sonnet-5-5", "CLAUDEOPS_PROMPTS_DIR": "own",
-	}).Session
-	if s.Binary != "/opt/claude" || s.Timeout != 90*time.Second || s.MaxTurns != 5 || s.MaxCostUSD != 2.5 || s.Problem != "" ||
+	}).Sessions
+	if s.Binary != "/opt/claude" || s.Limits.Time != 90*time.Second || s.Limits.Turns != 5 || s.Limits.CostUSD != 2.5 || s.Problem != "" ||
 		s.Models[2] != "claude-sonnet-5-5" || !filepath.IsAbs(s.PromptsDir) {
 		t.Errorf("as asked %+v", s)
 	}
@@ -46,26 +46,26 @@ func TestAnAgentDoesNotStartOnAGuess(t *testing.T) {
 		"CLAUDEOPS_AGENT_TOOLS": "Bash", "CLAUDEOPS_AGENT_ENV": "GITHUB_TOKEN", "HTTPS_PROXY": "http://joe:tok-7f3a9c2e@proxy.example",
 	} {
 		for _, value := range []string{value, strings.ToLower(value)} {
-			s := load(map[string]string{name: value, "GITHUB_TOKEN": "tok-7f3a9c2e"}).Session
+			s := load(map[string]string{name: value, "GITHUB_TOKEN": "tok-7f3a9c2e"}).Sessions
 			if !strings.Contains(s.Problem, name) || strings.Contains(s.Problem, "tok-7f3a9c2e") {
 				t.Errorf("%s=%s: problem %q", name, value, s.Problem)
 			}
 		}
 	}
 	for _, ours := range []string{"CLAUDEOPS_TIER", "claudeops_anything", "GITEA_TOKEN_FILE", "A=B", "GITHUB_API_URL"} {
-		if s := load(map[string]string{"CLAUDEOPS_AGENT_ENV": ours}).Session; s.Problem == "" {
+		if s := load(map[string]string{"CLAUDEOPS_AGENT_ENV": ours}).Sessions; s.Problem == "" {
 			t.Errorf("agents may have %s", ours)
 		}
 	}
 	for _, tools := range []string{"Edit", "Bash()", "Bash(df *), Write(//etc/**)", "4:Bash(df *)", "mcp__a b"} {
-		if s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": tools}).Session; s.Problem == "" {
+		if s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": tools}).Sessions; s.Problem == "" {
 			t.Errorf("taken as tools: %s", tools)
 		}
 	}
 }
 
 func TestToolsAreSplitOutsideOfBracketsAndHaveATier(t *testing.T) {
-	s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": "Bash(df -h, *),3:Bash(systemctl restart *)\n2:WebFetch(domain:example.org),mcp__grafana__*"}).Session
+	s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": "Bash(df -h, *),3:Bash(systemctl restart *)\n2:WebFetch(domain:example.org),mcp__grafana__*"}).Sessions
 	want := []config.AgentTool{
 		{From: 1, Rule: "Bash(df -h, *)"}, {From: 3, Rule: "Bash(systemctl restart *)"},
 		{From: 2, Rule: "WebFetch(domain:example.org)"}, {From: 1, Rule: "mcp__grafana__*"},
@@ -82,9 +82,9 @@ func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 		"CLAUDEOPS_API_TOKENS": "rest-token-0001", "CLAUDEOPS_POLICY": "policy.yaml", "GITEA_TOKEN_FILE": "/run/secrets/gitea",
 	}
 	c := load(env)
-	got := strings.Join(c.Session.Env, "\n")
+	got := strings.Join(c.Sessions.Env, "\n")
 	for _, want := range []string{"PATH=/bin", "HOME=/home/joe", "ANTHROPIC_API_KEY=sk-model-credential", "KUBECONFIG=/k", "DISABLE_AUTOUPDATER=1"} {
-		if !slices.Contains(c.Session.Env, want) {
+		if !slices.Contains(c.Sessions.Env, want) {
 			t.Errorf("the agent lacks %s: %s", want, got)
 		}
 	}
@@ -94,11 +94,11 @@ func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 		}
 	}
 	for _, v := range config.ServerVariables() {
-		if _, given := c.Session.ServerEnv[v.Name]; !given {
+		if _, given := c.Sessions.ServerEnv[v.Name]; !given {
 			t.Errorf("the server would inherit %s", v.Name)
 		}
 	}
-	if s := c.Session.ServerEnv; s["GITHUB_TOKEN"] != "tok-7f3a9c2e" || !filepath.IsAbs(s["CLAUDEOPS_POLICY"]) || s["GITEA_TOKEN_FILE"] != "/run/secrets/gitea" ||
+	if s := c.Sessions.ServerEnv; s["GITHUB_TOKEN"] != "tok-7f3a9c2e" || !filepath.IsAbs(s["CLAUDEOPS_POLICY"]) || s["GITEA_TOKEN_FILE"] != "/run/secrets/gitea" ||
 		s["CLAUDEOPS_STATE_DIR"] != "/home/joe/.local/state/claudeops" || s["CLAUDEOPS_API_TOKENS"] != "" {
 		t.Errorf("the server gets %v", s)
 	}
@@ -111,8 +111,8 @@ func TestASessionsIdHasTheShapeOfOne(t *testing.T) {
 	for value, want := range map[string]string{
 		"01M803F3KHPKXGSS8YCYD9D0A9": "01M803F3KHPKXGSS8YCYD9D0A9", "": "", "x": "", "01M803F3KHPKXGSS8YCYD9D0A9'": "", "01m803f3khpkxgss8ycyd9d0a9": "",
 	} {
-		if s := load(map[string]string{"CLAUDEOPS_SESSION": value}).Session; s.ID != want {
-			t.Errorf("%q: %q", value, s.ID)
+		if s := load(map[string]string{"CLAUDEOPS_SESSION": value}); s.SessionID != want {
+			t.Errorf("%q: %q", value, s.SessionID)
 		}
 	}
 }
@@ -122,9 +122,9 @@ func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
 		"": 0, "0": 0, "0s": 0, "1m": time.Minute, "1h": time.Hour, "168h": 7 * 24 * time.Hour, "${CLAUDEOPS_INTERVAL}": 0,
 		"59s": -1, "169h": -1, "-1h": -1, "1": -1, "hourly": -1, "7d": -1, "1h;": -1,
 	} {
-		s := load(map[string]string{"CLAUDEOPS_INTERVAL": value}).Session
-		if bad := want < 0; bad != strings.Contains(s.IntervalProblem, "CLAUDEOPS_INTERVAL") || s.Interval != max(want, 0) {
-			t.Errorf("%q: %s, problem %q", value, s.Interval, s.IntervalProblem)
+		s := load(map[string]string{"CLAUDEOPS_INTERVAL": value}).Sessions
+		if bad := want < 0; bad != strings.Contains(s.Schedule.Problem, "CLAUDEOPS_INTERVAL") || s.Schedule.Interval != max(want, 0) {
+			t.Errorf("%q: %s, problem %q", value, s.Schedule.Interval, s.Schedule.Problem)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package config
 
-import (
-	"time"
-)
+import "time"
 
 // MinHookSecret is the length in bytes below which a secret of a webhook is not accepted.
 const MinHookSecret = 16
@@ -21,13 +19,12 @@ type Hooks struct {
 	PollInterval time.Duration // 0: nobody asks unless a webhook comes
 }
 
-// hooks reads them. raw are the secrets as they were given, too short or not.
-func (e *env) hooks() (h Hooks, raw []string) {
-	raw = []string{e.secret("GITHUB_WEBHOOK_SECRET"), e.secret("GITEA_WEBHOOK_SECRET")}
-	h.GitHubSecret = e.hookSecret("GITHUB_WEBHOOK_SECRET", raw[0])
-	h.GiteaSecret = e.hookSecret("GITEA_WEBHOOK_SECRET", raw[1])
-	h.PollInterval = e.pollInterval("CLAUDEOPS_POLL_INTERVAL")
-	return h, raw
+func (e *env) hooks() Hooks {
+	return Hooks{
+		GitHubSecret: e.hookSecret("GITHUB_WEBHOOK_SECRET", e.secret("GITHUB_WEBHOOK_SECRET")),
+		GiteaSecret:  e.hookSecret("GITEA_WEBHOOK_SECRET", e.secret("GITEA_WEBHOOK_SECRET")),
+		PollInterval: e.pollInterval("CLAUDEOPS_POLL_INTERVAL"),
+	}
 }
 
 func (e *env) hookSecret(name, value string) string {

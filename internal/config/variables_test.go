@@ -23,7 +23,7 @@ func notTheOperators() []string {
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
 // themselves.
 func readers() []string {
-	return []string{"get", "secret", "secretFile", "boolean", "permission", "tier", "pollInterval"}
+	return []string{"get", "secret", "privateKey", "secretFile", "boolean", "permission", "tier", "pollInterval"}
 }
 
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.
@@ -73,7 +73,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[name] = found[name] || method.Sel.Name == "secret"
+		found[name] = found[name] || method.Sel.Name == "secret" || method.Sel.Name == "privateKey"
 		return true
 	})
 }

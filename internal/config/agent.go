@@ -1,124 +1,18 @@
 package config
 
 import (
-	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
-
-// Session is how agents are run. Problem names the variable that is malformed, "" if none is: an agent must not start on
-// a guess of what it may do.
-type Session struct {
-	ID         string // of the session that this process serves, "" for none; whoever starts an agent sets it
-	Binary     string
-	PromptsDir string // "" for those of the binary
-	MaxTier    gitprovider.Tier
-	Models     map[gitprovider.Tier]string
-	Timeout    time.Duration
-	MaxTurns   int
-	MaxCostUSD float64 // 0: none
-	Tools      []AgentTool
-	Env        []string          // the agent's environment, all of it, as NAME=value
-	ServerEnv  map[string]string // what the agent's MCP server gets: our variables, secrets among them
-	Problem    string
-
-	// Interval is how often `claudeops serve` starts a session; 0 is never. IntervalProblem says why it cannot be known, "" if
-	// it can.
-	Interval        time.Duration
-	IntervalProblem string
-}
 
 // AgentTool is a permission of the Claude CLI, such as Bash(systemctl status *), from a tier upwards.
 type AgentTool struct {
 	From gitprovider.Tier
 	Rule string
-}
-
-// Defaults and bounds of a session.
-const (
-	DefaultClaude         = "claude" // the Claude CLI, looked for in PATH
-	DefaultSessionTimeout = 30 * time.Minute
-	maxSessionTimeout     = 24 * time.Hour
-	DefaultMaxTurns       = 60
-	maxMaxTurns           = 10000
-	maxMaxCost            = 10000
-)
-
-func (e *env) session(c Config) Session {
-	s := Session{
-		Binary: e.get("CLAUDEOPS_CLAUDE_BIN"), PromptsDir: e.get("CLAUDEOPS_PROMPTS_DIR"), MaxTier: c.Tier,
-		Timeout: DefaultSessionTimeout, MaxTurns: DefaultMaxTurns, ServerEnv: e.serverEnv(c),
-		Models: map[gitprovider.Tier]string{
-			gitprovider.TierObserve: "haiku", gitprovider.TierInvestigate: "sonnet", gitprovider.TierRemediate: "opus",
-		},
-	}
-	if id := e.get("CLAUDEOPS_SESSION"); regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`).MatchString(id) {
-		s.ID = id
-	} else if id != "" {
-		e.warn("CLAUDEOPS_SESSION is no id of a session: it is left out")
-	}
-	if s.Binary == "" {
-		s.Binary = DefaultClaude
-	}
-	if dir, err := filepath.Abs(s.PromptsDir); s.PromptsDir != "" && err == nil {
-		s.PromptsDir = dir
-	}
-	if e.get("CLAUDEOPS_MAX_TIER") != "" {
-		s.MaxTier = e.tier("CLAUDEOPS_MAX_TIER")
-	}
-	problem := func(format string, args ...any) {
-		if s.Problem == "" {
-			s.Problem = fmt.Sprintf(format, args...)
-		}
-	}
-	for tier, model := range map[gitprovider.Tier]string{
-		gitprovider.TierObserve: e.get("CLAUDEOPS_TIER1_MODEL"), gitprovider.TierInvestigate: e.get("CLAUDEOPS_TIER2_MODEL"),
-		gitprovider.TierRemediate: e.get("CLAUDEOPS_TIER3_MODEL"),
-	} {
-		if model == "" {
-			continue
-		}
-		s.Models[tier] = model
-		if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`).MatchString(model) {
-			problem("CLAUDEOPS_TIER%s_MODEL is no name of a model", tier)
-		}
-	}
-	e.sessionLimits(&s, problem)
-	s.Interval, s.IntervalProblem = e.interval()
-	s.Tools = e.agentTools(problem)
-	s.Env = e.agentEnv(c, problem)
-	return s
-}
-
-func (e *env) sessionLimits(s *Session, problem func(string, ...any)) {
-	if raw := e.get("CLAUDEOPS_SESSION_TIMEOUT"); raw != "" {
-		d, err := time.ParseDuration(raw)
-		if err != nil || d <= 0 || d > maxSessionTimeout {
-			problem("CLAUDEOPS_SESSION_TIMEOUT is no time such as 30m, of at most 24h")
-		}
-		s.Timeout = d
-	}
-	if raw := e.get("CLAUDEOPS_MAX_TURNS"); raw != "" {
-		n, err := strconv.Atoi(raw)
-		if err != nil || n < 1 || n > maxMaxTurns {
-			problem("CLAUDEOPS_MAX_TURNS is no number from 1 to %d", maxMaxTurns)
-		}
-		s.MaxTurns = n
-	}
-	if raw := e.get("CLAUDEOPS_MAX_COST_USD"); raw != "" {
-		cost, err := strconv.ParseFloat(raw, 64)
-		if err != nil || !(cost > 0 && cost <= maxMaxCost) {
-			problem("CLAUDEOPS_MAX_COST_USD is no amount such as 2.50, of at most %d", maxMaxCost)
-		}
-		s.MaxCostUSD = cost
-	}
 }
 
 // agentTools reads CLAUDEOPS_AGENT_TOOLS: permissions separated by commas or line ends, each with a tier and a colon
@@ -162,6 +56,11 @@ func splitRules(s string) (out []string) {
 	return out
 }
 
+// AgentSecrets are the variables by which the agent itself signs in. Servers that mounted repositories bring do not get them.
+func AgentSecrets() []string {
+	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS", "CLAUDEOPS_API_TOKENS_FILE"}
+}
+
 // modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have the
 // form NAME_FILE too; the others are read by the SDKs of their clouds.
 func (e *env) modelCredentials() map[string]string {
@@ -173,6 +72,7 @@ func (e *env) modelCredentials() map[string]string {
 		out[name], _ = e.lookup(name)
 	}
 	maps.DeleteFunc(out, func(_, value string) bool { return value == "" || isPlaceholder(value) })
+	e.remember(slices.Sorted(maps.Values(out))...)
 	return out
 }
 
@@ -189,11 +89,12 @@ func agentNames() []string {
 
 // agentEnv is the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A value that
 // holds a secret of ours is refused, under whatever name.
-func (e *env) agentEnv(c Config, problem func(string, ...any)) []string {
+func (e *env) agentEnv(problem func(string, ...any)) []string {
+	ours := slices.Clone(e.secrets) // without the credentials for the model, which are read below
 	values := map[string]string{"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 	names := agentNames()
 	for _, name := range splitList(e.get("CLAUDEOPS_AGENT_ENV")) {
-		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) || isOurs(name) {
+		if !isVariable(name) || isOurs(name) {
 			problem("CLAUDEOPS_AGENT_ENV names %s, which agents may not have", shown(name))
 			continue
 		}
@@ -208,7 +109,7 @@ func (e *env) agentEnv(c Config, problem func(string, ...any)) []string {
 		if !set || isPlaceholder(value) {
 			continue
 		}
-		for _, secret := range c.Secrets {
+		for _, secret := range ours {
 			if len(secret) >= minSecret && strings.Contains(value, secret) {
 				problem("%s holds a secret of claudeops, and agents would see it; give the agent another value", name)
 			}
@@ -241,16 +142,12 @@ func (e *env) serverEnv(c Config) map[string]string {
 	out := map[string]string{}
 	for _, v := range ServerVariables() {
 		value := e.get(v.Name)
-		isFile := strings.HasSuffix(v.Name, "_FILE") || v.Name == "CLAUDEOPS_POLICY"
-		if abs, err := filepath.Abs(value); isFile && value != "" && err == nil {
-			value = abs
+		if strings.HasSuffix(v.Name, "_FILE") || v.Name == "CLAUDEOPS_POLICY" {
+			value = absolute(value)
 		}
 		out[v.Name] = value
 	}
-	out["CLAUDEOPS_STATE_DIR"], out["CLAUDEOPS_LOCAL_ROOT"] = c.StateDir, c.LocalRoot
-	out["CLAUDEOPS_REPOS_DIR"] = c.ReposDir
-	if abs, err := filepath.Abs(c.ReposDir); err == nil {
-		out["CLAUDEOPS_REPOS_DIR"] = abs
-	}
+	out["CLAUDEOPS_STATE_DIR"], out["CLAUDEOPS_LOCAL_ROOT"] = c.Records.Dir, c.Forges.LocalRoot
+	out["CLAUDEOPS_REPOS_DIR"] = absolute(c.Mounted.Dir)
 	return out
 }

@@ -18,9 +18,9 @@ func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
 	} {
 		c := load(map[string]string{"CLAUDEOPS_RETENTION": value})
 		warnings := strings.Join(c.Warnings, " ")
-		if c.Retention != want.age || !strings.Contains(warnings, want.warns) ||
+		if c.Records.Retention != want.age || !strings.Contains(warnings, want.warns) ||
 			strings.Contains(warnings, "CLAUDEOPS_RETENTION") != (want.warns != "") {
-			t.Errorf("%q: %s, warnings %q", value, c.Retention, warnings)
+			t.Errorf("%q: %s, warnings %q", value, c.Records.Retention, warnings)
 		}
 	}
 }
