@@ -31,7 +31,7 @@ func BenchmarkCreatePR(b *testing.B) {
 		b.Fatal(err)
 	}
 	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	flow := a.wire().flow
+	flow := a.wire(needs{}).flow
 	b.Cleanup(func() { _ = a.close() })
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()

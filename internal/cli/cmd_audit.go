@@ -44,11 +44,12 @@ func (a *app) auditListCommand() *cobra.Command {
 				return err
 			}
 			q.Outcome, q.Code, q.Pull = record.Outcome(outcome), fault.Code(code), record.PullState(pull)
-			rows, err := a.wire().store.Audit(cmd.Context(), q)
+			p := a.wire(needs{records: true})
+			rows, err := p.store.Audit(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			entries, err := a.entriesOf(cmd.Context(), rows)
+			entries, err := p.entriesOf(cmd.Context(), rows)
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ func (a *app) auditListCommand() *cobra.Command {
 }
 
 // entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
-func (a *app) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.AuditEntry, error) {
+func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.AuditEntry, error) {
 	key := func(r store.AuditRow) record.PullKey {
 		return record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
 	}
@@ -80,7 +81,7 @@ func (a *app) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.Audit
 	entries := make([]web.AuditEntry, 0, len(rows))
 	seen := map[record.PullKey]record.PullRecord{}
 	for part := range slices.Chunk(keys, record.MaxAttemptLimit) {
-		found, err := a.wire().store.PullRecords(ctx, part)
+		found, err := p.store.PullRecords(ctx, part)
 		if err != nil {
 			return nil, err
 		}
@@ -119,11 +120,12 @@ func (a *app) auditShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SEQ|REQUEST-ID", Short: "Show one attempt, gate by gate", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			row, err := a.wire().store.AuditEntry(cmd.Context(), args[0])
+			p := a.wire(needs{records: true})
+			row, err := p.store.AuditEntry(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			entries, err := a.entriesOf(cmd.Context(), []store.AuditRow{row})
+			entries, err := p.entriesOf(cmd.Context(), []store.AuditRow{row})
 			if err != nil {
 				return err
 			}
@@ -176,7 +178,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"that verify prints somewhere else, and give it with --expect-head the next time.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := a.wire().store.VerifyAudit(cmd.Context(), head)
+			report, err := a.wire(needs{records: true}).store.VerifyAudit(cmd.Context(), head)
 			if err != nil {
 				return err
 			}

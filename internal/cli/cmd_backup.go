@@ -36,7 +36,7 @@ type backupAnswer struct {
 }
 
 func (a *app) backUp(ctx context.Context, folder string) error {
-	p := a.wire()
+	p := a.wire(needs{records: true})
 	if p.cfg.Records.Dir == "" {
 		return fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
 	}

@@ -49,7 +49,7 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) error {
 		}
 		repos = append(repos, repo)
 	}
-	d := a.wire().doctor()
+	d := a.wire(needs{}).doctor()
 	findings := d.Look(ctx)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
@@ -80,7 +80,7 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 func (p *parts) doctor() *doctor.Doctor {
 	o := doctor.Options{
 		Config: p.cfg, Policy: p.policy, ReadOnly: p.readOnlyReason(), Records: p.store, Registry: p.registry, Key: p.keyOfMarks,
-		Notifying: p.targets.Names(), Mounted: p.mountedFinding, Redact: p.scanner.Redact,
+		Notifying: p.notifier.Names(), Mounted: p.mountedFinding, Redact: p.scanner.Redact,
 	}
 	if p.policyErr != nil {
 		o.PolicyProblem = p.policyErr.Error()

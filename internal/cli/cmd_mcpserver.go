@@ -19,9 +19,8 @@ func (a *app) mcpServerCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
-			p := a.wire()
-			flow := newDelivering(p)
-			server, err := mcpserver.New(flow, mcpserver.Options{
+			p := a.wire(needs{log: logQueuedJSON})
+			server, err := mcpserver.New(p.flow, mcpserver.Options{
 				Version: version(), HideCreate: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
 			})
 			if err != nil {
@@ -30,9 +29,7 @@ func (a *app) mcpServerCommand() *cobra.Command {
 			if len(p.cfg.Permissions.Toolsets) > 0 && !slices.Equal(p.cfg.Permissions.Toolsets, []string{"pr"}) {
 				p.log.Warn("CLAUDEOPS_TOOLSETS knows only pr; the rest is ignored", "value", p.cfg.Permissions.Toolsets)
 			}
-			err = server.Serve(cmd.Context(), a.streams.In, a.streams.Out)
-			flow.finish(cmd.Context())
-			return err
+			return server.Serve(cmd.Context(), a.streams.In, a.streams.Out)
 		},
 	}
 }

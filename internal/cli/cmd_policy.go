@@ -33,7 +33,7 @@ func (a *app) policyShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the effective policy", Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			effective, err := a.wire().effectivePolicy()
+			effective, err := a.wire(needs{}).effectivePolicy()
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func (a *app) pathsToCheck(args []string, from string) ([]string, error) {
 }
 
 func (a *app) policyCheck(paths []string) error {
-	effective, err := a.wire().effectivePolicy()
+	effective, err := a.wire(needs{}).effectivePolicy()
 	if err != nil {
 		return err
 	}

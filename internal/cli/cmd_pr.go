@@ -67,9 +67,8 @@ func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
 	if err != nil {
 		return err
 	}
-	p := a.wire()
+	p := a.wire(needs{})
 	result, err := p.flow.Create(cmd.Context(), a.caller(p), raw)
-	p.deliver(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -200,7 +199,7 @@ func (a *app) prListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := a.wire().flow.List(cmd.Context(), raw)
+			result, err := a.wire(needs{}).flow.List(cmd.Context(), raw)
 			if err != nil {
 				return err
 			}
@@ -244,7 +243,7 @@ func (a *app) prStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := a.wire().flow.Status(cmd.Context(), raw)
+			result, err := a.wire(needs{}).flow.Status(cmd.Context(), raw)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func (a *app) prResumeCommand() *cobra.Command {
 			"proposal, and claudeops serve does both as long as it runs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := a.wire()
+			p := a.wire(needs{})
 			var settled []prflow.Settled
 			err := p.people.Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
 				if settled, err = p.flow.Resume(cmd.Context()); err != nil {

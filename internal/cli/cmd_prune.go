@@ -28,7 +28,7 @@ func (a *app) pruneCommand() *cobra.Command {
 			"change stays, too. With --dry-run it prints what would go.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := a.wire()
+			p := a.wire(needs{records: true})
 			keep := p.cfg.Records.Retention
 			if age != "" {
 				var err error

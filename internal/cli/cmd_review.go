@@ -56,13 +56,13 @@ func (a *app) reviewActCommand(verb review.Verb) *cobra.Command {
 
 // review acts as the command's user, and prints what came of it.
 func (a *app) review(ctx context.Context, verb review.Verb, r review.Request) error {
-	p := a.wire()
+	p := a.wire(needs{})
 	caller := a.caller(p)
 	if r.By.Name != "" {
 		caller.Name = r.By.Name
 	}
 	r.By = caller
-	outcome, err := p.reviews(p.deliver).Do(ctx, r)
+	outcome, err := p.reviews().Do(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func (a *app) reviewListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := a.wire()
-			prs, err := p.reviews(p.deliver).List(cmd.Context(), local.Name, ref, wanted)
+			p := a.wire(needs{})
+			prs, err := p.reviews().List(cmd.Context(), local.Name, ref, wanted)
 			if err != nil {
 				return err
 			}
@@ -84,8 +84,8 @@ func (a *app) reviewShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := a.wire()
-			detail, err := p.reviews(p.deliver).Show(cmd.Context(), local.Name, ref, number)
+			p := a.wire(needs{})
+			detail, err := p.reviews().Show(cmd.Context(), local.Name, ref, number)
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func (a *app) runCommand() *cobra.Command {
 
 // runSessions runs a session for the command's user, and those that it escalates to.
 func (a *app) runSessions(ctx context.Context, spec session.Spec) (records []session.Record, err error) {
-	p := a.wire()
+	p := a.wire(needs{})
 	var ran error // of a chain that has begun, which is on the record: its failure is no refusal
 	err = p.byPerson(ctx, web.Operator{By: a.caller(p), RequestID: newID()}, spec, func(spec session.Spec) error {
 		supervisor, err := p.supervisor()

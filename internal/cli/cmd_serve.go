@@ -41,7 +41,7 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context) error {
-	p := a.wire()
+	p := a.wire(needs{log: logQueued})
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
@@ -67,14 +67,12 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	flow := newDelivering(p)
-	defer flow.finish(ctx)
-	follower := p.follower(flow)
-	handler, err := p.webServer(flow, follower, agents, listener.Addr())
+	follower := p.follower()
+	handler, err := p.webServer(follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	flow.begin(ctx)
+	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
 	defer follower.Finish()
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself

@@ -81,7 +81,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 			t := access.Token{
 				ID: newID(), Name: name, Hash: access.Hash(secret), MaxTier: ceiling, Scopes: granted, CreatedAt: time.Now(),
 			}
-			p := a.wire()
+			p := a.wire(needs{})
 			err = p.people.Do(cmd.Context(), people.Act{Action: people.CreateToken, By: a.caller(p)}, func(row people.Row) error {
 				return p.store.InsertToken(cmd.Context(), t, row(describeToken(t)))
 			})
@@ -106,7 +106,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List tokens, revoked ones included", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tokens, err := a.wire().store.Tokens(cmd.Context())
+			tokens, err := a.wire(needs{}).store.Tokens(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			if strings.HasPrefix(args[0], access.TokenPrefix) {
 				return usageError{errors.New("give the token's name or id, as `claudeops token list` has it, and never its secret")}
 			}
-			p := a.wire()
+			p := a.wire(needs{})
 			err := p.people.Do(cmd.Context(), people.Act{Action: people.RevokeToken, By: a.caller(p)}, func(row people.Row) error {
 				return p.store.RevokeToken(cmd.Context(), args[0], row("token "+args[0]))
 			})

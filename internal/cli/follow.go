@@ -12,7 +12,7 @@ const followDrain = 10 * time.Second
 
 // follower follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
 // read-only or in dry run has one, too.
-func (p *parts) follower(flow *delivering) *follow.Follower {
+func (p *parts) follower() *follow.Follower {
 	var enabled []string
 	for _, entry := range p.registry.Entries() {
 		if entry.Provider != nil {
@@ -20,7 +20,7 @@ func (p *parts) follower(flow *delivering) *follow.Follower {
 		}
 	}
 	return follow.New(follow.Options{
-		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notices: p.notices, Changed: flow.begin,
+		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notifier: p.notifier,
 		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.log, Now: time.Now, NewID: newID,
 	})

@@ -81,9 +81,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	p := a.wire()
-	flow := newDelivering(p)
-	follower := p.follower(flow)
+	p := a.wire(needs{})
+	follower := p.follower()
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
 		t.Helper()
@@ -109,5 +108,4 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	look(5, merged, merged, open)
 	w.run("review", "close", "3", "--repo", "joe/infra")
 	look(6, merged, merged, closed)
-	flow.finish(t.Context())
 }

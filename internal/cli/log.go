@@ -6,8 +6,34 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/logqueue"
 )
+
+// logForm is how a command logs, to stderr: stdout belongs to answers.
+type logForm int
+
+// The forms. Commands that run for long log behind a queue.
+const (
+	logWarnings   logForm = iota // for people, without times
+	logQueued                    // in the form that CLAUDEOPS_LOG_FORMAT names
+	logQueuedJSON                // for a machine that reads it
+)
+
+func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
+	if form != logWarnings {
+		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON))
+	}
+	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			if len(groups) == 0 && attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}
 
 // flushBound is how long a process that ends waits for somebody to read the last lines of its log.
 const flushBound = time.Second

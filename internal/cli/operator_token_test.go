@@ -18,7 +18,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 			return value, set
 		},
 	}
-	p := a.wire()
+	p := a.wire(needs{})
 	t.Cleanup(func() { _ = p.store.Close() })
 	secret, err := p.operatorToken(t.Context())
 	if err != nil || secret == "" {

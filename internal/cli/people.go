@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -19,10 +18,10 @@ func (p *parts) peopleService() *people.Service {
 	})
 }
 
-// reviews is the use case of what people do to pull requests. after is called after each action.
-func (p *parts) reviews(after func(ctx context.Context)) *review.Service {
+// reviews is the use case of what people do to pull requests.
+func (p *parts) reviews() *review.Service {
 	o := review.Options{
-		Provider: local.Name, People: p.people, Records: p.store, Notices: p.notices, After: after, Disabled: p.localDisabled,
+		Provider: local.Name, People: p.people, Records: p.store, Notifier: p.notifier, Disabled: p.localDisabled,
 	}
 	if p.local != nil {
 		o.Host = local.NewReviewer(p.local)

@@ -18,7 +18,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
-	p := a.wire()
+	p := a.wire(needs{})
 	t.Cleanup(func() { _ = p.store.Close() })
 	p.flow.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)

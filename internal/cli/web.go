@@ -9,16 +9,17 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
 // webServer makes the server for a listener at the address.
-func (p *parts) webServer(flow *delivering, hooks web.Hooks, agents web.Sessions, at net.Addr) (*web.Server, error) {
+func (p *parts) webServer(hooks web.Hooks, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Flow: flow.atMost, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.access,
-		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(flow.begin),
+		Flow: func(ceiling gitprovider.Tier) web.Flow { return p.flow.AtMost(ceiling) }, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.access,
+		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(),
 		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
 		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.doctor().Look,

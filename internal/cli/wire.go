@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -43,17 +42,23 @@ type parts struct {
 	clients       map[string]*transport.Transport // of forges, by provider
 	latency       *web.ProviderLatency            // of their requests
 	flow          *prflow.Service
-	targets       notify.Targets
-	deliverer     *notify.Deliverer
+	notifier      *notify.Deliverer
+}
+
+// needs is what a command says of itself before its parts are made.
+type needs struct {
+	// records says that there must be some: the command looks at them, and must not make an empty store and find it fine.
+	records bool
+	log     logForm
 }
 
 // wire makes the parts once per run. It is the only place that constructs them.
-func (a *app) wire() *parts {
+func (a *app) wire(n needs) *parts {
 	if a.parts != nil {
 		return a.parts
 	}
 	p := &parts{cfg: config.Load(a.environment), clients: map[string]*transport.Transport{}, latency: web.NewProviderLatency()}
-	p.log = a.logger(p.cfg)
+	p.log = a.logger(n.log, p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
 	}
@@ -62,23 +67,20 @@ func (a *app) wire() *parts {
 		p.policy = policy.Default()
 	}
 	p.policy.EnvRepositories = p.cfg.Permissions.Repos
-	p.notifications()
-	p.scanner = content.NewScanner(append(p.cfg.Secrets, p.targets.Secrets()...))
+	targets := p.readTargets()
+	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
 	p.store = store.NewLazy(p.cfg.Records.Dir, store.Options{
 		DatabaseURL: p.cfg.Records.DatabaseURL,
-		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: a.looksOnly(),
+		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: n.records,
 	})
 	p.access = p.gatekeeper()
-	p.deliverer = notify.New(p.store, p.targets.Senders(notify.SenderOptions{
-		Transport: notify.NewTransport(http.ProxyFromEnvironment),
-		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
-	}), notify.Options{Log: p.log})
+	p.notifier = p.newNotifier(targets, a.lookup)
 	p.providers()
 	p.people = p.peopleService()
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
 		Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, Session: p.cfg.SessionID, ReadOnly: p.readOnlyReason(),
-		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notices: p.notices,
+		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notifier: p.notifier,
 	})
 	a.parts = p
 	return p
@@ -141,43 +143,11 @@ func (p *parts) readOnlyReason() string {
 	return ""
 }
 
-// logger writes to stderr, since stdout belongs to answers: JSON for mcp-server, which machines read, and for serve if it
-// is asked for; text otherwise.
-func (a *app) logger(cfg config.Config) *slog.Logger {
-	name := ""
-	if a.cmd != nil {
-		name = a.cmd.Name()
-	}
-	if name == "mcp-server" || name == "serve" {
-		return slog.New(a.queueLog(name == "mcp-server" || cfg.Web.LogJSON))
-	}
-	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
-			if len(groups) == 0 && attr.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return attr
-		},
-	}))
-}
-
-// looksOnly reports whether the command only looks at records: then it must not make an empty store and find it fine.
-func (a *app) looksOnly() bool {
-	if a.cmd == nil || a.cmd.Parent() == nil {
-		return false
-	}
-	switch a.cmd.Name() {
-	case "backup", "prune":
-		return true
-	}
-	return a.cmd.Parent().Name() == "audit" || a.cmd.Parent().Name() == "session"
-}
-
 func (a *app) close() error {
 	if a.parts == nil {
 		return nil
 	}
+	a.parts.notifier.Close()
 	return a.parts.store.Close()
 }
 

@@ -42,12 +42,9 @@ type Options struct {
 	Shared    Shared
 	Providers []string // those that are enabled
 	// Status asks a provider; see prflow.Service.StatusAt.
-	Status func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
-	// Notices makes the notices for an event.
-	Notices func(event record.Event, a record.Attempt) []record.Notice
-	// Changed is called after an end was recorded.
-	Changed func(ctx context.Context)
-	Redact  func(text string) string // keeps the values of our own tokens out of the record
+	Status   func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
+	Notifier record.Notifier
+	Redact   func(text string) string // keeps the values of our own tokens out of the record
 
 	// Every is how often open pull requests are looked at; 0: only when a webhook comes.
 	Every time.Duration

@@ -45,13 +45,13 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	a := f.attempt(now, action)
 	var notices []record.Notice
 	if event := eventOf(action); event != "" && isNews(was, now) {
-		notices = f.Notices(event, a)
+		notices = f.Notifier.Notices(event, a)
 	}
 	done, err = f.Records.SeePull(ctx, now, &a, notices...)
 	if done && err == nil {
 		f.Log.Info("pull request changed", "action", action, "provider", now.Provider, "repo", now.Owner+"/"+now.Repo,
 			"number", now.Number, "seen_by", now.SeenBy)
-		f.Changed(ctx)
+		f.Notifier.Kick(ctx)
 	}
 	return done, err
 }

@@ -132,6 +132,14 @@ type world struct {
 	ids     atomic.Int64
 }
 
+// Notices implements record.Notifier.
+func (w *world) Notices(event record.Event, a record.Attempt) []record.Notice {
+	return []record.Notice{{Event: event, Payload: fmt.Appendf(nil, `{"number":%d,"by":%q}`, a.PRNumber, a.Caller)}}
+}
+
+// Kick implements record.Notifier.
+func (w *world) Kick(context.Context) { w.changed.Add(1) }
+
 func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
 func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 
@@ -155,10 +163,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	}
 	w.options = follow.Options{
 		Records: s, Shared: s, Providers: []string{"github"}, Status: w.host.Status,
-		Notices: func(event record.Event, a record.Attempt) []record.Notice {
-			return []record.Notice{{Event: event, Payload: fmt.Appendf(nil, `{"number":%d,"by":%q}`, a.PRNumber, a.Caller)}}
-		},
-		Changed: func(context.Context) { w.changed.Add(1) }, Redact: func(text string) string { return text },
+		Notifier: w, Redact: func(text string) string { return text },
 		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
 		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
 	}

@@ -208,7 +208,8 @@ func TestWithoutSendersTheOutboxIsLeftAlone(t *testing.T) {
 	box.addMessages(t, now, 1, "webhook")
 	d := New(box, nil, steady(&now))
 	deliver(t, d, 0, 0)
-	d.Run(t.Context()) // returns at once
+	d.Kick(t.Context())
+	d.Close()
 	if box.claims != 0 {
 		t.Errorf("%d claims", box.claims)
 	}
@@ -272,16 +273,49 @@ func TestAStalledTargetHoldsUpItselfAlone(t *testing.T) {
 	})
 }
 
-// running starts Run and ends it with the test's bubble.
+// running kicks, and closes with the test's bubble.
 func running(t *testing.T, d *Deliverer) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { d.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
+	d.Kick(t.Context())
+	t.Cleanup(d.Close)
 	synctest.Wait()
 }
 
-func TestRunDeliversWhenKicked(t *testing.T) {
+func TestCloseMakesALastPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := &outbox{}
+		release := make(chan struct{})
+		s := &fakeSender{name: "webhook", fail: func(context.Context, Delivery) error { <-release; return nil }}
+		d := New(box, []Sender{s}, Options{})
+		box.addMessages(t, time.Now(), 1, "webhook")
+		ctx, cancel := context.WithCancel(t.Context())
+		d.Kick(ctx)
+		synctest.Wait()
+		cancel() // what is under way is not broken off
+		box.addMessages(t, time.Now(), 1, "webhook")
+		d.Kick(ctx)
+		close(release)
+		d.Close()
+		if len(s.took()) != 2 {
+			t.Errorf("%d delivered when it is closed", len(s.took()))
+		}
+	})
+}
+
+func TestWhatWaitsAtTheEndIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := &outbox{}
+		var log bytes.Buffer
+		d := New(box, []Sender{&fakeSender{name: "webhook", fail: down}}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		box.addMessages(t, time.Now(), 1, "webhook")
+		d.Kick(t.Context())
+		d.Close()
+		if !strings.Contains(log.String(), "notices wait for a later process") {
+			t.Errorf("the log lacks it: %s", log.String())
+		}
+	})
+}
+
+func TestADelivererDeliversWhenKicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box, s := &outbox{}, &fakeSender{name: "webhook"}
 		d := New(box, []Sender{s}, Options{})
@@ -292,8 +326,8 @@ func TestRunDeliversWhenKicked(t *testing.T) {
 		}
 		start := time.Now()
 		box.addMessages(t, start, 1, "webhook")
-		d.Kick()
-		d.Kick() // never blocks
+		d.Kick(t.Context())
+		d.Kick(t.Context()) // never blocks
 		synctest.Wait()
 		if len(s.took()) != 2 || time.Since(start) != 0 {
 			t.Errorf("%d delivered %s after a kick", len(s.took()), time.Since(start))
@@ -310,7 +344,7 @@ func TestAKickDuringAPassIsNotLost(t *testing.T) {
 		box.addMessages(t, time.Now(), 1, "webhook")
 		running(t, d)
 		box.addMessages(t, time.Now(), 1, "webhook")
-		d.Kick()
+		d.Kick(t.Context())
 		start := time.Now()
 		close(release)
 		synctest.Wait()
@@ -320,7 +354,7 @@ func TestAKickDuringAPassIsNotLost(t *testing.T) {
 	})
 }
 
-func TestRunWakesForRetriesAndForOtherProcesses(t *testing.T) {
+func TestADelivererWakesForRetriesAndForOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box, s := &outbox{}, &fakeSender{name: "webhook", fail: down}
 		d := New(box, []Sender{s}, Options{Rand: func() float64 { return 0.5 }})
@@ -348,7 +382,7 @@ func TestRunWakesForRetriesAndForOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestRunSurvivesAnOutboxThatFails(t *testing.T) {
+func TestADelivererSurvivesAnOutboxThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box, s := &outbox{claimErr: errors.New("disk")}, &fakeSender{name: "webhook"}
 		var log bytes.Buffer

@@ -70,6 +70,7 @@ type creation struct {
 // The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
 // use operation.RequestIDOf.
 func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
+	defer s.notify(ctx)
 	c := s.newCreation(caller, record.ActionCreate)
 	return c.attempted(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
 }

@@ -177,16 +177,28 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 
 func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
 	b := newBench(t)
-	var events []record.Event
-	b.options.Notices = func(event record.Event, _ record.Attempt) []record.Notice {
-		events = append(events, event)
-		return []record.Notice{{Event: event, Payload: []byte(`{}`)}}
-	}
+	told := &listener{}
+	b.options.Notifier = told
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 	b.mustOpen(request(nil))
 	b.options.Policy = mustPolicy(t, "notify: {refused: true}")
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
-	if len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused {
-		t.Errorf("events %v", events)
+	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused || told.kicks != 3 {
+		t.Errorf("events %v, %d kicks", events, told.kicks)
 	}
 }
+
+// listener notes what people would be told.
+type listener struct {
+	events []record.Event
+	kicks  int
+}
+
+// Notices implements record.Notifier.
+func (l *listener) Notices(event record.Event, _ record.Attempt) []record.Notice {
+	l.events = append(l.events, event)
+	return []record.Notice{{Event: event, Payload: []byte(`{}`)}}
+}
+
+// Kick implements record.Notifier.
+func (l *listener) Kick(context.Context) { l.kicks++ }

@@ -23,6 +23,7 @@ type Proposals interface {
 // Errors are those of Create, and not_found if there is no such proposal, conflict if it was no dry run, read_only if
 // this process is in dry run itself: what the operator configured holds for people, too.
 func (s *Service) Promote(ctx context.Context, caller operation.Caller, id string) (CreateResult, error) {
+	defer s.notify(ctx)
 	c := s.newCreation(caller, record.ActionPromote)
 	return c.attempted(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
 }

@@ -41,8 +41,8 @@ type Options struct {
 	Sleep func(ctx context.Context, d time.Duration)
 	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it.
 	Key func() ([]byte, error)
-	// Notices makes the notices for an event; nil for none.
-	Notices func(event record.Event, a record.Attempt) []record.Notice
+	// Notifier tells people; nil for nobody.
+	Notifier record.Notifier
 	// ProgressEvery is how often a caller hears that a write still takes; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
@@ -69,7 +69,7 @@ type Service struct {
 	resumed *atomic.Bool // whether what other processes left was looked for; shared with those of AtMost
 }
 
-// New makes a Service. All options are required but Proposals, ReadOnly, Notices and Step.
+// New makes a Service. All options are required but Proposals, ReadOnly, Notifier and Step.
 func New(o Options) *Service { return &Service{Options: o, resumed: new(atomic.Bool)} }
 
 // step tells tests how far a creation got.
@@ -81,10 +81,17 @@ func (s *Service) step(name string) {
 
 // notices makes the notices for an event, if anybody wants them.
 func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice {
-	if s.Notices == nil || event == record.EventRefused && !s.Policy.NotifyRefused {
+	if s.Notifier == nil || event == record.EventRefused && !s.Policy.NotifyRefused {
 		return nil
 	}
-	return s.Notices(event, a)
+	return s.Notifier.Notices(event, a)
+}
+
+// notify has the notices of an attempt that is over delivered.
+func (s *Service) notify(ctx context.Context) {
+	if s.Notifier != nil {
+		s.Notifier.Kick(ctx)
+	}
 }
 
 // Bounds of time. They are generous: every provider has tighter limits of its own.

@@ -1,6 +1,9 @@
 package record
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Event is the kind of a Notice.
 type Event string
@@ -18,6 +21,15 @@ const (
 type Notice struct {
 	Event   Event
 	Payload []byte // a JSON object; see internal/notify
+}
+
+// Notifier tells people of events. internal/notify implements it.
+type Notifier interface {
+	// Notices are those of an event, one for each target. They are to be put into the outbox in the transaction that records
+	// the event.
+	Notices(event Event, a Attempt) []Notice
+	// Kick has what waits in the outbox delivered, and does not wait for that.
+	Kick(ctx context.Context)
 }
 
 // PendingNotice is a notice that a sender has claimed from the store's outbox.

@@ -42,10 +42,7 @@ type Options struct {
 	Disabled string // why there are none, naming the variable
 	People   *people.Service
 	Records  Records
-	// Notices makes what people are told of an event; none is made for actions that end nothing.
-	Notices func(event record.Event, a record.Attempt) []record.Notice
-	// After is called after each action, whatever came of it: notices may be waiting.
-	After func(ctx context.Context)
+	Notifier record.Notifier // hears of actions that end a pull request
 }
 
 // Service is the use case. It is safe for concurrent use.
@@ -100,7 +97,7 @@ func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 		}
 		return nil
 	})
-	s.After(ctx)
+	s.Notifier.Kick(ctx)
 	return out, err
 }
 
@@ -157,7 +154,7 @@ func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) err
 		PullKey: record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
 		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
 	}
-	return s.Records.RecordEnd(ctx, row, end, s.Notices(verb.event, row)...)
+	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, row)...)
 }
 
 func act(r Request) people.Act {

@@ -23,8 +23,7 @@ type reviewer struct {
 // service is the use case with the settings of the world as they are now.
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
-		Provider: "fake", Host: reviewHost{r}, Records: r.store, After: func(context.Context) {},
-		Notices: func(record.Event, record.Attempt) []record.Notice { return nil },
+		Provider: "fake", Host: reviewHost{r}, Records: r.store, Notifier: nobody{},
 		People: people.New(people.Options{
 			Settings: people.Settings{Policy: r.flow.Policy, PolicyProblem: r.problem, DryRun: r.flow.DryRun},
 			Audit:    r.store, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
@@ -78,3 +77,12 @@ func (reviewHost) Close(context.Context, gitprovider.RepoRef, int, local.Note) e
 func (h reviewHost) Merge(context.Context, gitprovider.RepoRef, int, local.MergeNote) (local.Merged, error) {
 	return local.Merged{Warnings: h.warnings}, nil
 }
+
+// nobody is told.
+type nobody struct{}
+
+// Notices implements record.Notifier.
+func (nobody) Notices(record.Event, record.Attempt) []record.Notice { return nil }
+
+// Kick implements record.Notifier.
+func (nobody) Kick(context.Context) {}
