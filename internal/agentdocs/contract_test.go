@@ -3,6 +3,7 @@ package agentdocs
 import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 )
 
@@ -42,7 +43,7 @@ func codesForReaders() []fault.Code {
 // serverVariables maps the variables that the MCP server reads to the default that .claude/mcp.json must give them.
 func serverVariables() map[string]string {
 	vars := map[string]string{}
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		vars[v.Name] = v.Default
 	}
 	return vars

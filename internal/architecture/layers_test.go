@@ -21,7 +21,7 @@ const module = "github.com/claudeops/claudeops"
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
 	flow := append([]string{"internal/prflow", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
-	adapter := append([]string{"internal/gitprovider/transport"}, domain...)
+	adapter := append([]string{"internal/gitprovider/transport", "internal/gitprovider/driver", "internal/webhook"}, domain...)
 	host := "internal/forgetest/memhost"
 	forge := append([]string{host, "internal/gitprovider/providertest", "internal/forgetest/httpfault"}, domain...)
 	return map[string][]string{
@@ -34,9 +34,8 @@ func layers() map[string][]string {
 			"internal/demo",
 			"internal/doctor",
 			"internal/follow",
-			"internal/gitprovider/gitea",
-			"internal/gitprovider/github",
-			"internal/gitprovider/githubapp",
+			"internal/forges",
+			"internal/gitprovider/driver",
 			"internal/gitprovider/local",
 			"internal/gitprovider/transport",
 			"internal/keyfile",
@@ -49,7 +48,6 @@ func layers() map[string][]string {
 			"internal/processtree",
 			"internal/review",
 			"internal/secretfile",
-			"internal/credentialfile",
 			"internal/session",
 			"internal/store",
 			"internal/web",
@@ -82,13 +80,15 @@ func layers() map[string][]string {
 		"internal/architecture":             nil,
 		"internal/prflow":                   slices.DeleteFunc(slices.Clone(flow), func(s string) bool { return s == "internal/prflow" }),
 		"internal/policy":                   {"internal/gitprovider"},
-		"internal/config":                   {"internal/mcpconfig", "internal/policy", "internal/gitprovider", "internal/credentialfile"},
+		"internal/config":                   {"internal/mcpconfig", "internal/policy", "internal/gitprovider", "internal/gitprovider/driver", "internal/credentialfile"},
 		"internal/mounted":                  {"internal/gitprovider"},
 		"internal/mcpconfig":                nil,
 		"internal/gitprovider":              {"internal/fault"},
 		"internal/gitprovider/local":        domain,
 		"internal/gitprovider/github":       append([]string{"internal/gitprovider/githubapp"}, adapter...),
-		"internal/gitprovider/githubapp":    adapter,
+		"internal/gitprovider/githubapp":    append([]string{"internal/gitprovider/transport"}, domain...),
+		"internal/gitprovider/driver":       append([]string{"internal/gitprovider/transport", "internal/credentialfile", "internal/webhook"}, domain...),
+		"internal/forges":                   {"internal/gitprovider/driver", "internal/gitprovider/github", "internal/gitprovider/gitea"},
 		"internal/gitprovider/gitea":        adapter,
 		"internal/gitprovider/transport":    {"internal/fault"},
 		"internal/gitprovider/providertest": append([]string{host}, domain...),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 // healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
@@ -30,7 +31,7 @@ func (a *app) healthCommand() *cobra.Command {
 }
 
 func (a *app) health(ctx context.Context) error {
-	cfg := config.Load(a.environment)
+	cfg := config.Load(a.environment, forges.All())
 	if cfg.Web.Problem != "" {
 		return usageError{errors.New(cfg.Web.Problem)}
 	}

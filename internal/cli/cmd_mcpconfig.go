@@ -12,6 +12,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 	"github.com/claudeops/claudeops/internal/mounted"
 )
@@ -42,7 +44,7 @@ func (a *app) mcpConfigCommand() *cobra.Command {
 }
 
 func (a *app) mcpConfig(explain bool) error {
-	cfg := config.Load(a.environment)
+	cfg := config.Load(a.environment, forges.All())
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", warning)
 	}
@@ -71,7 +73,7 @@ func (a *app) mcpConfig(explain bool) error {
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.
 func referredEnvironment() map[string]string {
 	env := map[string]string{}
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		env[v.Name] = "${" + v.Name + ":-" + v.Default + "}"
 	}
 	return env
@@ -100,12 +102,12 @@ func mergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 		}
 	}
 	blank := config.AgentSecrets()
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		blank = append(blank, v.Name)
 	}
 	system := []mcpconfig.System{{Name: "claudeops", JSON: bytes.TrimSpace(entry.Bytes())}}
 	return mcpconfig.Merge(system, contributions, mcpconfig.Rules{
-		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Binary: binary,
+		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Forges: driver.Prefixes(forges.All()), Binary: binary,
 	}), nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/follow"
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // followDrain is how long a server that ends waits for looks that webhooks have asked for.
@@ -21,12 +21,15 @@ func (p *parts) follower() *follow.Follower {
 	}
 	return follow.New(follow.Options{
 		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notifier: p.notifier,
-		Redact: p.scanner.Redact, Every: p.cfg.Hooks.PollInterval, After: time.After, Drain: followDrain,
+		Redact: p.scanner.Redact, Every: p.cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.log, Now: time.Now, NewID: newID,
 	})
 }
 
-// hookSecrets are the secrets of webhooks by provider.
-func (p *parts) hookSecrets() map[string]string {
-	return map[string]string{webhook.GitHub: p.cfg.Hooks.GitHubSecret, webhook.Gitea: p.cfg.Hooks.GiteaSecret}
+// webhooks are those that are listened to, and the secrets of their senders.
+func (p *parts) webhooks() (out []web.Webhook) {
+	for _, f := range p.cfg.Forges.All {
+		out = append(out, web.Webhook{Source: f.Driver.Webhooks, Secret: f.HookSecret})
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
@@ -76,7 +78,9 @@ func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
 	f := newForged(t, "github")
 	f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY"] = "12345", "-----BEGIN NOTHING-----"
 	f.env["CLAUDEOPS_LOCAL_ROOT"] = t.TempDir()
-	if out := f.run("doctor"); !strings.Contains(out, "GITHUB_APP_PRIVATE_KEY is no key in PEM") || !strings.Contains(out, "GITHUB_TOKEN is not used") {
-		t.Errorf("doctor says %s", out)
+	var out, problems bytes.Buffer
+	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, f.lookup)
+	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is no key in PEM") || !strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
+		t.Errorf("doctor ends with %d and says %s", code, out.String())
 	}
 }

@@ -45,7 +45,7 @@ func (p *parts) operatorToken(ctx context.Context) (string, error) {
 	if secret == "" {
 		return "", nil
 	}
-	p.learn(secret) // the configuration was read before there was one, or another process has made it since
+	p.scanner.Learn(secret) // the configuration was read before there was one, or another process has made it since
 	if _, err := p.access.Bearer(ctx, secret); err != nil {
 		if fault.CodeOf(err) == fault.Unauthenticated {
 			return "", nil

@@ -20,7 +20,7 @@ func (p *parts) webServer(hooks web.Hooks, agents web.Sessions, at net.Addr) (*w
 	return web.New(web.Options{
 		Flow: func(ceiling gitprovider.Tier) web.Flow { return p.flow.AtMost(ceiling) }, Records: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: auditView{p.store}, Replies: replies{p.store}, Access: p.access,
 		Remaining: p.remaining, Latency: p.latency, Summary: p.store, Reader: p.flow, Reviewer: p.reviews(),
-		Pulls: p.store, Hooks: hooks, HookSecrets: p.hookSecrets(),
+		Pulls: p.store, Hooks: hooks, Webhooks: p.webhooks(),
 		Sessions: agents, SessionRecords: p.store, Topics: []web.Topic{{Name: web.TopicSessions, Version: p.store.SessionsVersion}},
 		Registry: p.registry, Policy: p.effectivePolicy, Doctor: p.doctor().Look,
 		Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason(), Version: version(), Network: p.network(at),

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
@@ -57,7 +58,7 @@ func (a *app) wire(n needs) *parts {
 	if a.parts != nil {
 		return a.parts
 	}
-	p := &parts{cfg: config.Load(a.environment), clients: map[string]*transport.Transport{}, latency: web.NewProviderLatency()}
+	p := &parts{cfg: config.Load(a.environment, forges.All()), clients: map[string]*transport.Transport{}, latency: web.NewProviderLatency()}
 	p.log = a.logger(n.log, p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
@@ -88,7 +89,10 @@ func (a *app) wire(n needs) *parts {
 
 // providers registers every provider, those that lack something as disabled with the reason.
 func (p *parts) providers() {
-	entries := []gitprovider.Registration{p.githubEntry(), p.giteaEntry()}
+	var entries []gitprovider.Registration
+	for _, f := range p.cfg.Forges.All {
+		entries = append(entries, p.forge(f))
+	}
 	localEntry := gitprovider.Registration{
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}

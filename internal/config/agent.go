@@ -94,7 +94,7 @@ func (e *env) agentEnv(problem func(string, ...any)) []string {
 	values := map[string]string{"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 	names := agentNames()
 	for _, name := range splitList(e.get("CLAUDEOPS_AGENT_ENV")) {
-		if !isVariable(name) || isOurs(name) {
+		if !isVariable(name) || e.isOurs(name) {
 			problem("CLAUDEOPS_AGENT_ENV names %s, which agents may not have", shown(name))
 			continue
 		}
@@ -127,8 +127,8 @@ func (e *env) agentEnv(problem func(string, ...any)) []string {
 const minSecret = 8
 
 // isOurs reports whether a variable is one that claudeops reads.
-func isOurs(name string) bool {
-	for _, v := range ServerVariables() {
+func (e *env) isOurs(name string) bool {
+	for _, v := range ServerVariables(e.drivers) {
 		if strings.EqualFold(v.Name, name) {
 			return true
 		}
@@ -140,7 +140,7 @@ func isOurs(name string) bool {
 // are named by absolute paths, since the agent works in another folder.
 func (e *env) serverEnv(c Config) map[string]string {
 	out := map[string]string{}
-	for _, v := range ServerVariables() {
+	for _, v := range ServerVariables(e.drivers) {
 		value := e.get(v.Name)
 		if strings.HasSuffix(v.Name, "_FILE") || v.Name == "CLAUDEOPS_POLICY" {
 			value = absolute(value)

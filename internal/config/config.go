@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/policy"
 )
 
@@ -17,7 +18,6 @@ type Config struct {
 	Records       Records
 	Notifications Notifications
 	Web           Web
-	Hooks         Hooks
 	Sessions      Sessions
 	SessionID     string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
 	User          string   // the operating system's user, for the record of what people do
@@ -44,13 +44,13 @@ type Notifications struct {
 	AllowPlainHTTP bool // to other machines
 }
 
-// Load reads the environment through lookup (os.LookupEnv). It never fails: a value that cannot be understood is taken
+// Load reads the environment through lookup (os.LookupEnv); drivers are the forges that there are. It never fails: a value that cannot be understood is taken
 // as the most careful choice, with a warning.
-func Load(lookup func(string) (string, bool)) Config {
-	e := env{lookup: lookup}
+func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
+	e := env{lookup: lookup, drivers: drivers}
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
-		Notifications: e.notifications(), Web: e.web(), Hooks: e.hooks(), SessionID: e.sessionID(), User: e.get("USER"),
+		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(), User: e.get("USER"),
 	}
 	e.remember(OperatorToken(c.Records.Dir))
 	c.Sessions = e.sessions(c) // the last, since agents get nothing that is remembered as a secret until then

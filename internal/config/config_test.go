@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 func load(env map[string]string) config.Config {
-	return config.Load(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	return config.Load(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, forges.All())
 }
 
 func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {

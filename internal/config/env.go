@@ -11,11 +11,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
 // env reads variables by our rules, and remembers the secrets among them.
 type env struct {
 	lookup   func(string) (string, bool)
+	drivers  []driver.Driver // of the forges
 	warnings []string
 	secrets  []string // values that must never appear in a text
 }
@@ -110,15 +112,19 @@ func splitList(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
 }
 
-// secret is the variable, or the content of the file that NAME_FILE names. It is remembered as a secret.
+// secret is the variable, or the content of the file that NAME_FILE names. It is remembered as a secret; the lines of a
+// private key by themselves are none.
 func (e *env) secret(name string) string {
-	value := e.privateKey(name)
-	e.remember(value)
+	value := e.variableOrFile(name)
+	if driver.IsKey(value) {
+		e.rememberWhole(driver.Redacted(value))
+	} else {
+		e.remember(value)
+	}
 	return value
 }
 
-// privateKey is secret for a key in PEM, which the caller remembers: its lines by themselves are no secrets.
-func (e *env) privateKey(name string) string {
+func (e *env) variableOrFile(name string) string {
 	if value := e.get(name); value != "" {
 		return value
 	}

@@ -31,17 +31,17 @@ func TestAForgeIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := load(c.env)
-			got := all.Forges.Gitea
+			got := all.Forges.All[1]
 			if c.ofGitHub {
-				got = all.Forges.GitHub
+				got = all.Forges.All[0]
 			}
 			if c.problem != "" {
-				if !strings.Contains(got.Problem, c.problem) || strings.Contains(got.Problem, "s3cret") || got.URL != nil && got.Token != "" {
+				if !strings.Contains(got.Problem, c.problem) || strings.Contains(got.Problem, "s3cret") || got.URL != nil && got.Token.Text != "" {
 					t.Errorf("got %+v, want the problem %q", got, c.problem)
 				}
 				return
 			}
-			if got.Problem != "" || got.URL.String() != c.url || got.Token != token {
+			if got.Problem != "" || got.URL.String() != c.url || got.Token.Text != token {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
 // keyLine is what a line of a private key looks like.
@@ -42,30 +42,30 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := load(c.env).Forges.GitHub
+			got := load(c.env).Forges.All[0]
 			switch {
 			case c.problem != "":
 				if !strings.Contains(got.Problem, c.problem) || got.URL != nil {
 					t.Errorf("got %+v, want the problem %q", got, c.problem)
 				}
-			case got.Problem != "" || got.Token != "" || got.URL == nil || got.App == nil:
+			case got.Problem != "" || got.Token.Text != "" || got.URL == nil || got.App == nil:
 				t.Errorf("got %+v", got)
-			case *got.App != config.GitHubApp{ID: c.env["GITHUB_APP_ID"], Key: appKey(), KeyFile: c.keyFile}:
+			case *got.App != driver.App{ID: c.env["GITHUB_APP_ID"], Key: driver.Secret{Text: appKey(), File: c.keyFile}}:
 				t.Errorf("got %+v", *got.App)
 			}
 		})
 	}
 	// Compose mounts a file for each secret, empty unless it is filled.
 	unused := load(map[string]string{"GITHUB_TOKEN": "t0ken", "GITHUB_APP_PRIVATE_KEY_FILE": empty})
-	if unused.Forges.GitHub.Problem != "" || unused.Forges.GitHub.App != nil || unused.Forges.GitHub.Token != "t0ken" || len(unused.Warnings) > 0 {
-		t.Errorf("without an app: %+v, %q", unused.Forges.GitHub, unused.Warnings)
+	if got := unused.Forges.All[0]; got.Problem != "" || got.App != nil || got.Token.Text != "t0ken" || len(unused.Warnings) > 0 {
+		t.Errorf("without an app: %+v, %q", unused.Forges.All[0], unused.Warnings)
 	}
 }
 
 func TestAnAppIsTakenBeforeATokenAndBothAreSecrets(t *testing.T) {
 	c := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(), "GITHUB_TOKEN": "t0ken-of-joe"})
-	if c.Forges.GitHub.App == nil || c.Forges.GitHub.Token != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
-		t.Errorf("got %+v, %q", c.Forges.GitHub, c.Warnings)
+	if got := c.Forges.All[0]; got.App == nil || got.Token.Text != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
+		t.Errorf("got %+v, %q", c.Forges.All[0], c.Warnings)
 	}
 	escaped := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(appKey(), "\n", `\n`)})
 	if !slices.Equal(c.Secrets, []string{"t0ken-of-joe", appKey()}) || !slices.Equal(escaped.Secrets, []string{appKey()}) {
@@ -79,7 +79,8 @@ func TestTheFileOfATokenIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other", "GITEA_TOKEN_FILE": file})
-	if c.Forges.GitHub.TokenFile != file || c.Forges.GitHub.Token != "t0ken" || c.Forges.Gitea.TokenFile != "" || c.Forges.Gitea.Token != "other" {
-		t.Errorf("got %+v and %+v", c.Forges.GitHub, c.Forges.Gitea)
+	all := c.Forges.All
+	if all[0].Token != (driver.Secret{Text: "t0ken", File: file}) || all[1].Token != (driver.Secret{Text: "other"}) {
+		t.Errorf("got %+v", all)
 	}
 }

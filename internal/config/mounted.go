@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 )
 
@@ -29,7 +30,7 @@ func (e *env) mounted() Mounted {
 		switch {
 		case !isVariable(name):
 			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is no name of a variable: it is passed over", shown(name))
-		case mcpconfig.IsOurs(name):
+		case mcpconfig.IsOurs(name, driver.Prefixes(e.drivers)):
 			e.warn("CLAUDEOPS_MOUNTED_ENV names %s, which no mounted repository may have: it is passed over", name)
 		default:
 			m.Env = append(m.Env, name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
@@ -93,7 +94,7 @@ func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 			t.Errorf("the agent gets %s", secret)
 		}
 	}
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		if _, given := c.Sessions.ServerEnv[v.Name]; !given {
 			t.Errorf("the server would inherit %s", v.Name)
 		}

@@ -1,26 +1,25 @@
 package config
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+)
 
 // Variable is one variable that the product reads.
-type Variable struct {
-	Name, Meaning string
-	Default       string // what holds when it is unset, as the configuration of an MCP client passes it on; "" if that needs words
-	Secret        bool   // has the form NAME_FILE, too
-	Server        bool   // is read by `claudeops mcp-server` (design §4, Configuration)
-}
+type Variable = driver.Variable
 
 // Variables lists every variable that the product reads. The variables of the system (HOME, USER, XDG_STATE_HOME), and
-// CLAUDEOPS_SESSION, which sessions set themselves, are not among them.
-func Variables() []Variable {
-	return slices.Concat(permissionVariables(), forgeVariables(), recordVariables(), webVariables(), sessionVariables())
+// CLAUDEOPS_SESSION, which sessions set themselves, are not among them. drivers are the forges that there are.
+func Variables(drivers []driver.Driver) []Variable {
+	return slices.Concat(permissionVariables(), forgeVariables(drivers), recordVariables(), webVariables(), sessionVariables())
 }
 
 // ServerVariables lists the variables that .claude/mcp.json and `claudeops mcp-config` pass on to the MCP server, those
 // that name the file of a secret too. With its default there, a missing variable never reaches the server as a literal
 // placeholder; an empty value counts as unset.
-func ServerVariables() (out []Variable) {
-	for _, v := range Variables() {
+func ServerVariables(drivers []driver.Driver) (out []Variable) {
+	for _, v := range Variables(drivers) {
 		if !v.Server {
 			continue
 		}
@@ -43,22 +42,19 @@ func permissionVariables() []Variable {
 	}
 }
 
-func forgeVariables() []Variable {
-	return []Variable{
-		{Name: "GITHUB_API_URL", Meaning: "the API of GitHub Enterprise; unset means GitHub's own", Server: true},
-		{Name: "GITHUB_TOKEN", Meaning: "token of GitHub; without it the provider is off", Secret: true, Server: true},
-		{Name: "GITHUB_APP_ID", Meaning: "ID or client ID of a GitHub App to act as, instead of by a token", Server: true},
-		{Name: "GITHUB_APP_PRIVATE_KEY", Meaning: "private key of the GitHub App, in PEM", Secret: true, Server: true},
-		{Name: "GITEA_URL", Meaning: "address of a Gitea or Forgejo server", Server: true},
-		{Name: "GITEA_TOKEN", Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true, Server: true},
-		{Name: "GITHUB_WEBHOOK_SECRET", Meaning: "secret of GitHub's webhooks, 16 characters or more; without it they are refused", Secret: true},
-		{Name: "GITEA_WEBHOOK_SECRET", Meaning: "secret of Gitea's or Forgejo's webhooks, 16 characters or more", Secret: true},
+func forgeVariables(drivers []driver.Driver) []Variable {
+	var out, hooks []Variable
+	for _, d := range drivers {
+		out = append(out, d.Variables...)
+		hooks = append(hooks, d.HookVariable())
+	}
+	return append(append(out, hooks...), []Variable{
 		{Name: "CLAUDEOPS_CA_FILE", Meaning: "PEM certificates to trust beside the system's", Server: true},
 		{Name: "CLAUDEOPS_FORGE_PLAIN_HTTP", Meaning: "true lets tokens go over plain http to other machines; unset means false", Server: true},
 		{Name: "CLAUDEOPS_LOCAL_ROOT", Meaning: "folder of local repositories, as owner/name or owner/name.git", Server: true},
 		{Name: "CLAUDEOPS_DEFAULT_PROVIDER", Meaning: "provider of repositories that nothing else settles", Server: true},
 		{Name: "CLAUDEOPS_POLL_INTERVAL", Meaning: "how often serve looks at open pull requests; 0 is never", Default: "5m"},
-	}
+	}...)
 }
 
 func recordVariables() []Variable {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 // notTheOperators are variables that are read and are not the operator's to set.
@@ -23,7 +24,7 @@ func notTheOperators() []string {
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
 // themselves.
 func readers() []string {
-	return []string{"get", "secret", "privateKey", "secretFile", "boolean", "permission", "tier", "pollInterval"}
+	return []string{"get", "secret", "variableOrFile", "secretFile", "boolean", "permission", "tier", "pollInterval"}
 }
 
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.
@@ -51,6 +52,9 @@ func readVariables(t *testing.T) map[string]bool {
 	return found
 }
 
+// readersOfLists are the functions that read what ServerVariables and the drivers of forges list.
+func readersOfLists() []string { return []string{"serverEnv", "hookSecret", "Get", "Secret"} }
+
 func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 	t.Helper()
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -64,7 +68,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		}
 		literal, ok := call.Args[0].(*ast.BasicLit)
 		if !ok {
-			if !slices.Contains(readers(), f.Name.Name) && f.Name.Name != "serverEnv" { // which reads what ServerVariables lists
+			if !slices.Contains(readers(), f.Name.Name) && !slices.Contains(readersOfLists(), f.Name.Name) {
 				t.Errorf("%s reads a variable whose name is no literal, so that nothing can list it", f.Name.Name)
 			}
 			return true
@@ -73,7 +77,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[name] = found[name] || method.Sel.Name == "secret" || method.Sel.Name == "privateKey"
+		found[name] = found[name] || method.Sel.Name == "secret"
 		return true
 	})
 }
@@ -84,7 +88,7 @@ func TestEveryVariableThatIsReadIsListed(t *testing.T) {
 		t.Fatalf("only %d reads were found: %v", len(read), slices.Sorted(maps.Keys(read)))
 	}
 	listed := map[string]bool{}
-	for _, v := range config.Variables() {
+	for _, v := range config.Variables(nil) { // those of forges are held by the test of package forges
 		if _, twice := listed[v.Name]; twice || v.Meaning == "" {
 			t.Errorf("%s is listed twice, or without its meaning", v.Name)
 		}
@@ -102,10 +106,10 @@ func TestEveryVariableThatIsReadIsListed(t *testing.T) {
 
 func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
 	secret := map[string]bool{}
-	for _, v := range config.Variables() {
+	for _, v := range config.Variables(forges.All()) {
 		secret[v.Name] = v.Secret
 	}
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		base, isFile := strings.CutSuffix(v.Name, "_FILE")
 		if isFile && secret[base] {
 			continue
@@ -128,7 +132,7 @@ func TestTheReadmeNamesEveryVariable(t *testing.T) {
 			rows = append(rows, line)
 		}
 	}
-	for _, v := range config.Variables() {
+	for _, v := range config.Variables(forges.All()) {
 		if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, "`"+v.Name+"`") }) {
 			t.Errorf("README.md has no row for %s", v.Name)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/keyfile"
@@ -90,7 +91,7 @@ func runDoomed(spec string) int {
 	var d doomed
 	err := json.Unmarshal([]byte(spec), &d)
 	if err == nil {
-		err = d.run(context.Background(), config.Load(os.LookupEnv))
+		err = d.run(context.Background(), config.Load(os.LookupEnv, forges.All()))
 	}
 	fmt.Fprintf(os.Stderr, "survived: %v\n", err)
 	return exitSurvived

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
@@ -32,7 +33,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
 			w.doom(t, doomed{Step: "committed", Ago: ago, Request: r})
 			var other *child
-			slow, err := newFlow(config.Load(w.lookup), func(p gitprovider.Provider) gitprovider.Provider {
+			slow, err := newFlow(config.Load(w.lookup, forges.All()), func(p gitprovider.Provider) gitprovider.Provider {
 				return &pausing{Provider: p, pause: sync.OnceFunc(func() {
 					other = w.propose(t, r)
 					other.giveTime()

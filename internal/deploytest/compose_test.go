@@ -8,13 +8,14 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 // A variable that is added to the code has to be handed on here, or nobody can set it in the container.
 func TestComposeHandsEveryVariableOn(t *testing.T) {
 	env := composed(t).Services["claudeops"].Environment
 	known := map[string]bool{}
-	for _, v := range config.Variables() {
+	for _, v := range config.Variables(forges.All()) {
 		name, want := v.Name, "${"+v.Name+":-"
 		if v.Secret {
 			name, want = v.Name+"_FILE", "/run/secrets/"+secretFile(v)
@@ -33,7 +34,7 @@ func TestComposeHandsEveryVariableOn(t *testing.T) {
 			t.Errorf("compose.yaml sets %s, which the product does not read", name)
 		}
 	}
-	for _, v := range config.ServerVariables() {
+	for _, v := range config.ServerVariables(forges.All()) {
 		base, isFile := strings.CutSuffix(v.Name, "_FILE")
 		if _, set := env[v.Name]; !set && (isFile || !known[v.Name+"_FILE"]) {
 			t.Errorf(".claude/mcp.json hands %s on, which the container has not", base)
@@ -67,7 +68,7 @@ func TestEverySecretIsAFile(t *testing.T) {
 func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	example := read(t, ".env.example")
 	env := deploytest.ParseEnv(example)
-	for _, v := range config.Variables() {
+	for _, v := range config.Variables(forges.All()) {
 		_, set := env[v.Name]
 		_, fixed := ofImage()[v.Name]
 		if set == (v.Secret || fixed) {

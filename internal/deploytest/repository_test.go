@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/forges"
 )
 
 func read(t *testing.T, name string) string {
@@ -54,7 +55,7 @@ func ofImage() map[string]string {
 func secretFile(v config.Variable) string { return strings.ToLower(v.Name) }
 
 func secrets() []config.Variable {
-	return slices.DeleteFunc(config.Variables(), func(v config.Variable) bool { return !v.Secret })
+	return slices.DeleteFunc(config.Variables(forges.All()), func(v config.Variable) bool { return !v.Secret })
 }
 
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {

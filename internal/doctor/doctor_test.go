@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
@@ -91,7 +92,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		"a disabled provider":     {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
 		"lists that do not meet":  {change: onlyOthers, repos: []string{"joe/infra"}, want: "allowlist", says: "must be in both"},
 		"a default provider":      {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" }, want: "default provider"},
-		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Forges.Gitea.Token = "a-secret" }, want: "provider gitea"},
+		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Forges = config.Load(giteaToken, forges.All()).Forges }, want: "provider gitea"},
 		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") }, want: "provider fake", says: "[redacted]"},
 		"a missing repository":    {repos: []string{"joe/infra", "joe/infar"}, want: "repository joe/infar", says: "does not exist"},
 		"one that is asked about": {ask: []string{"joe/infar"}, want: "repository joe/infar", says: "does not exist"},
@@ -133,4 +134,9 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 
 func onlyOthers(d *Doctor, _ *forge) {
 	d.Policy.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+}
+
+// giteaToken is an environment with a token of Gitea and no address.
+func giteaToken(name string) (value string, set bool) {
+	return "a-secret", name == "GITEA_TOKEN"
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -70,9 +71,11 @@ func (d *Doctor) key() Finding {
 
 // providers tells those that nobody configured from those that are configured and no good.
 func (d *Doctor) providers() (out []Finding) {
-	configured := map[string]bool{
-		"github": d.Config.Forges.GitHub.Token != "", "gitea": d.Config.Forges.Gitea.Token != "" || d.Config.Forges.Gitea.URL != nil,
-		"local": d.Config.Forges.LocalRoot != "",
+	configured := map[string]bool{"local": d.Config.Forges.LocalRoot != ""}
+	var needed []string
+	for _, f := range d.Config.Forges.All {
+		configured[f.Driver.Name] = f.Configured
+		needed = append(needed, f.Driver.Needed())
 	}
 	enabled := 0
 	for _, e := range d.Registry.Entries() {
@@ -88,8 +91,7 @@ func (d *Doctor) providers() (out []Finding) {
 		}
 	}
 	if enabled == 0 {
-		out = append(out, blocks("providers",
-			"none is enabled; set GITHUB_TOKEN, or GITEA_URL and GITEA_TOKEN, or CLAUDEOPS_LOCAL_ROOT"))
+		out = append(out, blocks("providers", "none is enabled; set "+strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or ")))
 	}
 	return out
 }
@@ -156,15 +158,14 @@ func (d *Doctor) sessions() Finding {
 func (d *Doctor) ends() Finding {
 	const name = "ends of pull requests"
 	var ways []string
-	hooks := d.Config.Hooks
-	if hooks.GiteaSecret != "" {
-		ways = append(ways, "webhooks of gitea")
+	for _, f := range d.Config.Forges.All {
+		if f.HookSecret != "" {
+			ways = append(ways, "webhooks of "+f.Driver.Name)
+		}
 	}
-	if hooks.GitHubSecret != "" {
-		ways = append(ways, "webhooks of github")
-	}
-	if hooks.PollInterval > 0 {
-		ways = append(ways, fmt.Sprintf("a look every %s", hooks.PollInterval))
+	slices.Sort(ways)
+	if every := d.Config.Forges.PollInterval; every > 0 {
+		ways = append(ways, fmt.Sprintf("a look every %s", every))
 	}
 	if len(ways) == 0 {
 		return Finding{Name: name, Status: off, Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}

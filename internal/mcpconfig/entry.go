@@ -131,7 +131,7 @@ func (r Rules) checkProgram(e entry) error {
 		switch {
 		case !regexp.MustCompile(`^` + variableForm + `$`).MatchString(name):
 			return fmt.Errorf("env has %s, which is no name of a variable", quote(name))
-		case IsOurs(name) || slices.Contains(r.Blank, name):
+		case IsOurs(name, r.Forges) || slices.Contains(r.Blank, name):
 			return fmt.Errorf("env sets %s, which only the operator may set", quote(name))
 		}
 	}

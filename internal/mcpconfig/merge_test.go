@@ -18,7 +18,8 @@ func system() []mcpconfig.System {
 
 func rules(mode mcpconfig.Mode) mcpconfig.Rules {
 	return mcpconfig.Rules{
-		Mode: mode, Env: []string{"GRAFANA_TOKEN", "GITHUB_TOKEN"}, Blank: []string{"GITHUB_TOKEN", "DATABASE_URL"}, Binary: "/opt/door",
+		Forges: []string{"GITHUB_", "GITEA_"},
+		Mode:   mode, Env: []string{"GRAFANA_TOKEN", "GITHUB_TOKEN"}, Blank: []string{"GITHUB_TOKEN", "DATABASE_URL"}, Binary: "/opt/door",
 	}
 }
 

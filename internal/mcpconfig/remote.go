@@ -73,7 +73,7 @@ func (r Rules) checkExpansion(text string) error {
 		if match == nil {
 			return errors.New("it has a ${ that is neither ${NAME} nor ${NAME:-default}")
 		}
-		if IsOurs(match[1]) || slices.Contains(r.Blank, match[1]) {
+		if IsOurs(match[1], r.Forges) || slices.Contains(r.Blank, match[1]) {
 			return fmt.Errorf("it asks for the variable %s, which no repository may have", quote(match[1]))
 		}
 		if !slices.Contains(r.Env, match[1]) {
@@ -83,11 +83,11 @@ func (r Rules) checkExpansion(text string) error {
 	}
 }
 
-// IsOurs reports whether a variable belongs to Claude Ops, to a forge that it holds tokens of, or to the agent's own
-// account. No repository gets or sets one, whatever the operator admits.
-func IsOurs(variable string) bool {
+// IsOurs reports whether a variable belongs to Claude Ops, to a forge that it holds tokens of (forges are what the names of
+// their variables begin with), or to the agent's own account. No repository gets or sets one, whatever the operator admits.
+func IsOurs(variable string, forges []string) bool {
 	variable = strings.ToUpper(variable)
-	return slices.ContainsFunc([]string{"CLAUDEOPS_", "GITHUB_", "GITEA_", "ANTHROPIC_", "CLAUDE_"}, func(prefix string) bool {
+	return slices.ContainsFunc(append([]string{"CLAUDEOPS_", "ANTHROPIC_", "CLAUDE_"}, forges...), func(prefix string) bool {
 		return strings.HasPrefix(variable, prefix)
 	})
 }

@@ -3,9 +3,8 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/webhook"
 )
 
 // bodyBound is how large the body of a request may be.
@@ -24,15 +23,14 @@ func bodyBounds() map[string]bodyBound {
 	hook := bodyBound{1 << 20, "events of pull requests are smaller, so that this one does not matter here", openBodyTime}
 	// GitHub may send deliveries of 25 MB; what it sends about a pull request is far below a mebibyte.
 	return map[string]bodyBound{
-		"POST " + signInPath:               {4 << 10, "a token is shorter", openBodyTime},
-		"POST " + api + "/prs":             {bytes: 4 << 20, advice: "propose less in one pull request"}, // what one MCP message may have
-		"POST " + checkPath:                {bytes: 256 << 10, advice: "ask about fewer paths at once"},
-		"POST " + sessionsPath:             {bytes: 64 << 10, advice: "say less in the note"}, // a note fits whose every byte is escaped
-		"POST " + hookPath(webhook.GitHub): hook,
-		"POST " + hookPath(webhook.Gitea):  hook,
-		"POST /proposals/{id}/promote":     form,
-		"POST " + pullPath + "/review":     {bytes: 256 << 10, advice: "say less in the comment"}, // a comment of 64 KiB fits, every byte escaped
-		"POST /sessions":                   {bytes: 64 << 10, advice: "say less in the note"},
+		"POST " + signInPath:           {4 << 10, "a token is shorter", openBodyTime},
+		"POST " + api + "/prs":         {bytes: 4 << 20, advice: "propose less in one pull request"}, // what one MCP message may have
+		"POST " + checkPath:            {bytes: 256 << 10, advice: "ask about fewer paths at once"},
+		"POST " + sessionsPath:         {bytes: 64 << 10, advice: "say less in the note"}, // a note fits whose every byte is escaped
+		"POST " + hooksPath:            hook,                                              // of every forge
+		"POST /proposals/{id}/promote": form,
+		"POST " + pullPath + "/review": {bytes: 256 << 10, advice: "say less in the comment"}, // a comment of 64 KiB fits, every byte escaped
+		"POST /sessions":               {bytes: 64 << 10, advice: "say less in the note"},
 	}
 }
 
@@ -49,6 +47,9 @@ func bodyless() []string {
 // boundOf is the bound of a route. The error is a mistake of the program: a route that takes bodies and is not listed.
 func boundOf(r route) (bodyBound, error) {
 	name := r.method + " " + r.pattern
+	if strings.HasPrefix(r.pattern, hooksPath) {
+		name = r.method + " " + hooksPath
+	}
 	if bound, listed := bodyBounds()[name]; listed {
 		return bound, nil
 	}

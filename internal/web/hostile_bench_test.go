@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // mebibyte is about how large a hostile body is, unless the bound of its route is smaller.
@@ -61,7 +61,7 @@ func BenchmarkHostileBodies(b *testing.B) {
 }
 
 func postAgain(b *testing.B, path, body string) {
-	w := newWorld(b, func(w *world) { w.web.HookSecrets = map[string]string{webhook.GitHub: hookSecret} })
+	w := newWorld(b, func(w *world) { w.web.Webhooks = web.KnownWebhooks(hookSecret) })
 	w.signedIn()
 	w.build()
 	mac := hmac.New(sha256.New, []byte(hookSecret))

@@ -129,8 +129,8 @@ type Options struct {
 	Reviewer Reviewer
 	Pulls    Pulls
 	Hooks    Hooks
-	// HookSecrets has the secrets of webhooks by provider; those of a provider without one are refused.
-	HookSecrets    map[string]string
+	// Webhooks are the senders that are listened to.
+	Webhooks       []Webhook
 	Sessions       Sessions
 	SessionRecords SessionRecords
 	Access         *access.Gatekeeper

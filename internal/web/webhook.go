@@ -20,15 +20,19 @@ type HookAnswer struct {
 	Status string `json:"status" enum:"taken,ignored,pong" doc:"taken: the provider is asked behind the answer"`
 }
 
+// Webhook is a kind of forge that sends webhooks, and the secret that it signs them with; without one they are refused.
+type Webhook struct {
+	Source webhook.Source
+	Secret string
+}
+
 func (s *Server) hookRoutes() (out []route) {
-	for _, h := range []struct{ source, forge, signature string }{
-		{webhook.GitHub, "GitHub", "X-Hub-Signature-256"}, {webhook.Gitea, "Gitea or Forgejo", "X-Gitea-Signature"},
-	} {
+	for _, h := range s.Webhooks {
 		out = append(out, route{
-			method: "POST", pattern: hookPath(h.source), id: h.source + "Webhook",
-			handle:  func(c *call) (answer, error) { return s.hook(c, h.source) },
-			summary: "Hear from " + h.forge + " that something happened to a pull request",
-			description: "Signed with the secret that the operator configures (" + h.signature + "); no token is needed. What a delivery " +
+			method: "POST", pattern: hooksPath + h.Source.Name, id: h.Source.Name + "Webhook",
+			handle:  func(c *call) (answer, error) { return s.hook(c, h) },
+			summary: "Hear from " + h.Source.Title + " that something happened to a pull request",
+			description: "Signed with the secret that the operator configures (" + h.Source.Signatures[0].Header + "); no token is needed. What a delivery " +
 				"says of a pull request is not believed: its provider is asked. 409 for a delivery that was taken before.",
 			answers: map[int]any{http.StatusAccepted: HookAnswer{}, http.StatusOK: HookAnswer{}},
 		})
@@ -36,16 +40,16 @@ func (s *Server) hookRoutes() (out []route) {
 	return out
 }
 
-func hookPath(source string) string { return "/webhooks/" + source }
+const hooksPath = "/webhooks/"
 
 // hook answers a delivery and counts what became of it.
-func (s *Server) hook(c *call, source string) (answer, error) {
-	status, said, err := s.deliver(c, source)
+func (s *Server) hook(c *call, h Webhook) (answer, error) {
+	status, said, err := s.deliver(c, h)
 	result := said
 	if err != nil {
 		result = string(fault.CodeOf(err))
 	}
-	s.metrics.hooks.WithLabelValues(source, result).Inc()
+	s.metrics.hooks.WithLabelValues(h.Source.Name, result).Inc()
 	if err != nil {
 		return answer{}, err
 	}
@@ -54,24 +58,23 @@ func (s *Server) hook(c *call, source string) (answer, error) {
 
 // deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right. A
 // delivery that is rightly signed is never kept out by others that are not.
-func (s *Server) deliver(c *call, source string) (status int, said string, err error) {
-	secret := s.HookSecrets[source]
-	if secret == "" {
+func (s *Server) deliver(c *call, h Webhook) (status int, said string, err error) {
+	if h.Secret == "" {
 		return 0, "", fault.New(fault.ProviderDisabled, "webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
-			strings.ToUpper(source))
+			strings.ToUpper(h.Source.Name))
 	}
 	from := s.Network.client(c.Request)
-	if err := webhook.Signed(source, c.Header); err != nil { // before its body is read
+	if err := h.Source.Signed(c.Header); err != nil { // before its body is read
 		return 0, "", s.hooks.wrong.count(from, err)
 	}
 	body, err := s.hookBody(c, from)
 	if err != nil {
 		return 0, "", err
 	}
-	if err := webhook.Verify(source, c.Header, body, secret); err != nil {
+	if err := h.Source.Verify(c.Header, body, h.Secret); err != nil {
 		return 0, "", s.hooks.wrong.count(from, err)
 	}
-	d, err := webhook.Parse(source, c.Header, body)
+	d, err := h.Source.Parse(c.Header, body)
 	switch {
 	case err != nil:
 		return 0, "", err
@@ -82,7 +85,7 @@ func (s *Server) deliver(c *call, source string) (status int, said string, err e
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), hookTimeout)
 	defer cancel()
-	taken, err := s.Hooks.Accept(ctx, source, d)
+	taken, err := s.Hooks.Accept(ctx, h.Source.Name, d)
 	if err != nil || !taken {
 		return http.StatusAccepted, "ignored", err
 	}

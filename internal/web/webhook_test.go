@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/webhook"
 )
 
@@ -50,7 +51,7 @@ func hooked(t *testing.T) (*world, *acceptor) {
 	t.Helper()
 	a := &acceptor{}
 	return newWorld(t, func(w *world) {
-		w.web.Hooks, w.web.HookSecrets = a, map[string]string{"github": hookSecret, "gitea": hookSecret}
+		w.web.Hooks, w.web.Webhooks = a, web.KnownWebhooks(hookSecret)
 		w.tokens = []string{"a-token-that-nobody-sends"}
 	}), a
 }
@@ -136,7 +137,7 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 
 func TestWithoutASecretWebhooksAreOff(t *testing.T) {
 	w, a := hooked(t)
-	w.web.HookSecrets = nil
+	w.web.Webhooks = web.KnownWebhooks("")
 	got := w.github("a", "pull_request", merge("joe/infra", 7))
 	w.want(got, 503, fault.ProviderDisabled)
 	if !strings.Contains(string(got.body), "GITHUB_WEBHOOK_SECRET") || len(a.taken) != 0 {

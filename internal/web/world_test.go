@@ -118,7 +118,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}
 	w.web = web.Options{
 		Records: s, Summary: s, Audit: auditView{s}, Replies: replies{s}, Registry: registry, Version: "test",
-		Pulls:   s,
+		Pulls: s, Webhooks: web.KnownWebhooks(""),
 		Doctor:  func(context.Context) []web.Finding { return []web.Finding{{Name: "tier", Status: "ok"}} },
 		Network: web.Network{Loopback: true}, Redact: scanner.Redact, Log: log, Now: w.Now,
 		NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },

@@ -49,17 +49,16 @@ type payload struct {
 
 // Parse reads a delivery whose signature is right; invalid_argument if it is none that the source is known to send. An event
 // that does not matter here is no error.
-func Parse(source string, header http.Header, body []byte) (Delivery, error) {
-	d := Delivery{ID: word(header, names(source, "Delivery")), Event: word(header, names(source, "Event"))}
+func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
+	d := Delivery{ID: s.word(header, "Delivery"), Event: s.word(header, "Event")}
 	if d.ID == "" || d.Event == "" {
-		return d, malformed("it has no %s and %s, of at most %d visible characters each", names(source, "Delivery")[0],
-			names(source, "Event")[0], maxWord)
+		return d, malformed("it has no %[1]sDelivery and %[1]sEvent, of at most %[2]d visible characters each", s.Headers[0], maxWord)
 	}
 	if d.Event == "ping" {
 		d.Ping = true
 		return d, nil
 	}
-	if !matters(source, d.Event) {
+	if !slices.Contains(s.Events, d.Event) {
 		return d, nil
 	}
 	var p payload
@@ -129,14 +128,6 @@ func (d *Delivery) about(p payload, numbers []int64) error {
 	return nil
 }
 
-// matters reports whether the records may have to change on an event.
-func matters(source, event string) bool {
-	if source == GitHub {
-		return slices.Contains([]string{"push", "pull_request", "pull_request_review", "check_suite"}, event)
-	}
-	return slices.Contains([]string{"push", "pull_request", "pull_request_sync", "pull_request_approved", "pull_request_rejected"}, event)
-}
-
 // changes reports whether an action of such an event may change what is recorded: labels, titles and assignments do not.
 func changes(event, action string) bool {
 	switch event {
@@ -148,18 +139,11 @@ func changes(event, action string) bool {
 	return true
 }
 
-// names are the headers of a source with this ending.
-func names(source, ending string) []string {
-	if source == GitHub {
-		return []string{"X-GitHub-" + ending}
-	}
-	return []string{"X-Gitea-" + ending, "X-Forgejo-" + ending}
-}
-
-// word is the value of the first of the headers that is there; "" if it is not one of at most maxWord visible characters.
-func word(header http.Header, names []string) string {
-	for _, name := range names {
-		values := header.Values(name)
+// word is the value of the first of the headers with this ending that is there; "" if it is not one of at most maxWord visible
+// characters.
+func (s Source) word(header http.Header, ending string) string {
+	for _, prefix := range s.Headers {
+		values := header.Values(prefix + ending)
 		if len(values) == 0 {
 			continue
 		}

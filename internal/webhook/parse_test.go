@@ -15,14 +15,14 @@ import (
 )
 
 // sent is a recorded shape: testdata/SOURCE-EVENT-ACTION.json, written after the documentation that doc.go names.
-func sent(t testing.TB, file string) (source, event string, body []byte) {
+func sent(t testing.TB, file string) (from webhook.Source, event string, body []byte) {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := strings.Split(strings.TrimSuffix(file, ".json"), "-")
-	return parts[0], parts[1], body
+	return source(parts[0]), parts[1], body
 }
 
 func TestEachEventNamesItsPullRequests(t *testing.T) {
@@ -31,13 +31,13 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 		"github-pull_request_review-submitted.json": {7}, "github-check_suite-completed.json": {7, 9}, "github-ping.json": nil,
 		"gitea-pull_request-closed.json": {7}, "gitea-pull_request-synchronized.json": {7}, "gitea-pull_request_rejected-reviewed.json": {7},
 	} {
-		source, event, body := sent(t, file)
-		prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
+		from, event, body := sent(t, file)
+		prefix := from.Headers[0]
 		want := webhook.Delivery{ID: "f6266f16-1bf3", Event: event, Ping: event == "ping", Numbers: numbers}
 		if numbers != nil {
-			want.Owner, want.Repo = "joe", map[string]string{"github": "Home-Cluster", "gitea": "home-cluster"}[source]
+			want.Owner, want.Repo = "joe", map[string]string{"github": "Home-Cluster", "gitea": "home-cluster"}[from.Name]
 		}
-		got, err := webhook.Parse(source, headers(prefix+"Delivery", "f6266f16-1bf3", prefix+"Event", event), body)
+		got, err := from.Parse(headers(prefix+"Delivery", "f6266f16-1bf3", prefix+"Event", event), body)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", file, err, diff)
 		}
@@ -46,35 +46,36 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 		"github-push-ours.json": "claude-ops/check/check-inodes-too", "github-push-main.json": "",
 		"gitea-push-ours.json": "claude-ops/check/check-inodes-too", "gitea-push-main.json": "",
 	} {
-		source, event, body := sent(t, file)
-		prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
-		got, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), body)
+		from, event, body := sent(t, file)
+		prefix := from.Headers[0]
+		got, err := from.Parse(headers(prefix+"Delivery", "a", prefix+"Event", event), body)
 		if err != nil || got.Branch != branch || got.Concerns() != (branch != "") || branch != "" && !strings.EqualFold(got.Repo, "home-cluster") {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}
 	_, _, body := sent(t, "gitea-pull_request-synchronized.json")
-	got, err := webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request_sync"), body)
+	got, err := gitea().Parse(headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request_sync"), body)
 	if err != nil || !slices.Equal(got.Numbers, []int{7}) {
 		t.Errorf("Forgejo, synchronized: %+v, %v", got, err)
 	}
 	_, _, body = sent(t, "gitea-pull_request-closed.json")
-	got, err = webhook.Parse(webhook.Gitea, headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
+	got, err = gitea().Parse(headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
 	if err != nil || !slices.Equal(got.Numbers, []int{7}) || got.ID != "a" {
 		t.Errorf("Forgejo: %+v, %v", got, err)
 	}
 }
 
 func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
-	for source, events := range map[string][]string{
-		webhook.GitHub: {"issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
-		webhook.Gitea:  {"issues", "issue_comment", "pull_request_comment", "release", "repository"},
+	for name, events := range map[string][]string{
+		"github": {"issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
+		"gitea":  {"issues", "issue_comment", "pull_request_comment", "release", "repository"},
 	} {
 		for _, event := range events {
-			prefix := map[string]string{"github": "X-GitHub-", "gitea": "X-Gitea-"}[source]
-			d, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), []byte("not even JSON"))
+			from := source(name)
+			prefix := from.Headers[0]
+			d, err := from.Parse(headers(prefix+"Delivery", "a", prefix+"Event", event), []byte("not even JSON"))
 			if err != nil || d.Ping || len(d.Numbers) != 0 {
-				t.Errorf("%s %s: %+v, %v", source, event, d, err)
+				t.Errorf("%s %s: %+v, %v", name, event, d, err)
 			}
 		}
 	}
@@ -86,7 +87,7 @@ func TestAPushIsIgnoredUnlessItMayBeAboutOurs(t *testing.T) {
 		`{"ref":"claude-ops/fix/x","repository":{"full_name":"joe/infra"}}`,
 		`{"ref":"refs/heads/claude-ops/` + strings.Repeat("x", 200) + `","repository":{"full_name":"joe/infra"}}`,
 	} {
-		d, err := webhook.Parse(webhook.GitHub, headers("X-GitHub-Delivery", "a", "X-GitHub-Event", "push"), []byte(body))
+		d, err := github().Parse(headers("X-GitHub-Delivery", "a", "X-GitHub-Event", "push"), []byte(body))
 		if err != nil || d.Concerns() {
 			t.Errorf("%s: %+v, %v", body, d, err)
 		}
@@ -95,7 +96,7 @@ func TestAPushIsIgnoredUnlessItMayBeAboutOurs(t *testing.T) {
 		`not JSON`, `{"ref":7}`, `{"ref":"refs/heads/claude-ops/fix/x"}`,
 		`{"ref":"refs/heads/claude-ops/fix/x","repository":{"full_name":"../x"}}`,
 	} {
-		d, err := webhook.Parse(webhook.Gitea, headers("X-Gitea-Delivery", "a", "X-Gitea-Event", "push"), []byte(body))
+		d, err := gitea().Parse(headers("X-Gitea-Delivery", "a", "X-Gitea-Event", "push"), []byte(body))
 		if fault.CodeOf(err) != fault.InvalidArgument || d.Concerns() {
 			t.Errorf("%s: %+v, %v", body, d, err)
 		}
@@ -122,13 +123,13 @@ func TestADeliveryThatIsNoneIsRefused(t *testing.T) {
 		"with too much":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":99999999999},` + about + `}`},
 		"with a word":          {"a", "pull_request", `{"action":"closed","pull_request":{"number":"7"},` + about + `}`},
 	} {
-		d, err := webhook.Parse(webhook.GitHub, headers("X-GitHub-Delivery", row.delivery, "X-GitHub-Event", row.event), []byte(row.body))
+		d, err := github().Parse(headers("X-GitHub-Delivery", row.delivery, "X-GitHub-Event", row.event), []byte(row.body))
 		if fault.CodeOf(err) != fault.InvalidArgument || len(d.Numbers) != 0 {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
 	twice := headers("X-GitHub-Delivery", "a", "X-GitHub-Delivery", "b", "X-GitHub-Event", "pull_request")
-	if _, err := webhook.Parse(webhook.GitHub, twice, []byte(good)); fault.CodeOf(err) != fault.InvalidArgument {
+	if _, err := github().Parse(twice, []byte(good)); fault.CodeOf(err) != fault.InvalidArgument {
 		t.Errorf("with two ids: %v", err)
 	}
 }
@@ -141,16 +142,16 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, file := range files {
 		if !file.IsDir() {
-			source, event, body := sent(f, file.Name())
-			f.Add(source == webhook.GitHub, event, body)
+			from, event, body := sent(f, file.Name())
+			f.Add(from.Name == "github", event, body)
 		}
 	}
 	f.Fuzz(func(t *testing.T, atGitHub bool, event string, body []byte) {
-		source, prefix := webhook.Gitea, "X-Gitea-"
+		from := gitea()
 		if atGitHub {
-			source, prefix = webhook.GitHub, "X-GitHub-"
+			from = github()
 		}
-		d, err := webhook.Parse(source, headers(prefix+"Delivery", "a", prefix+"Event", event), body)
+		d, err := from.Parse(headers(from.Headers[0]+"Delivery", "a", from.Headers[0]+"Event", event), body)
 		if err != nil {
 			if fault.CodeOf(err) != fault.InvalidArgument || d.Concerns() {
 				t.Fatalf("%+v, %v", d, err)

@@ -8,19 +8,20 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// BulkPathMemory is what a PathMemory may be besides: one that looks up, and keeps, the files of many pull requests of a
+// BulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull requests of a
 // repository at once.
 type BulkPathMemory interface {
-	PathMemory
+	driver.PathMemory
 	// ManyPathsAt returns the files of those pull requests, by number, that were remembered with the given heads.
 	ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string
 	// RememberManyPaths keeps the files of pull requests and their heads, both by number, as RememberPaths does.
 	RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string)
 }
 
-// pathBatch is the PathMemory of one call about many pull requests: it asks the memory behind it once, before, and tells it
+// pathBatch is the driver.PathMemory of one call about many pull requests: it asks the memory behind it once, before, and tells it
 // once, after.
 type pathBatch struct {
 	memory BulkPathMemory
@@ -58,13 +59,13 @@ func (p *Provider) batched(ctx context.Context, repo gitprovider.RepoRef, prs []
 	}
 }
 
-// PathsAt implements PathMemory.
+// PathsAt implements driver.PathMemory.
 func (b *pathBatch) PathsAt(_ context.Context, _ gitprovider.RepoRef, number int, head string) ([]string, bool) {
 	paths, ok := b.known[number]
 	return slices.Clone(paths), ok && b.heads[number] == head
 }
 
-// RememberPaths implements PathMemory.
+// RememberPaths implements driver.PathMemory.
 func (b *pathBatch) RememberPaths(_ context.Context, _ gitprovider.RepoRef, number int, head string, paths []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

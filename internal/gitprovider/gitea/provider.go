@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
@@ -27,21 +28,11 @@ type Options struct {
 	// CreateLabels lets Label make the labels that a repository lacks. Without it they are not_found.
 	CreateLabels bool
 	// Paths remembers the files of pull requests beyond the process; nil keeps them in the process alone.
-	Paths PathMemory
+	Paths driver.PathMemory
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Sleep waits for d or until ctx ends; nil means to wait by a timer.
 	Sleep func(ctx context.Context, d time.Duration)
-}
-
-// PathMemory remembers what a pull request changes while its commits stay the same. It is best effort: an entry that is
-// lost costs one request. Implementations are safe for concurrent use.
-type PathMemory interface {
-	// PathsAt returns the files that were remembered; false if none were.
-	PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) ([]string, bool)
-	// RememberPaths keeps the files. head is opaque: it names the head commit and the merge base, since both decide what
-	// the files are.
-	RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string)
 }
 
 // Provider implements gitprovider.Provider, and what a provider can do besides (gitprovider.Assigner, Editor, RemarkReader,
@@ -50,7 +41,7 @@ type Provider struct {
 	base         *url.URL
 	http         *transport.Transport
 	createLabels bool
-	paths        PathMemory
+	paths        driver.PathMemory
 	now          func() time.Time
 	sleep        func(ctx context.Context, d time.Duration)
 	labels       *labelIDs

@@ -32,8 +32,8 @@ func TestSecretsOfWebhooksAreKeptAndShortOnesAreNotUsed(t *testing.T) {
 		"a placeholder": {map[string]string{"GITEA_WEBHOOK_SECRET": "${GITEA_WEBHOOK_SECRET}"}, "", "", "", false},
 	} {
 		c := load(row.env)
-		if c.Hooks.GitHubSecret != row.github || c.Hooks.GiteaSecret != row.gitea || (len(c.Warnings) > 0) != row.warns {
-			t.Errorf("%s: %+v, warnings %q", name, c.Hooks, c.Warnings)
+		if c.Forges.All[0].HookSecret != row.github || c.Forges.All[1].HookSecret != row.gitea || (len(c.Warnings) > 0) != row.warns {
+			t.Errorf("%s: %+v, warnings %q", name, c.Forges, c.Warnings)
 		}
 		if row.secret != "" && !slices.Contains(c.Secrets, row.secret) {
 			t.Errorf("%s: it is not among the secrets", name)
@@ -55,8 +55,8 @@ func TestTheIntervalOfThePollIsWithinBounds(t *testing.T) {
 		"${CLAUDEOPS_POLL_INTERVAL}": {config.DefaultPollInterval, false},
 	} {
 		c := load(map[string]string{"CLAUDEOPS_POLL_INTERVAL": value})
-		if c.Hooks.PollInterval != want.every || (len(c.Warnings) > 0) != want.warns {
-			t.Errorf("%q: %s, warnings %q", value, c.Hooks.PollInterval, c.Warnings)
+		if c.Forges.PollInterval != want.every || (len(c.Warnings) > 0) != want.warns {
+			t.Errorf("%q: %s, warnings %q", value, c.Forges.PollInterval, c.Warnings)
 		}
 	}
 }

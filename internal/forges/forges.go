@@ -1,0 +1,14 @@
+// Package forges is the table of the forges that the product knows. One that is added here is read from the environment, wired,
+// looked at by doctor and listened to by serve; docs/development.md says what else it takes.
+package forges
+
+import (
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/github"
+)
+
+// All returns the drivers in the order in which documentation has them.
+func All() []driver.Driver {
+	return []driver.Driver{github.Driver(), gitea.Driver()}
+}

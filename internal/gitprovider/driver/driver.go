@@ -1,0 +1,94 @@
+// Package driver says what the product has to know of a forge beside its Provider: which variables configure it, which clone
+// URLs lead to it, how its Provider is made, and how it signs its webhooks. The package of each forge gives a Driver, and
+// internal/forges lists them; everything else (configuration, wiring, webhooks, doctor) walks over that list.
+package driver
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/webhook"
+)
+
+// Driver is a kind of forge that is reached over HTTP.
+type Driver struct {
+	// Name is the provider's name in configuration and records: "github". The variables begin with it in capitals: GITHUB_.
+	Name string
+	// Variables configure it, in the order in which documentation has them; that of HookVariable is not among them.
+	Variables []Variable
+	// Read reads the variables. It never fails: a Problem says what is wrong with them. HookSecret is not its business.
+	Read func(Environment) Settings
+	// Hosts are the hosts of clone URLs that lead to the forge; base is nil if none is configured.
+	Hosts func(base *url.URL) []string
+	// New makes the Provider, and says what carries its requests. It calls nobody. The error names the variable to correct.
+	New func(Settings, Runtime) (gitprovider.Provider, *transport.Transport, error)
+	// Webhooks says how the forge signs and names what it sends.
+	Webhooks webhook.Source
+}
+
+// Variable is one variable that the product reads.
+type Variable struct {
+	Name, Meaning string
+	Default       string // what holds when it is unset, as the configuration of an MCP client passes it on; "" if that needs words
+	Secret        bool   // has the form NAME_FILE, too
+	Server        bool   // is read by `claudeops mcp-server` (design §4, Configuration)
+	Needed        bool   // without it the provider is off
+}
+
+// Prefix is what the names of the forge's variables begin with.
+func (d Driver) Prefix() string { return strings.ToUpper(d.Name) + "_" }
+
+// Prefixes are what the names of the variables of the drivers begin with.
+func Prefixes(drivers []Driver) (out []string) {
+	for _, d := range drivers {
+		out = append(out, d.Prefix())
+	}
+	return out
+}
+
+// HookVariable holds the secret of the forge's webhooks.
+func (d Driver) HookVariable() Variable {
+	return Variable{
+		Name: d.Prefix() + "WEBHOOK_SECRET", Secret: true,
+		Meaning: "secret of the webhooks of " + d.Webhooks.Title + ", 16 characters or more; without it they are refused",
+	}
+}
+
+// Needed names the variables without which the provider is off, for people: "GITEA_URL and GITEA_TOKEN".
+func (d Driver) Needed() string {
+	var names []string
+	for _, v := range d.Variables {
+		if v.Needed {
+			names = append(names, v.Name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// Runtime is what a Provider gets from the process that it is in.
+type Runtime struct {
+	// Client makes an HTTP client for the address and the token of the settings, to which the options add what only the
+	// forge knows.
+	Client func(Settings, transport.Options) (*transport.Transport, error)
+	// Learn has a secret redacted from now on, until forget is called.
+	Learn        func(secret string) (forget func())
+	CreateLabels bool // whether labels that a repository lacks are made
+	// Paths remembers beyond the process which files pull requests change; nil: only in the process.
+	Paths PathMemory
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) // ends early with ctx
+}
+
+// PathMemory remembers what a pull request changes while its commits stay the same. It is best effort: an entry that is
+// lost costs one request. Implementations are safe for concurrent use.
+type PathMemory interface {
+	// PathsAt returns the files that were remembered; false if none were.
+	PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) ([]string, bool)
+	// RememberPaths keeps the files. head is opaque: it names the head commit and the merge base, since both decide what
+	// the files are.
+	RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string)
+}
