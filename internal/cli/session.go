@@ -36,11 +36,13 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 	limits := session.DefaultLimits()
 	limits.Time, limits.Turns, limits.CostUSD = c.Limits.Time, c.Limits.Turns, c.Limits.CostUSD
 	s := session.Settings{
-		Binary: c.Binary, Server: []string{binary, "mcp-server"}, MaxTier: c.MaxTier, Models: c.Models, Limits: limits,
-		Env: c.Env, ServerIs: c.ServerEnv, ReposDir: resolvedPath(p.cfg.Mounted.Dir), StateDir: p.cfg.Records.Dir,
-		DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem, Hidden: []string{"/run/secrets", resolvedPath(p.cfg.Records.Dir)},
+		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
+		Server:  session.Server{Command: []string{binary, "mcp-server"}, Env: c.ServerEnv},
+		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
+		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
 	}
-	if p.cfg.Records.Dir == "" {
+	s.Folders.Hidden = []string{"/run/secrets", resolvedPath(s.Folders.State)}
+	if s.Folders.State == "" {
 		s.Problem = p.cfg.Records.Problem
 	}
 	s.Offers = p.sessionOffers
@@ -51,10 +53,10 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 		return s, err
 	}
 	if c.PromptsDir != "" {
-		s.Prompts = os.DirFS(c.PromptsDir)
+		s.Claude.Prompts = os.DirFS(c.PromptsDir)
 		return s, nil
 	}
-	s.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
+	s.Claude.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
 	return s, err
 }
 

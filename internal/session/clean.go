@@ -52,8 +52,8 @@ func (c cleaner) text(raw string, limit int) string {
 	return strings.Join(lines, "\n")
 }
 
-// word is a name, such as a tool's: short, on one line, and without our tokens.
-func (c cleaner) word(raw string) string {
+// name is a name, such as a tool's: short, on one line, and without our tokens.
+func (c cleaner) name(raw string) string {
 	text, _ := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
 	return text
 }

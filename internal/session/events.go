@@ -16,33 +16,28 @@ type message struct {
 		Status string `json:"status"`
 	} `json:"mcp_servers"`
 	Model    string   `json:"model"`
-	Version  string   `json:"claude_code_version"`
-	Message  said     `json:"message"`
+	Message  turn     `json:"message"`
 	ToolName string   `json:"tool_name"`
 	Result   string   `json:"result"`
 	Errors   []string `json:"errors"`
 	IsError  bool     `json:"is_error"`
-	Turns    int      `json:"num_turns"`
 	Cost     float64  `json:"total_cost_usd"`
-	Denials  []struct {
-		Tool string `json:"tool_name"`
-	} `json:"permission_denials"`
 }
 
-// said is a message of the conversation. In other events the member is a sentence, which is not kept: in permission_denied
+// turn is a message of the conversation. In other events the member is a sentence, which is not kept: in permission_denied
 // the tool's result says the same.
-type said struct {
+type turn struct {
 	ID      string          `json:"id"`
 	Content json.RawMessage `json:"content"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (s *said) UnmarshalJSON(text []byte) error {
+func (t *turn) UnmarshalJSON(text []byte) error {
 	if text[0] != '{' {
 		return nil
 	}
-	type plain said
-	return json.Unmarshal(text, (*plain)(s))
+	type plain turn
+	return json.Unmarshal(text, (*plain)(t))
 }
 
 // block is a part of a message's content.
@@ -65,8 +60,8 @@ func (m message) blocks() []block {
 	return out
 }
 
-// plain is the text of a tool's result: a string, or blocks of text.
-func (b block) plain() string {
+// resultText is the text of a tool's result: a string, or blocks of text.
+func (b block) resultText() string {
 	var text string
 	if json.Unmarshal(b.Content, &text) == nil {
 		return text
@@ -119,7 +114,7 @@ func (m message) events() []Event {
 		case "tool_use":
 			out = append(out, Event{Kind: "tool_use", Tool: b.Name, Text: string(b.Input)})
 		case "tool_result":
-			text := b.plain()
+			text := b.resultText()
 			if b.IsError {
 				text = "error: " + text
 			}

@@ -35,7 +35,7 @@ func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), han
 
 // folderOf is where the session with the id has its folder.
 func (s Settings) folderOf(id string) string {
-	dir := s.TempDir
+	dir := s.Folders.Temp
 	if dir == "" {
 		dir = os.TempDir()
 	}
@@ -87,9 +87,9 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	return nil
 }
 
-// forget removes the configuration, which holds tokens. The CLI has read it when it says that the server is connected,
+// removeConfig removes the MCP configuration, which holds tokens. The CLI has read it when it says that the server is connected,
 // and starts the server again from memory if need be.
-func (f *folder) forget() error {
+func (f *folder) removeConfig() error {
 	if err := os.Remove(f.config()); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -104,8 +104,8 @@ func (f *folder) remove() error {
 	return errors.Join(err, os.RemoveAll(f.path))
 }
 
-// server is an entry of the MCP configuration.
-type server struct {
+// serverEntry is an entry of the MCP configuration.
+type serverEntry struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
@@ -115,7 +115,7 @@ type server struct {
 // mcpConfig is the MCP configuration of one session. Tier, session and tokens stand in it as values: the server takes
 // nothing from the agent's environment.
 func (s Settings) mcpConfig(id string, tier gitprovider.Tier, further map[string]json.RawMessage) ([]byte, error) {
-	env := maps.Clone(s.ServerIs)
+	env := maps.Clone(s.Server.Env)
 	if env == nil {
 		env = map[string]string{}
 	}
@@ -130,9 +130,6 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, further map[string
 	for name, entry := range further {
 		servers[name] = entry
 	}
-	servers[serverName] = server{Type: "stdio", Command: s.Server[0], Args: s.Server[1:], Env: env} // nobody shadows it
+	servers[serverName] = serverEntry{Type: "stdio", Command: s.Server.Command[0], Args: s.Server.Command[1:], Env: env} // nobody shadows it
 	return json.Marshal(map[string]any{"mcpServers": servers})
 }
-
-func itoa(n int) string     { return strconv.Itoa(n) }
-func ftoa(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

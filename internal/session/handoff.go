@@ -78,22 +78,22 @@ func ParseHandoff(raw []byte) (Handoff, error) {
 }
 
 func (h Handoff) problems() (out []string) {
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if h.Version != handoffVersion {
-		say("version is %d, and only %d is known", h.Version, handoffVersion)
+		add("version is %d, and only %d is known", h.Version, handoffVersion)
 	}
 	if h.RecommendedTier < int(gitprovider.TierObserve) || h.RecommendedTier > int(gitprovider.TierRemediate) {
-		say("recommended_tier is %d, which is no tier", h.RecommendedTier)
+		add("recommended_tier is %d, which is no tier", h.RecommendedTier)
 	}
 	if len(h.Services) > maxServices {
-		say("services lists %d, more than %d", len(h.Services), maxServices)
+		add("services lists %d, more than %d", len(h.Services), maxServices)
 	}
 	if len(h.Findings) == 0 || len(h.Findings) > maxFindings {
-		say("findings lists %d, and 1 to %d are wanted", len(h.Findings), maxFindings)
+		add("findings lists %d, and 1 to %d are wanted", len(h.Findings), maxFindings)
 	}
 	long := func(name, text string, limit int) {
 		if n := len([]rune(text)); n > limit {
-			say("%s has %d characters, more than %d", name, n, limit)
+			add("%s has %d characters, more than %d", name, n, limit)
 		}
 	}
 	for _, s := range h.Services {
@@ -108,8 +108,8 @@ func (h Handoff) problems() (out []string) {
 	return out
 }
 
-// mapped is the handoff with each text replaced by what f makes of it.
-func (h Handoff) mapped(f func(string) string) Handoff {
+// mapTexts is the handoff with each text replaced by what f makes of it.
+func (h Handoff) mapTexts(f func(string) string) Handoff {
 	out := h
 	out.Services, out.Findings = nil, nil
 	for _, s := range h.Services {

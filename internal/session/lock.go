@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/filelock"
 	"github.com/claudeops/claudeops/internal/processtree"
 )
 
@@ -16,8 +17,8 @@ import (
 // lock when the process ends, however it ends.
 const lockName = "session.lock"
 
-// held is what stands in the lock file, for whoever finds it.
-type held struct {
+// lockContent is what stands in the lock file, for whoever finds it.
+type lockContent struct {
 	Session string `json:"session"`
 	Folder  string `json:"folder"`
 	Group   string `json:"group,omitempty"` // its control group
@@ -26,21 +27,38 @@ type held struct {
 // lock is the right to run sessions in one state folder.
 type lock struct {
 	file   *os.File
-	before held // what stood in it
+	before lockContent // what stood in it
+}
+
+// openLock opens a lock file in the state folder.
+func (s Settings) openLock(name string) (*os.File, error) {
+	path := filepath.Join(s.Folders.State, name)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", path)
+	}
+	return f, nil
+}
+
+func tryLock(f *os.File) (taken bool, err error) {
+	taken, err = filelock.Try(f, true)
+	if err != nil {
+		return false, fault.Wrap(err, fault.Internal, "the lock %s cannot be taken; is the folder on a local disk?", f.Name())
+	}
+	return taken, nil
 }
 
 // takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be used.
 func (s Settings) takeLock() (*lock, error) {
-	name := filepath.Join(s.StateDir, lockName)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
+	f, err := s.openLock(lockName)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", name)
+		return nil, err
 	}
 	taken, err := tryLock(f)
-	before := readHeld(f)
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(err, fault.Internal, "the lock %s cannot be taken; is the folder on a local disk?", name), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
+	before := readLock(f)
 	if !taken {
 		who := "a session"
 		if before.Session != "" {
@@ -51,32 +69,32 @@ func (s Settings) takeLock() (*lock, error) {
 	return &lock{f, before}, nil
 }
 
-// tidy ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its
+// removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its
 // session's control group or carries its mark, and its folder.
-func (l *lock) tidy() {
-	h := l.before
-	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(h.Session) || filepath.Base(h.Folder) != folderPrefix+h.Session {
+func (l *lock) removeLeftovers() {
+	left := l.before
+	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(left.Session) || filepath.Base(left.Folder) != folderPrefix+left.Session {
 		return
 	}
-	if filepath.Base(h.Group) == folderPrefix+h.Session {
-		_ = processtree.RemoveGroup(h.Group) // what cannot be ended has been reported
+	if filepath.Base(left.Group) == folderPrefix+left.Session {
+		_ = processtree.RemoveGroup(left.Group) // what cannot be ended has been reported
 	}
-	_ = processtree.KillMarked(runMark + "=" + h.Session)
-	_ = os.RemoveAll(h.Folder) // where this fails, the system's own cleaning of temporary files is left
+	_ = processtree.KillMarked(runMark + "=" + left.Session)
+	_ = os.RemoveAll(left.Folder) // where this fails, the system's own cleaning of temporary files is left
 }
 
-func readHeld(f *os.File) (h held) {
+func readLock(f *os.File) (c lockContent) {
 	const most = 8 << 10
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, most))
-	if err != nil || json.Unmarshal(text, &h) != nil {
-		return held{}
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return lockContent{}
 	}
-	return h
+	return c
 }
 
-// says writes which session runs.
-func (l *lock) says(h held) error {
-	text, err := json.Marshal(h)
+// write says in the file which session runs.
+func (l *lock) write(c lockContent) error {
+	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
@@ -87,7 +105,6 @@ func (l *lock) says(h held) error {
 	return err
 }
 
-// drop gives the lock back.
-func (l *lock) drop() error {
+func (l *lock) release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }

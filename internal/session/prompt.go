@@ -24,7 +24,7 @@ func promptFile(tier gitprovider.Tier) string {
 // systemPrompt reads the tier's prompt.
 func (s Settings) systemPrompt(tier gitprovider.Tier) ([]byte, error) {
 	name := promptFile(tier)
-	text, err := fs.ReadFile(s.Prompts, name)
+	text, err := fs.ReadFile(s.Claude.Prompts, name)
 	if err != nil {
 		return nil, fmt.Errorf("the prompt %s cannot be read; look at CLAUDEOPS_PROMPTS_DIR", name)
 	}
@@ -38,7 +38,7 @@ func (s Settings) systemPrompt(tier gitprovider.Tier) ([]byte, error) {
 // cannot end, since JSON is written here without angle brackets.
 func (s Settings) firstMessage(spec Spec, f *folder) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Begin your session at tier %s. Working copies are below %s.\n", spec.Tier, s.ReposDir)
+	fmt.Fprintf(&b, "Begin your session at tier %s. Working copies are below %s.\n", spec.Tier, s.Folders.Repos)
 	fmt.Fprintf(&b, "If you hand over, write the handoff to %s.\n", f.handoffFile())
 	if s.DryRun {
 		b.WriteString("This is a dry run: proposals are checked and shown, and none is opened.\n")

@@ -34,7 +34,7 @@ type Spec struct {
 	// start, and nothing starts. It must not call the Supervisor. nil admits.
 	Admit func(ctx context.Context, id string) error
 
-	hold *hold // what keeps the session's processes from others; nil for nothing
+	processes *processes // keeps the session's processes from others; nil for nothing
 }
 
 // MaxNote bounds the operator's words, in bytes.
@@ -62,41 +62,65 @@ func States() []State {
 	}
 }
 
-// Record is what is kept of a session. Text that the agent or its tools wrote is redacted, cleaned and bounded; it stays
-// untrusted.
+// Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent or
+// its tools wrote is redacted, cleaned and bounded; it stays untrusted.
 type Record struct {
-	ID        string           `json:"id"`
-	Parent    string           `json:"parent,omitempty"`
-	Next      string           `json:"next,omitempty"` // the session that it escalated to
-	Tier      gitprovider.Tier `json:"tier"`
-	Trigger   Trigger          `json:"trigger"`
-	Note      string           `json:"note,omitempty"`
-	Model     string           `json:"model"`
-	DryRun    bool             `json:"dry_run,omitempty"`
-	StartedAt time.Time        `json:"started_at"`
-	EndedAt   time.Time        `json:"ended_at,omitzero"`
-	State     State            `json:"state"`
-	Reason    string           `json:"reason,omitempty"` // one sentence: why it ended as it did
-	Claude    string           `json:"claude_version,omitempty"`
-	ExitCode  int              `json:"exit_code"` // -1: ended by a signal, or never started
-	Connected bool             `json:"connected"` // the agent had our MCP server
-	Turns     int              `json:"turns"`
-	ToolCalls int              `json:"tool_calls"`
-	CostUSD   float64          `json:"cost_usd"`
-	Denials   []string         `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
-	Denied    int              `json:"denied"`             // how often
-	LeftOut   []string         `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
-	CutLines  int              `json:"cut_lines"`          // lines of output beyond the bound
-	BadLines  int              `json:"bad_lines"`          // lines of output that were no event
-	Unstored  int              `json:"unstored_events"`    // events beyond the bound of what is stored
-	Report    string           `json:"report,omitempty"`   // the agent's last words
-	Stderr    string           `json:"stderr,omitempty"`   // the end of it, where the session did not succeed
+	ID     string `json:"id"`
+	Parent string `json:"parent,omitempty"`
+	Next   string `json:"next,omitempty"` // the session that it escalated to
+	Task
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Ending
+	Work
+	Output
+	Handover
+	Counts Counts `json:"counts"`
+}
 
+// Task is what a session was started for.
+type Task struct {
+	Tier    gitprovider.Tier `json:"tier"`
+	Trigger Trigger          `json:"trigger"`
+	Note    string           `json:"note,omitempty"`
+	Model   string           `json:"model"`
+	DryRun  bool             `json:"dry_run,omitempty"`
+}
+
+// Ending is how far a session is, or how it ended.
+type Ending struct {
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // one sentence: why it ended as it did
+	Claude   string `json:"claude_version,omitempty"`
+	ExitCode int    `json:"exit_code"` // -1: ended by a signal, or never started
+}
+
+// Work is what the agent did, and what it cost.
+type Work struct {
+	Connected bool     `json:"connected"` // the agent had our MCP server
+	Turns     int      `json:"turns"`
+	ToolCalls int      `json:"tool_calls"`
+	CostUSD   float64  `json:"cost_usd"`
+	Denials   []string `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
+	Denied    int      `json:"denied"`             // how often
+	LeftOut   []string `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
+}
+
+// Output is what the CLI wrote, as far as it is not in events.
+type Output struct {
+	CutLines int    `json:"cut_lines"`        // lines of output beyond the bound
+	BadLines int    `json:"bad_lines"`        // lines of output that were no event
+	Unstored int    `json:"unstored_events"`  // events beyond the bound of what is stored
+	Report   string `json:"report,omitempty"` // the agent's last words
+	Stderr   string `json:"stderr,omitempty"` // the end of it, where the session did not succeed
+}
+
+// Handover is what a session got from a lower tier, and what it left for a higher one.
+type Handover struct {
 	Received       *Handoff `json:"received,omitempty"` // what it was started with
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
 	HandoffProblem string   `json:"handoff_problem,omitempty"`
 	Escalation     string   `json:"escalation,omitempty"` // what became of the handoff, one sentence
-	Counts         Counts   `json:"counts"`
 }
 
 // MaxDenials is how many denied tools a record lists.

@@ -47,16 +47,16 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return r.carryOut(ctx, spec, record)
+	return r.finish(ctx, spec, record)
 }
 
 // begin records that a session has begun.
 func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 	record := Record{
-		ID: spec.ID, Parent: spec.Parent, Tier: spec.Tier, Trigger: spec.Trigger, Note: r.Secrets.Redact(spec.Note),
-		Model: r.Settings.Models[spec.Tier], DryRun: r.Settings.DryRun, StartedAt: r.Now().UTC(), State: StateRunning,
-		ExitCode: -1, Received: spec.Handoff,
+		ID: spec.ID, Parent: spec.Parent, Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
+		Ending: Ending{State: StateRunning, ExitCode: -1}, Handover: Handover{Received: spec.Handoff},
 	}
+	record.Note = r.Secrets.Redact(spec.Note)
 	if err := r.Records.BeginSession(ctx, record); err != nil {
 		return Record{}, err
 	}
@@ -64,9 +64,14 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 	return record, nil
 }
 
-// carryOut is what follows; see Run.
-func (r *Runner) carryOut(ctx context.Context, spec Spec, record Record) (Record, error) {
-	end := r.attempt(ctx, spec, &record)
+// task is what a session is started for, but for the operator's note.
+func (s Settings) task(tier gitprovider.Tier, trigger Trigger) Task {
+	return Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun}
+}
+
+// finish runs a session that has begun to its end; see Run.
+func (r *Runner) finish(ctx context.Context, spec Spec, record Record) (Record, error) {
+	end := r.runClaude(ctx, spec, &record)
 	record.State, record.Reason, record.EndedAt = end.state, end.reason, r.Now().UTC()
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -74,7 +79,7 @@ func (r *Runner) carryOut(ctx context.Context, spec Spec, record Record) (Record
 	if record.Counts, err = r.Records.SessionCounts(ctx, record.ID); err != nil {
 		return record, err
 	}
-	r.decide(&record, spec.Ceiling)
+	r.decideEscalation(&record, spec.Ceiling)
 	if err := r.Records.SaveSession(ctx, record); err != nil {
 		return record, err
 	}
@@ -82,23 +87,23 @@ func (r *Runner) carryOut(ctx context.Context, spec Spec, record Record) (Record
 	return record, nil
 }
 
-// attempt does what is between the first and the last word of the record.
-func (r *Runner) attempt(ctx context.Context, spec Spec, record *Record) verdict {
+// runClaude prepares what the CLI needs, runs it, and says how that ended.
+func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outcome {
 	binary, version, err := r.probe(ctx)
 	record.Claude = version
 	if err != nil {
 		if ctx.Err() != nil {
-			return verdict{StateCancelled, "it was told to end before it began"}
+			return outcome{StateCancelled, "it was told to end before it began"}
 		}
-		return verdict{StateFailed, err.Error()}
+		return outcome{StateFailed, err.Error()}
 	}
 	prompt, err := r.Settings.systemPrompt(spec.Tier)
 	if err != nil {
-		return verdict{StateFailed, err.Error()}
+		return outcome{StateFailed, err.Error()}
 	}
 	f, err := r.Settings.makeFolder(record.ID, spec.Tier, prompt)
 	if err != nil {
-		return verdict{StateFailed, fmt.Sprintf("the session's private folder could not be made: %s", err)}
+		return outcome{StateFailed, fmt.Sprintf("the session's private folder could not be made: %s", err)}
 	}
 	defer func() {
 		if err := f.remove(); err != nil {
@@ -109,7 +114,7 @@ func (r *Runner) attempt(ctx context.Context, spec Spec, record *Record) verdict
 		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
 	}
-	end := r.converse(ctx, binary, spec, f, record)
+	end := r.execute(ctx, binary, spec, f, record)
 	r.takeHandoff(f, record)
 	return end
 }
@@ -129,20 +134,20 @@ func (r *Runner) takeHandoff(f *folder, record *Record) {
 		record.HandoffProblem = clean.text(err.Error(), maxText)
 		return
 	}
-	h = h.mapped(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	h = h.mapTexts(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
 	record.Handoff = &h
 }
 
-// highest is the tier that a session may escalate to at most, and whose word that is.
-func (r *Runner) highest(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
+// maxTier is the tier that a session may escalate to at most, and why.
+func (r *Runner) maxTier(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
 	if ceiling != 0 && ceiling < r.Settings.MaxTier {
 		return ceiling, fmt.Sprintf("whoever started it may start tier %s at most", ceiling)
 	}
 	return r.Settings.MaxTier, fmt.Sprintf("CLAUDEOPS_MAX_TIER is %s", r.Settings.MaxTier)
 }
 
-// decide says what becomes of the handoff, and gives the next session its id.
-func (r *Runner) decide(record *Record, ceiling gitprovider.Tier) {
+// decideEscalation says what becomes of the handoff, and gives the next session its id.
+func (r *Runner) decideEscalation(record *Record, ceiling gitprovider.Tier) {
 	h := record.Handoff
 	if h == nil {
 		if record.HandoffProblem != "" {
@@ -150,7 +155,7 @@ func (r *Runner) decide(record *Record, ceiling gitprovider.Tier) {
 		}
 		return
 	}
-	highest, says := r.highest(ceiling)
+	highest, why := r.maxTier(ceiling)
 	next := min(gitprovider.Tier(h.RecommendedTier), highest, gitprovider.TierRemediate)
 	switch {
 	case h.RecommendedTier <= int(record.Tier):
@@ -160,19 +165,19 @@ func (r *Runner) decide(record *Record, ceiling gitprovider.Tier) {
 	case record.DryRun:
 		record.Escalation = "not escalated: a dry run never escalates"
 	case next <= record.Tier:
-		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and %s", h.RecommendedTier, says)
+		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and %s", h.RecommendedTier, why)
 	default:
 		record.Next = r.NewID()
 		record.Escalation = fmt.Sprintf("escalated to tier %s", next)
 		if int(next) < h.RecommendedTier {
-			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and %s", h.RecommendedTier, says)
+			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and %s", h.RecommendedTier, why)
 		}
 	}
 }
 
-// following is the session that a record escalates to.
-func (r *Runner) following(record Record, ceiling gitprovider.Tier) Spec {
-	highest, _ := r.highest(ceiling)
+// nextSpec is the session that a record escalates to.
+func (r *Runner) nextSpec(record Record, ceiling gitprovider.Tier) Spec {
+	highest, _ := r.maxTier(ceiling)
 	return Spec{
 		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), highest), Ceiling: ceiling,
 		Trigger: TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,

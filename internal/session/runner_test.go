@@ -50,7 +50,7 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 			s.Limits.Time = 300 * time.Millisecond
 		}},
 		{name: "a start that never comes", act: "waits", state: StateFailed, reason: "did not say within", change: func(s *Settings) { s.Limits.Start = 200 * time.Millisecond }},
-		{name: "no binary", act: "good", state: StateFailed, reason: "CLAUDEOPS_CLAUDE_BIN", change: func(s *Settings) { s.Binary = "/nowhere/claude" }},
+		{name: "no binary", act: "good", state: StateFailed, reason: "CLAUDEOPS_CLAUDE_BIN", change: func(s *Settings) { s.Claude.Binary = "/nowhere/claude" }},
 		{name: "an old version", act: "good", state: StateFailed, reason: "2.1.328, and 2.1.329 or newer", change: versioned("2.1.328 (Claude Code)")},
 		{name: "a newer version", act: "good", state: StateSucceeded, change: versioned("2.2.0 (Claude Code)")},
 		{name: "another program", act: "good", state: StateFailed, reason: "does not answer as Claude Code does", change: versioned("GNU bash 5.2")},
@@ -59,15 +59,15 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 			versioned("hang")(s)
 			s.Limits.Version = 300 * time.Millisecond
 		}},
-		{name: "no prompt", act: "good", state: StateFailed, reason: "tier2-investigate.md cannot be read", change: func(s *Settings) { s.Prompts = fstest.MapFS{} }},
+		{name: "no prompt", act: "good", state: StateFailed, reason: "tier2-investigate.md cannot be read", change: func(s *Settings) { s.Claude.Prompts = fstest.MapFS{} }},
 		{name: "an empty prompt", act: "good", state: StateFailed, reason: "is empty", change: func(s *Settings) {
-			s.Prompts = fstest.MapFS{"tier2-investigate.md": {Data: []byte(" \n")}}
+			s.Claude.Prompts = fstest.MapFS{"tier2-investigate.md": {Data: []byte(" \n")}}
 		}},
 		{name: "no place for the folder", act: "good", state: StateFailed, reason: "private folder could not be made", change: func(s *Settings) {
-			s.TempDir = filepath.Join(s.TempDir, "missing")
+			s.Folders.Temp = filepath.Join(s.Folders.Temp, "missing")
 		}},
 		{name: "a value that the CLI would change", act: "good", state: StateFailed, reason: "GITEA_TOKEN holds ${", change: func(s *Settings) {
-			s.ServerIs = map[string]string{"GITEA_TOKEN": "a${HOME}b"}
+			s.Server.Env = map[string]string{"GITEA_TOKEN": "a${HOME}b"}
 		}},
 	}
 	for _, test := range tests {
@@ -94,7 +94,7 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 func impatient(s *Settings) { s.Limits.Grace = 300 * time.Millisecond }
 
 func versioned(says string) func(*Settings) {
-	return func(s *Settings) { s.Env = append(s.Env, fakeVersion+"="+says) }
+	return func(s *Settings) { s.Claude.Env = append(s.Claude.Env, fakeVersion+"="+says) }
 }
 
 func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 	if strings.Contains(seen.Settings, "restart") {
 		t.Error("tier 2 has a tool of tier 3")
 	}
-	folder := filepath.Join(w.runner.Settings.TempDir, folderPrefix+record.ID)
+	folder := filepath.Join(w.runner.Settings.Folders.Temp, folderPrefix+record.ID)
 	for _, name := range []string{"TMPDIR", "XDG_CACHE_HOME"} {
 		if want := name + "=" + filepath.Join(folder, "tmp"); !slices.Contains(seen.Env, want) {
 			t.Errorf("the environment lacks %s: %v", want, seen.Env)

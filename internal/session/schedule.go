@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// longestNap is how long a Schedule waits before it looks at the clock again: a clock may be set, a machine may sleep.
-	longestNap = time.Minute
+	// maxWait is how long a Schedule waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	maxWait = time.Minute
 	// startRetry is how long it waits after the records could not be read or written.
 	startRetry = time.Minute
 	// lookBack is how many scheduled sessions it reads to find the last one: a clock that was wrong may have left some that
@@ -47,10 +47,10 @@ func NewSchedule(o ScheduleOptions) *Schedule { return &Schedule{ScheduleOptions
 // Keep starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
 func (s *Schedule) Keep(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := s.turn(ctx)
+		wait := s.startDue(ctx)
 		select {
 		case <-ctx.Done():
-		case <-s.After(min(wait, longestNap)):
+		case <-s.After(min(wait, maxWait)):
 		}
 	}
 }
@@ -62,14 +62,14 @@ func (s *Schedule) Next() time.Time {
 	return s.next
 }
 
-func (s *Schedule) plan(next time.Time) {
+func (s *Schedule) setNext(next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = next
 }
 
-// turn starts what is due, and returns how long nothing is.
-func (s *Schedule) turn(ctx context.Context) time.Duration {
+// startDue starts what is due, and returns how long nothing is.
+func (s *Schedule) startDue(ctx context.Context) time.Duration {
 	now, next := s.Now(), s.Next()
 	if next.IsZero() || !now.Before(next) || next.Sub(now) > s.Every {
 		var err error
@@ -83,7 +83,7 @@ func (s *Schedule) turn(ctx context.Context) time.Duration {
 	if !now.Before(next) {
 		next = s.start(ctx)
 	}
-	s.plan(next)
+	s.setNext(next)
 	return max(next.Sub(now), 0)
 }
 
@@ -98,8 +98,8 @@ func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
 	return now, err
 }
 
-// errTaken says that another process has started the session that was due.
-var errTaken = errors.New("the session that was due has been started")
+// errAlreadyStarted says that another process has started the session that was due.
+var errAlreadyStarted = errors.New("the session that was due has been started")
 
 // start starts a session and returns when the next one is due.
 func (s *Schedule) start(ctx context.Context) time.Time {
@@ -113,7 +113,7 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			err = s.Supervisor.skip(ctx, TriggerSchedule, fault.From(err).Message)
 		}
 	}
-	if errors.Is(err, errTaken) {
+	if errors.Is(err, errAlreadyStarted) {
 		if next, err := s.due(ctx, now); err == nil {
 			return next
 		}
@@ -125,12 +125,12 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 	return now.Add(min(startRetry, s.Every))
 }
 
-// stillDue is errTaken if the session that was due has been started meanwhile.
+// stillDue is errAlreadyStarted if the session that was due has been started meanwhile.
 func (s *Schedule) stillDue(ctx context.Context, _ string) error {
 	now := s.Now()
 	due, err := s.due(ctx, now)
 	if err == nil && now.Before(due) {
-		return errTaken
+		return errAlreadyStarted
 	}
 	return err
 }

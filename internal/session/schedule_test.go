@@ -139,7 +139,10 @@ func (s *scheduled) dueAt(clock string) {
 func before(hour, minute int) func(*scheduled) {
 	return func(s *scheduled) {
 		s.records = append(s.records, Record{
-			ID: "earlier", Trigger: TriggerSchedule, State: StateSucceeded, StartedAt: time.Date(2026, 11, 20, hour, minute, 0, 0, time.UTC),
+			ID:        "earlier",
+			StartedAt: time.Date(2026, 11, 20, hour, minute, 0, 0, time.UTC),
+			Task:      Task{Trigger: TriggerSchedule},
+			Ending:    Ending{State: StateSucceeded},
 		})
 	}
 }
@@ -177,7 +180,7 @@ func TestARestartNeitherRepeatsNorSkips(t *testing.T) {
 		"the clock was far ahead":             {before(20, 0), "20:00 succeeded, 12:00 succeeded", "13:00"},
 		"a person started one meanwhile": {func(s *scheduled) {
 			before(11, 30)(s)
-			s.records = append(s.records, Record{ID: "later", Trigger: TriggerREST, State: StateFailed, StartedAt: s.clock.now})
+			s.records = append(s.records, Record{ID: "later", StartedAt: s.clock.now, Task: Task{Trigger: TriggerREST}, Ending: Ending{State: StateFailed}})
 		}, "11:30 succeeded, 12:00 failed", "12:30"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +218,7 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 			other := NewSchedule(ScheduleOptions{
 				Every: time.Hour, Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After, Log: s.schedule.Log,
 			})
-			if wait := other.turn(t.Context()); wait.Round(time.Second) != 30*time.Minute {
+			if wait := other.startDue(t.Context()); wait.Round(time.Second) != 30*time.Minute {
 				t.Fatalf("it waits %s", wait)
 			}
 			s.wake(30 * time.Minute)
@@ -224,7 +227,7 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 			} else {
 				s.starts()
 			}
-			if wait := other.turn(t.Context()); wait.Round(time.Second) != time.Hour {
+			if wait := other.startDue(t.Context()); wait.Round(time.Second) != time.Hour {
 				t.Errorf("the other one waits %s", wait)
 			}
 			s.schedule.Supervisor.Close()
@@ -236,7 +239,7 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 }
 
 func TestASessionThatCannotRunIsRecordedAndTheScheduleGoesOn(t *testing.T) {
-	s := newScheduled(t, "good", func(s *scheduled) { s.runner.Settings.Binary = "/nowhere/claude" })
+	s := newScheduled(t, "good", func(s *scheduled) { s.runner.Settings.Claude.Binary = "/nowhere/claude" })
 	s.want("12:00 failed")
 	s.wake(time.Hour)
 	s.want("12:00 failed, 13:00 failed")

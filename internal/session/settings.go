@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,24 +40,38 @@ type ToolRule struct {
 
 // Settings are what the operator decides about sessions.
 type Settings struct {
-	Binary   string          // the CLI: a path, or a name that is looked for in PATH
-	Server   []string        // the command of our MCP server
-	Offers   func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
-	Prompts  fs.FS           // tier1-observe.md and so on
-	MaxTier  gitprovider.Tier
-	Models   map[gitprovider.Tier]string
-	Limits   Limits
-	Tools    []ToolRule
-	Deny     []string          // permission rules that hold for every agent
-	Hidden   []string          // folders that no agent may read: absolute paths
-	Env      []string          // the agent's environment, all of it
-	Secrets  []string          // values that may not stand in Env
-	ServerIs map[string]string // the MCP server's environment, without tier and session
-	ReposDir string
-	TempDir  string // where the private folder of a session is made; "" for os.TempDir()
-	StateDir string
-	DryRun   bool
-	Problem  string // why no session may start, naming the variable; "" if one may
+	Claude  Claude
+	Server  Server
+	Folders Folders
+	Offers  func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
+	MaxTier gitprovider.Tier
+	Limits  Limits
+	Tools   []ToolRule
+	Deny    []string // permission rules that hold for every agent
+	DryRun  bool
+	Problem string // why no session may start, naming the variable; "" if one may
+}
+
+// Claude is the Claude CLI, and what it is started with.
+type Claude struct {
+	Binary  string // a path, or a name that is looked for in PATH
+	Prompts fs.FS  // tier1-observe.md and so on
+	Models  map[gitprovider.Tier]string
+	Env     []string // the agent's environment, all of it
+}
+
+// Server is the agent's MCP server, which is ours.
+type Server struct {
+	Command []string
+	Env     map[string]string // without tier and session
+}
+
+// Folders are those that sessions use.
+type Folders struct {
+	Repos  string   // working copies, which agents may read
+	State  string   // where the locks are
+	Temp   string   // where the private folder of a session is made; "" for os.TempDir()
+	Hidden []string // those that no agent may read: absolute paths
 }
 
 // Offering is what mounted repositories add to a session.
@@ -108,8 +123,8 @@ func (s Settings) permissions(tier gitprovider.Tier, f *folder) ([]byte, error) 
 		Bypass string   `json:"disableBypassPermissionsMode"`
 	}
 	allow := []string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")"}
-	if s.ReposDir != "" {
-		allow = append(allow, "Read(/"+s.ReposDir+"/**)")
+	if s.Folders.Repos != "" {
+		allow = append(allow, "Read(/"+s.Folders.Repos+"/**)")
 	}
 	for _, t := range s.Tools {
 		if t.From <= tier {
@@ -117,7 +132,7 @@ func (s Settings) permissions(tier gitprovider.Tier, f *folder) ([]byte, error) 
 		}
 	}
 	deny := append([]string{}, s.Deny...)
-	for _, path := range append([]string{f.private()}, s.Hidden...) {
+	for _, path := range append([]string{f.private()}, s.Folders.Hidden...) {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
 	}
 	return json.Marshal(map[string]permissions{"permissions": {Allow: allow, Deny: deny, Bypass: "disable"}})
@@ -131,17 +146,17 @@ func (s Settings) arguments(tier gitprovider.Tier, f *folder) []string {
 		"-p", "--output-format", "stream-json", "--verbose", "--restricted", "--no-session-persistence",
 		"--disable-slash-commands", "--permission-mode", "dontAsk", "--permission-prompts", "none",
 		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settings(),
-		"--append-system-prompt-file", f.prompt(), "--model", s.Models[tier],
+		"--append-system-prompt-file", f.prompt(), "--model", s.Claude.Models[tier],
 		"--tools", strings.Join(s.builtIn(tier), ","), "--add-dir", f.handoffDir(),
 	}
-	if s.ReposDir != "" {
-		args = append(args, "--add-dir", s.ReposDir)
+	if s.Folders.Repos != "" {
+		args = append(args, "--add-dir", s.Folders.Repos)
 	}
 	if s.Limits.Turns > 0 {
-		args = append(args, "--max-turns", itoa(s.Limits.Turns))
+		args = append(args, "--max-turns", strconv.Itoa(s.Limits.Turns))
 	}
 	if s.Limits.CostUSD > 0 {
-		args = append(args, "--max-budget-usd", ftoa(s.Limits.CostUSD))
+		args = append(args, "--max-budget-usd", formatUSD(s.Limits.CostUSD))
 	}
 	return args
 }
@@ -151,3 +166,5 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	const recordTime = 20 * time.Second
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 }
+
+func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }

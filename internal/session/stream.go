@@ -69,6 +69,3 @@ func firstRunes(text string, limit int) string {
 	}
 	return text[:cut] + "…"
 }
-
-// readFrom reads r to its end.
-func (t *tail) readFrom(r io.Reader) (int64, error) { return io.Copy(t, r) }

@@ -78,20 +78,20 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.runner.Settings.takeHold(ctx)
+	spec.processes, err = s.runner.Settings.lockProcesses(ctx)
 	if err != nil {
-		return nil, errors.Join(err, l.drop())
+		return nil, errors.Join(err, l.release())
 	}
-	l.tidy()
-	c, err := s.enter(ctx, life, spec, l, h)
+	l.removeLeftovers()
+	c, err := s.startChain(ctx, life, spec, l)
 	if err != nil {
-		return nil, errors.Join(err, h.drop(), l.drop())
+		return nil, errors.Join(err, spec.processes.release(), l.release())
 	}
 	return c, nil
 }
 
-// enter starts the chain under the locks.
-func (s *Supervisor) enter(ctx, life context.Context, spec Spec, l *lock, h *hold) (*chain, error) {
+// startChain starts the chain under the locks.
+func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (*chain, error) {
 	closed, err := s.runner.Records.CloseInterrupted(ctx)
 	if err != nil {
 		return nil, err
@@ -104,8 +104,7 @@ func (s *Supervisor) enter(ctx, life context.Context, spec Spec, l *lock, h *hol
 			return nil, err
 		}
 	}
-	spec.hold = h
-	record, err := s.open(ctx, l, spec)
+	record, err := s.announce(ctx, l, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +115,12 @@ func (s *Supervisor) enter(ctx, life context.Context, spec Spec, l *lock, h *hol
 	return c, nil
 }
 
-// open says in the lock which session runs, and records that it has begun.
-func (s *Supervisor) open(ctx context.Context, l *lock, spec Spec) (Record, error) {
+// announce says in the lock which session runs, and records that it has begun.
+func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (Record, error) {
 	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
-	spec.hold.group = group
+	spec.processes.group = group
 	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
-	if err := l.says(held{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group}); err != nil {
+	if err := l.write(lockContent{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group}); err != nil {
 		return Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
 	}
 	return s.runner.begin(ctx, spec)
@@ -129,14 +128,13 @@ func (s *Supervisor) open(ctx context.Context, l *lock, spec Spec) (Record, erro
 
 // next begins a session that another escalated to.
 func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (Record, error) {
-	h, err := s.runner.Settings.takeHold(ctx)
-	if err != nil {
+	var err error
+	if spec.processes, err = s.runner.Settings.lockProcesses(ctx); err != nil {
 		return Record{}, err
 	}
-	spec.hold = h
-	record, err := s.open(ctx, l, *spec)
+	record, err := s.announce(ctx, l, *spec)
 	if err != nil {
-		return record, errors.Join(err, h.drop())
+		return record, errors.Join(err, spec.processes.release())
 	}
 	return record, nil
 }
@@ -146,7 +144,7 @@ func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (Record, err
 func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) {
 	defer close(c.done)
 	defer func() {
-		err := l.drop()
+		err := l.release()
 		s.mu.Lock()
 		s.current = nil
 		s.mu.Unlock()
@@ -156,8 +154,8 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) 
 		}
 	}()
 	for spec := c.spec; ; {
-		record, c.err = s.runner.carryOut(ctx, spec, record)
-		if err := spec.hold.drop(); err != nil {
+		record, c.err = s.runner.finish(ctx, spec, record)
+		if err := spec.processes.release(); err != nil {
 			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error", err)
 		}
 		c.ran = append(c.ran, record)
@@ -172,7 +170,7 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) 
 			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1])
 			return
 		}
-		spec = s.runner.following(record, spec.Ceiling)
+		spec = s.runner.nextSpec(record, spec.Ceiling)
 		s.mu.Lock()
 		c.id = spec.ID
 		s.mu.Unlock()
@@ -188,8 +186,8 @@ func (s *Supervisor) skip(ctx context.Context, trigger Trigger, why string) erro
 	r := s.runner
 	now := r.Now().UTC()
 	return r.Records.BeginSession(ctx, Record{
-		ID: r.NewID(), Tier: gitprovider.TierObserve, Trigger: trigger, Model: r.Settings.Models[gitprovider.TierObserve],
-		DryRun: r.Settings.DryRun, StartedAt: now, EndedAt: now, State: StateSkipped, Reason: why, ExitCode: -1,
+		ID: r.NewID(), Task: r.Settings.task(gitprovider.TierObserve, trigger), StartedAt: now, EndedAt: now,
+		Ending: Ending{State: StateSkipped, Reason: why, ExitCode: -1},
 	})
 }
 

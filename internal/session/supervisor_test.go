@@ -124,12 +124,12 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w := newWorld(t, "good")
 	s := w.runner.Settings
-	leftFolder, other := s.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.TempDir, "other")
+	leftFolder, other := s.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
 	l, err := s.takeLock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.says(held{Session: "01J000000000000000000000ZZ", Folder: leftFolder}); err != nil {
+	if err := l.write(lockContent{Session: "01J000000000000000000000ZZ", Folder: leftFolder}); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.file.Close() // as the kernel does it
@@ -138,7 +138,7 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Binary)
+	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Claude.Binary)
 	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=01J000000000000000000000ZZ"}
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestALockFileCannotPointElsewhere(t *testing.T) {
 	w := newWorld(t, "good")
 	victim := filepath.Join(w.dir, "repos")
 	text := []byte(`{"session":"x","folder":"` + victim + `"}`)
-	if err := os.WriteFile(filepath.Join(w.runner.Settings.StateDir, lockName), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.runner.Settings.Folders.State, lockName), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {

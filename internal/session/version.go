@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,9 +32,9 @@ type versions struct {
 // probe finds the CLI and asks for its version. Errors say what the operator has to do.
 func (r *Runner) probe(ctx context.Context) (path, version string, err error) {
 	s := r.Settings
-	if path, err = exec.LookPath(s.Binary); err != nil {
+	if path, err = exec.LookPath(s.Claude.Binary); err != nil {
 		return "", "", fmt.Errorf("there is no claude to run (%s); install Claude Code, or name its binary in CLAUDEOPS_CLAUDE_BIN",
-			s.Binary)
+			s.Claude.Binary)
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", "", err
@@ -64,7 +65,7 @@ func (s Settings) askVersion(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	tree, err := processtree.Start(processtree.Command{
-		Path: path, Args: []string{path, "--version"}, Env: s.Env, Stdout: outEnd,
+		Path: path, Args: []string{path, "--version"}, Env: s.Claude.Env, Stdout: outEnd,
 	}, processtree.Options{})
 	_ = outEnd.Close()
 	if err != nil {
@@ -74,7 +75,7 @@ func (s Settings) askVersion(ctx context.Context, path string) (string, error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = out.readFrom(in)
+		_, _ = io.Copy(&out, in)
 	}()
 	select {
 	case <-tree.Exited():

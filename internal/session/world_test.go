@@ -175,17 +175,24 @@ func makeWorld(dir, act string) (*world, error) {
 	}
 	w.runner = &Runner{
 		Settings: Settings{
-			Binary: filepath.Join(dir, "claude"), Server: []string{"/app/claudeops", "mcp-server"}, MaxTier: gitprovider.TierRemediate,
-			Prompts: fstest.MapFS{
-				"tier1-observe.md": {Data: []byte("observe")}, "tier2-investigate.md": {Data: []byte("investigate")},
-				"tier3-remediate.md": {Data: []byte("remediate")},
+			Claude: Claude{
+				Binary: filepath.Join(dir, "claude"), Models: map[gitprovider.Tier]string{1: "haiku", 2: "sonnet", 3: "opus"},
+				Prompts: fstest.MapFS{
+					"tier1-observe.md": {Data: []byte("observe")}, "tier2-investigate.md": {Data: []byte("investigate")},
+					"tier3-remediate.md": {Data: []byte("remediate")},
+				},
+				Env: []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"), "GORACE=atexit_sleep_ms=0"},
 			},
-			Models:   map[gitprovider.Tier]string{1: "haiku", 2: "sonnet", 3: "opus"},
-			Limits:   Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second, Clear: 2 * time.Minute},
-			Env:      []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"), "GORACE=atexit_sleep_ms=0"},
-			ServerIs: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
-			Deny:     []string{"Bash(git push *)"}, Hidden: []string{filepath.Join(dir, "state")},
-			ReposDir: filepath.Join(dir, "repos"), TempDir: filepath.Join(dir, "tmp"), StateDir: filepath.Join(dir, "state"),
+			Server: Server{
+				Command: []string{"/app/claudeops", "mcp-server"}, Env: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
+			},
+			Folders: Folders{
+				Repos: filepath.Join(dir, "repos"), State: filepath.Join(dir, "state"), Temp: filepath.Join(dir, "tmp"),
+				Hidden: []string{filepath.Join(dir, "state")},
+			},
+			MaxTier: gitprovider.TierRemediate,
+			Limits:  Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second, Clear: 2 * time.Minute},
+			Deny:    []string{"Bash(git push *)"},
 		},
 		Records: w, Secrets: quick{content.NewScanner([]string{ourToken})}, Now: time.Now,
 		NewID: rand.Text, // 26 letters and digits, as an id has

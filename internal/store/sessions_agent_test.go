@@ -13,9 +13,12 @@ import (
 
 func agentSession(id string) session.Record {
 	return session.Record{
-		ID: id, Tier: 1, Trigger: session.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku", StartedAt: noon(),
-		State: session.StateRunning, ExitCode: -1, Denials: []string{"Bash"},
-		Handoff: &session.Handoff{Version: 1, RecommendedTier: 2, Findings: []string{"slow"}},
+		ID:        id,
+		StartedAt: noon(),
+		Task:      session.Task{Tier: 1, Trigger: session.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku"},
+		Ending:    session.Ending{State: session.StateRunning, ExitCode: -1},
+		Work:      session.Work{Denials: []string{"Bash"}},
+		Handover:  session.Handover{Handoff: &session.Handoff{Version: 1, RecommendedTier: 2, Findings: []string{"slow"}}},
 	}
 }
 
@@ -165,10 +168,10 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	for i, r := range []session.Record{
-		{Tier: 1, Trigger: session.TriggerSchedule, State: session.StateRunning},
-		{Tier: 2, Trigger: session.TriggerSchedule, State: session.StateFailed},
-		{Tier: 1, Trigger: session.TriggerCommand, State: session.StateFailed, Note: `,"tier":2,"trigger":"schedule",`},
-		{Tier: 3, Trigger: session.TriggerREST, State: session.StateSkipped, Handoff: &session.Handoff{RecommendedTier: 2}},
+		{Task: session.Task{Tier: 1, Trigger: session.TriggerSchedule}, Ending: session.Ending{State: session.StateRunning}},
+		{Task: session.Task{Tier: 2, Trigger: session.TriggerSchedule}, Ending: session.Ending{State: session.StateFailed}},
+		{Task: session.Task{Tier: 1, Trigger: session.TriggerCommand, Note: `,"tier":2,"trigger":"schedule",`}, Ending: session.Ending{State: session.StateFailed}},
+		{Task: session.Task{Tier: 3, Trigger: session.TriggerREST}, Ending: session.Ending{State: session.StateSkipped}, Handover: session.Handover{Handoff: &session.Handoff{RecommendedTier: 2}}},
 	} {
 		r.ID = fmt.Sprint(i)
 		wantEqual(t, s.BeginSession(ctx, r), nil)

@@ -95,7 +95,7 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	d := describe(t, w)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	opened := w.attempts()[0].RequestID
-	running := w.begun(session.Record{ID: "run-1", Handoff: &session.Handoff{Version: 1, RecommendedTier: 2}})
+	running := w.begun(session.Record{ID: "run-1", Handover: session.Handover{Handoff: &session.Handoff{Version: 1, RecommendedTier: 2}}})
 	for _, c := range [][3]string{
 		{"GET", "/api/v1/sessions", ""}, {"GET", "/api/v1/sessions/" + running, ""}, {"GET", "/api/v1/sessions/" + running + "/events", ""},
 		{"GET", "/api/v1/sessions/none", ""}, {"POST", "/api/v1/sessions", `{"tier":1}`}, {"POST", "/api/v1/sessions/none/stop", ""},

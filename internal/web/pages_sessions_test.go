@@ -69,11 +69,18 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		WantedChange: session.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
 	}
 	ended := w.Now()
-	w.begun(session.Record{ID: "run-1", Tier: 1, State: session.StateSucceeded, EndedAt: ended, Next: "run-2", Handoff: &handoff, Escalation: "escalated to tier 2"})
+	w.begun(session.Record{ID: "run-1", EndedAt: ended, Next: "run-2", Task: session.Task{Tier: 1}, Ending: session.Ending{State: session.StateSucceeded}, Handover: session.Handover{Handoff: &handoff, Escalation: "escalated to tier 2"}})
 	w.begun(session.Record{
-		ID: "run-2", Tier: 2, Parent: "run-1", Next: "run-3", Trigger: session.TriggerEscalation, Model: "sonnet", StartedAt: ended,
-		EndedAt: ended.Add(150 * time.Second), State: session.StateFailed, Reason: "claude exited with code 3", Turns: 7, ToolCalls: 9, CostUSD: 0.5,
-		Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}, CutLines: 1, Report: "I looked.", Stderr: "out of memory", Received: &handoff, HandoffProblem: "it is empty",
+		ID:        "run-2",
+		Parent:    "run-1",
+		Next:      "run-3",
+		StartedAt: ended,
+		EndedAt:   ended.Add(150 * time.Second),
+		Task:      session.Task{Tier: 2, Trigger: session.TriggerEscalation, Model: "sonnet"},
+		Ending:    session.Ending{State: session.StateFailed, Reason: "claude exited with code 3"},
+		Work:      session.Work{Turns: 7, ToolCalls: 9, CostUSD: 0.5, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
+		Output:    session.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
+		Handover:  session.Handover{Received: &handoff, HandoffProblem: "it is empty"},
 	})
 	d := w.page("/sessions/run-2", 200)
 	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls, 0.5000 USD", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
@@ -83,7 +90,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	}
 	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
 	w.page("/", 200).has("A session of tier 2 ended badly: failed", "claude exited with code 3")
-	w.begun(session.Record{ID: "run-4", Tier: 2, State: session.StateSucceeded, EndedAt: w.Now()})
+	w.begun(session.Record{ID: "run-4", EndedAt: w.Now(), Task: session.Task{Tier: 2}, Ending: session.Ending{State: session.StateSucceeded}})
 	if strings.Contains(w.page("/", 200).text, "ended badly") {
 		t.Error("a failure that is over needs a person still")
 	}
@@ -128,8 +135,13 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
 	}
 	w.begun(session.Record{
-		ID: "run-1", State: session.StateFailed, Reason: evil, Model: evil, Claude: evil, Note: evil, Report: evil, Stderr: evil, Denials: []string{evil}, LeftOut: []string{evil},
-		Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, Denied: 1, EndedAt: w.Now(),
+		ID:       "run-1",
+		EndedAt:  w.Now(),
+		Task:     session.Task{Model: evil, Note: evil},
+		Ending:   session.Ending{State: session.StateFailed, Reason: evil, Claude: evil},
+		Work:     session.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
+		Output:   session.Output{Report: evil, Stderr: evil},
+		Handover: session.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil},
 	})
 	w.said("run-1", 1, session.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
 	for _, target := range []string{"/sessions", "/sessions/run-1", "/"} {
@@ -148,7 +160,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 60 {
-		w.begun(session.Record{ID: fmt.Sprintf("run-%02d", i), State: session.StateCancelled, EndedAt: w.Now()})
+		w.begun(session.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(), Ending: session.Ending{State: session.StateCancelled}})
 	}
 	rows := func(query string) int { return len(w.page("/sessions"+query, 200).find("tr")) - 1 }
 	for query, want := range map[string]int{"": 50, "?before=run-10": 10, "?state=cancelled": 50, "?state=cancelled&before=run-05": 5} {

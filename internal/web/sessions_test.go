@@ -129,9 +129,9 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 5 {
 		state := []session.State{session.StateSucceeded, session.StateFailed}[i%2]
-		w.begun(session.Record{ID: fmt.Sprint("run-", i), State: state, EndedAt: w.Now()})
+		w.begun(session.Record{ID: fmt.Sprint("run-", i), EndedAt: w.Now(), Ending: session.Ending{State: state}})
 	}
-	w.begun(session.Record{ID: "run-5", Tier: 2})
+	w.begun(session.Record{ID: "run-5", Task: session.Task{Tier: 2}})
 	ids := func(query string) (out string, next string) {
 		a := w.get("/api/v1/sessions" + query)
 		w.want(a, 200, "")

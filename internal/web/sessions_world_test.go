@@ -35,7 +35,10 @@ func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (
 	a.running = fmt.Sprintf("session-%04d", len(a.started))
 	a.record(o, people.StartSession, record.OutcomeDone, "")
 	return a.running, a.w.store.BeginSession(ctx, session.Record{
-		ID: a.running, Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku", State: session.StateRunning, StartedAt: a.w.Now(),
+		ID:        a.running,
+		StartedAt: a.w.Now(),
+		Task:      session.Task{Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku"},
+		Ending:    session.Ending{State: session.StateRunning},
 	})
 }
 

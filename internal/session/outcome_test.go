@@ -9,18 +9,18 @@ import (
 
 func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
 	for _, test := range []struct {
-		before verdict
+		before outcome
 		end    processtree.End
 		state  State
 		words  []string
 	}{
-		{verdict{StateSucceeded, ""}, processtree.End{}, StateSucceeded, nil},
-		{verdict{StateSucceeded, ""}, processtree.End{Remaining: []int{7, 9}}, StateFailed, []string{"[7 9]", "the operator"}},
-		{verdict{StateSucceeded, ""}, processtree.End{ReaperLost: true}, StateFailed, []string{"was killed"}},
-		{verdict{StateTimeout, "too long"}, processtree.End{Remaining: []int{7}}, StateTimeout, []string{"too long; ", "[7]"}},
+		{outcome{StateSucceeded, ""}, processtree.End{}, StateSucceeded, nil},
+		{outcome{StateSucceeded, ""}, processtree.End{Remaining: []int{7, 9}}, StateFailed, []string{"[7 9]", "the operator"}},
+		{outcome{StateSucceeded, ""}, processtree.End{ReaperLost: true}, StateFailed, []string{"was killed"}},
+		{outcome{StateTimeout, "too long"}, processtree.End{Remaining: []int{7}}, StateTimeout, []string{"too long; ", "[7]"}},
 	} {
 		v := test.before
-		v.complete(test.end)
+		v.addProblems(test.end)
 		if v.state != test.state || (len(test.words) == 0) != (v.reason == "") {
 			t.Errorf("%+v became %+v", test.before, v)
 		}

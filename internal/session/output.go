@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// observer turns the agent's output into a record. It is used by one goroutine at a time.
-type observer struct {
+// outputReader turns the CLI's output into a record and its events. It is used by one goroutine at a time.
+type outputReader struct {
 	clean     cleaner
 	now       func() time.Time
 	record    *Record
 	store     func([]Event) error
 	limits    Limits
 	connected func()             // the server is there: the configuration is not needed any more
-	stop      func(end *verdict) // ends the session; the first call counts
+	stop      func(end *outcome) // ends the session; the first call counts
 
 	seq, stored int
 	lastMessage string
@@ -22,10 +22,10 @@ type observer struct {
 }
 
 // line takes one line of output.
-func (o *observer) line(text []byte, cut bool) {
+func (o *outputReader) line(text []byte, cut bool) {
 	if cut {
 		o.record.CutLines++
-		o.keep(Event{Kind: "cut_line"})
+		o.save(Event{Kind: "cut_line"})
 		return
 	}
 	var m message
@@ -33,19 +33,19 @@ func (o *observer) line(text []byte, cut bool) {
 		o.record.BadLines++
 		return
 	}
-	o.note(m)
-	o.keep(m.events()...)
+	o.count(m)
+	o.save(m.events()...)
 }
 
-// note counts, and holds the agent to its limits.
-func (o *observer) note(m message) {
+// count takes a message into the record, and ends the session where a limit is passed.
+func (o *outputReader) count(m message) {
 	switch {
 	case m.Type == "system" && m.Subtype == "init":
-		o.initialised(m)
+		o.started(m)
 	case m.Type == "system" && m.Subtype == "permission_denied":
 		o.record.Denied++
 		if len(o.record.Denials) < MaxDenials {
-			o.record.Denials = append(o.record.Denials, o.clean.word(m.ToolName))
+			o.record.Denials = append(o.record.Denials, o.clean.name(m.ToolName))
 		}
 	case m.Type == "assistant":
 		if m.Message.ID == "" || m.Message.ID != o.lastMessage {
@@ -59,13 +59,13 @@ func (o *observer) note(m message) {
 		}
 		// The CLI stops by itself at the limit; one turn more is its last word.
 		if o.limits.Turns > 0 && o.record.Turns > o.limits.Turns+1 {
-			o.stop(&verdict{StateLimit, fmt.Sprintf("it took more than %d turns", o.limits.Turns)})
+			o.stop(&outcome{StateLimit, fmt.Sprintf("it took more than %d turns", o.limits.Turns)})
 		}
 	case m.Type == "result":
 		o.result = &m
 		o.record.CostUSD = m.Cost
 		if o.limits.CostUSD > 0 && m.Cost > o.limits.CostUSD && m.Subtype == "success" {
-			o.stop(&verdict{StateLimit, fmt.Sprintf("it cost %.4f USD, more than %.4f", m.Cost, o.limits.CostUSD)})
+			o.stop(&outcome{StateLimit, fmt.Sprintf("it cost %.4f USD, more than %.4f", m.Cost, o.limits.CostUSD)})
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (o *observer) note(m message) {
 // maxName bounds names in a record, in bytes.
 const maxName = 200
 
-func (o *observer) initialised(m message) {
+func (o *outputReader) started(m message) {
 	status := m.serverStatus()
 	if o.record.Connected {
 		return // said again
@@ -86,15 +86,15 @@ func (o *observer) initialised(m message) {
 	if status == "" {
 		status = "not listed"
 	}
-	o.stop(&verdict{StateFailed, "claude could not connect to the claudeops MCP server (its status: " +
-		o.clean.word(status) + "); run `claudeops doctor`, and `claudeops mcp-server </dev/null` to see it start"})
+	o.stop(&outcome{StateFailed, "claude could not connect to the claudeops MCP server (its status: " +
+		o.clean.name(status) + "); run `claudeops doctor`, and `claudeops mcp-server </dev/null` to see it start"})
 }
 
-// keep stores events, redacted, until there are too many.
-func (o *observer) keep(events ...Event) {
+// save stores events, redacted, until there are too many.
+func (o *outputReader) save(events ...Event) {
 	var out []Event
 	for _, e := range events {
-		e.Kind, e.Tool = o.clean.word(e.Kind), o.clean.word(e.Tool)
+		e.Kind, e.Tool = o.clean.name(e.Kind), o.clean.name(e.Tool)
 		if e.Text != "" && o.stored < maxStored {
 			e.Text = o.clean.text(e.Text, maxText)
 		}
@@ -113,6 +113,6 @@ func (o *observer) keep(events ...Event) {
 		return
 	}
 	if err := o.store(out); err != nil {
-		o.stop(&verdict{StateFailed, "what the agent does could not be recorded, so it was ended: " + o.clean.text(err.Error(), 500)})
+		o.stop(&outcome{StateFailed, "what the agent does could not be recorded, so it was ended: " + o.clean.text(err.Error(), 500)})
 	}
 }
