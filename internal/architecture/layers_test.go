@@ -22,6 +22,9 @@ func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
 	flow := append([]string{"internal/prflow", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
 	adapter := append([]string{"internal/gitprovider/transport", "internal/gitprovider/driver", "internal/webhook"}, domain...)
+	webParts := append([]string{
+		"internal/web/guard", "internal/web/handler", "internal/web/health", "internal/web/live", "internal/web/metrics", "internal/web/records",
+	}, flow...)
 	host := "internal/forgetest/memhost"
 	forge := append([]string{host, "internal/gitprovider/providertest", "internal/forgetest/httpfault"}, domain...)
 	return map[string][]string{
@@ -51,6 +54,13 @@ func layers() map[string][]string {
 			"internal/session",
 			"internal/store",
 			"internal/web",
+			"internal/web/api",
+			"internal/web/dashboard",
+			"internal/web/guard",
+			"internal/web/handler",
+			"internal/web/live",
+			"internal/web/metrics",
+			"internal/web/records",
 			"internal/webhook",
 		}, flow...),
 		"internal/mcpserver":                {"internal/mcpserver/stdio", "internal/operation", "internal/prflow", "internal/record", "internal/fault"},
@@ -63,7 +73,15 @@ func layers() map[string][]string {
 		"internal/doctor":                   {"internal/config", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
 		"internal/people":                   flow,
 		"internal/review":                   append([]string{"internal/people", "internal/gitprovider/local"}, flow...),
-		"internal/web":                      append([]string{"internal/access", "internal/doctor", "internal/people", "internal/review", "internal/session", "internal/web/pages", "internal/webhook"}, flow...),
+		"internal/web":                      append([]string{"internal/access", "internal/doctor", "internal/web/api", "internal/web/dashboard"}, webParts...),
+		"internal/web/handler":              append([]string{"internal/access"}, flow...),
+		"internal/web/guard":                append([]string{"internal/access", "internal/web/handler"}, flow...),
+		"internal/web/records":              {"internal/record", "internal/session"},
+		"internal/web/health":               append([]string{"internal/doctor", "internal/web/handler", "internal/web/records"}, flow...),
+		"internal/web/metrics":              append([]string{"internal/web/handler", "internal/web/records"}, flow...),
+		"internal/web/live":                 append([]string{"internal/access", "internal/web/guard", "internal/web/handler"}, flow...),
+		"internal/web/api":                  append([]string{"internal/access", "internal/doctor", "internal/people", "internal/session", "internal/webhook"}, webParts...),
+		"internal/web/dashboard":            append([]string{"internal/access", "internal/people", "internal/review", "internal/session", "internal/web/pages"}, webParts...),
 		"internal/web/pages":                {"internal/content"},
 		"internal/webhook":                  domain,
 		"internal/follow":                   append([]string{"internal/webhook"}, flow...),
@@ -79,7 +97,7 @@ func layers() map[string][]string {
 		"internal/agentdocs":                nil,
 		"internal/architecture":             nil,
 		"internal/prflow":                   slices.DeleteFunc(slices.Clone(flow), func(s string) bool { return s == "internal/prflow" }),
-		"internal/policy":                   {"internal/gitprovider"},
+		"internal/policy":                   domain,
 		"internal/config":                   {"internal/mcpconfig", "internal/policy", "internal/gitprovider", "internal/gitprovider/driver", "internal/credentialfile"},
 		"internal/mounted":                  {"internal/gitprovider"},
 		"internal/mcpconfig":                nil,

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -27,9 +26,6 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd.AddCommand(a.auditListCommand(), a.auditShowCommand(), a.auditVerifyCommand())
 	return cmd
 }
-
-// entryOf is a row of the audit in answers, the same as over REST.
-func entryOf(r store.AuditRow) web.AuditEntry { return web.EntryOf(recorded(r)) }
 
 func (a *app) auditListCommand() *cobra.Command {
 	var q record.AuditQuery
@@ -68,17 +64,14 @@ func (a *app) auditListCommand() *cobra.Command {
 }
 
 // entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
-func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.AuditEntry, error) {
-	key := func(r store.AuditRow) record.PullKey {
-		return record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Repo, Number: r.PRNumber}
-	}
+func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]record.AuditEntry, error) {
 	var keys []record.PullKey
 	for _, r := range rows {
-		if r.PRNumber > 0 && !slices.Contains(keys, key(r)) {
-			keys = append(keys, key(r))
+		if r.PRNumber > 0 && !slices.Contains(keys, r.PullKey()) {
+			keys = append(keys, r.PullKey())
 		}
 	}
-	entries := make([]web.AuditEntry, 0, len(rows))
+	entries := make([]record.AuditEntry, 0, len(rows))
 	seen := map[record.PullKey]record.PullRecord{}
 	for part := range slices.Chunk(keys, record.MaxAttemptLimit) {
 		found, err := p.store.PullRecords(ctx, part)
@@ -88,14 +81,14 @@ func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]web.Aud
 		maps.Copy(seen, found)
 	}
 	for _, r := range rows {
-		entry := entryOf(r)
-		entry.PullState = string(seen[key(r)].State)
+		entry := recorded(r).Entry()
+		entry.PullState = string(seen[r.PullKey()].State)
 		entries = append(entries, entry)
 	}
 	return entries, nil
 }
 
-func describeAudit(w *strings.Builder, entries []web.AuditEntry) {
+func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 	rows := [][]string{{"SEQ", "TIME", "DOOR", "TIER", "ACTION", "REPO", "OUTCOME", "CODE", "PR", "TITLE"}}
 	for _, e := range entries {
 		pr := ""
@@ -135,7 +128,7 @@ func (a *app) auditShowCommand() *cobra.Command {
 	}
 }
 
-func describeEntry(w *strings.Builder, e web.AuditEntry) {
+func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	fmt.Fprintf(w, "%s %s, %s\n", e.Action, e.Outcome, e.Time.Format(time.RFC3339Nano))
 	rows := [][]string{
 		{"  request", e.RequestID},

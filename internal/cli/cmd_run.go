@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -51,7 +51,7 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) runSessions(ctx context.Context, spec session.Spec) (records []session.Record, err error) {
 	p := a.wire(needs{})
 	var ran error // of a chain that has begun, which is on the record: its failure is no refusal
-	err = p.byPerson(ctx, web.Operator{By: a.caller(p), RequestID: newID()}, spec, func(spec session.Spec) error {
+	err = p.byPerson(ctx, people.Operator{By: a.caller(p), RequestID: newID()}, spec, func(spec session.Spec) error {
 		supervisor, err := p.supervisor()
 		if err != nil {
 			return err

@@ -3,8 +3,9 @@ package cli
 import (
 	"time"
 
+	"github.com/claudeops/claudeops/internal/web/api"
+
 	"github.com/claudeops/claudeops/internal/follow"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 // followDrain is how long a server that ends waits for looks that webhooks have asked for.
@@ -27,9 +28,9 @@ func (p *parts) follower() *follow.Follower {
 }
 
 // webhooks are those that are listened to, and the secrets of their senders.
-func (p *parts) webhooks() (out []web.Webhook) {
+func (p *parts) webhooks() (out []api.Sender) {
 	for _, f := range p.cfg.Forges.All {
-		out = append(out, web.Webhook{Source: f.Driver.Webhooks, Secret: f.HookSecret})
+		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: f.HookSecret})
 	}
 	return out
 }

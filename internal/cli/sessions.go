@@ -8,7 +8,6 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 // sessions are the agent sessions of a server. What they need is made by the first one, so that a server that runs none
@@ -54,7 +53,7 @@ func (s *sessions) keep(ctx context.Context) (done chan struct{}) {
 
 // byPerson starts a session for a person with start. Its beginning is recorded before it begins; if it cannot be recorded,
 // nothing begins.
-func (p *parts) byPerson(ctx context.Context, o web.Operator, spec session.Spec, start func(session.Spec) error) error {
+func (p *parts) byPerson(ctx context.Context, o people.Operator, spec session.Spec, start func(session.Spec) error) error {
 	act := people.Act{Action: people.StartSession, By: o.By, RequestID: o.RequestID, Tier: spec.Tier}
 	return p.people.Do(ctx, act, func(row people.Row) error {
 		spec.Admit = func(ctx context.Context, id string) error {
@@ -65,7 +64,7 @@ func (p *parts) byPerson(ctx context.Context, o web.Operator, spec session.Spec,
 }
 
 // Start implements web.Sessions.
-func (s *sessions) Start(ctx context.Context, o web.Operator, spec session.Spec) (id string, err error) {
+func (s *sessions) Start(ctx context.Context, o people.Operator, spec session.Spec) (id string, err error) {
 	err = s.p.byPerson(ctx, o, spec, func(spec session.Spec) error {
 		supervisor, err := s.supervisor()
 		if err != nil {
@@ -78,7 +77,7 @@ func (s *sessions) Start(ctx context.Context, o web.Operator, spec session.Spec)
 }
 
 // Stop implements web.Sessions.
-func (s *sessions) Stop(ctx context.Context, o web.Operator, id string) error {
+func (s *sessions) Stop(ctx context.Context, o people.Operator, id string) error {
 	act := people.Act{Action: people.StopSession, By: o.By, RequestID: o.RequestID}
 	return s.p.people.Do(ctx, act, func(row people.Row) error {
 		supervisor, err := s.supervisor()
@@ -97,13 +96,13 @@ func (s *sessions) Stop(ctx context.Context, o web.Operator, id string) error {
 }
 
 // Refused implements web.Sessions.
-func (s *sessions) Refused(ctx context.Context, o web.Operator, action people.Action, why error) error {
+func (s *sessions) Refused(ctx context.Context, o people.Operator, action people.Action, why error) error {
 	return s.p.people.Refused(ctx, people.Act{Action: action, By: o.By, RequestID: o.RequestID}, why)
 }
 
 // Plan implements web.Sessions.
-func (s *sessions) Plan() web.SessionPlan {
-	plan := web.SessionPlan{MaxTier: s.p.cfg.Sessions.MaxTier}
+func (s *sessions) Plan() session.Plan {
+	plan := session.Plan{MaxTier: s.p.cfg.Sessions.MaxTier}
 	if s.schedule != nil {
 		plan.Every, plan.Next = s.schedule.Every, s.schedule.Next()
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 // parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
@@ -41,7 +41,7 @@ type parts struct {
 	localDisabled string // why local is nil
 	registry      *gitprovider.Registry
 	clients       map[string]*transport.Transport // of forges, by provider
-	latency       *web.ProviderLatency            // of their requests
+	latency       *metrics.ProviderLatency        // of their requests
 	flow          *prflow.Service
 	notifier      *notify.Deliverer
 }
@@ -58,7 +58,7 @@ func (a *app) wire(n needs) *parts {
 	if a.parts != nil {
 		return a.parts
 	}
-	p := &parts{cfg: config.Load(a.environment, forges.All()), clients: map[string]*transport.Transport{}, latency: web.NewProviderLatency()}
+	p := &parts{cfg: config.Load(a.environment, forges.All()), clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
 	p.log = a.logger(n.log, p.cfg)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)

@@ -29,6 +29,12 @@ type Act struct {
 	Number                int    // pull request
 }
 
+// Operator is who starts or stops a session, for the record.
+type Operator struct {
+	By        operation.Caller
+	RequestID string // of the row of the audit
+}
+
 // Audit appends to the audit. internal/store implements it.
 type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error

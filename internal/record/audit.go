@@ -31,14 +31,14 @@ type AuditQuery struct {
 
 // AuditReport is what VerifyAudit found.
 type AuditReport struct {
-	Rows    int64  // rows that are sound, up to the first bad one
-	Head    string // hash of the last of them; GenesisHash if there is none
-	HeadSeq int64  // its number
+	Rows    int64  `json:"rows" doc:"Sound rows up to the first bad one"`
+	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"` // GenesisHash if there is none
+	HeadSeq int64  `json:"head_seq"`
 
-	FirstBad int64  // number of the first row that is missing, altered or out of place; 0 if there is none
-	Problem  string // what is wrong, in a sentence; "" if nothing is
+	FirstBad int64  `json:"first_bad,omitempty"` // number of the first row that is missing, altered or out of place; 0 if there is none
+	Problem  string `json:"problem,omitempty"`   // what is wrong, in a sentence; "" if nothing is
 
-	ExpectedSeq int64 // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+	ExpectedSeq int64 `json:"-"` // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
 }
 
 // OK reports whether the chain is whole and contains the expected head.

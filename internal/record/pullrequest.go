@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -25,6 +26,22 @@ type PullKey struct {
 	Owner    string
 	Repo     string
 	Number   int
+}
+
+// PullKey names the pull request that the attempt is about; its Number is 0 if there is none.
+func (a Attempt) PullKey() PullKey { return PullKey{a.Provider, a.Owner, a.Repo, a.PRNumber} }
+
+// PullKey names the pull request that the proposal became; its Number is 0 if there is none.
+func (p Proposal) PullKey() PullKey { return PullKey{p.Provider, p.Owner, p.Repo, p.PRNumber} }
+
+// PullKeys names the pull requests that attempts are about, each once.
+func PullKeys(rows []RecordedAttempt) (keys []PullKey) {
+	for _, r := range rows {
+		if key := r.PullKey(); r.PRNumber > 0 && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // PullRecord is what we last saw of a pull request that we opened. It is for people: no gate asks it, since the provider may

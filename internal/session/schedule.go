@@ -31,6 +31,13 @@ type ScheduleOptions struct {
 	Log        *slog.Logger
 }
 
+// Plan is what the operator permits and has scheduled.
+type Plan struct {
+	MaxTier gitprovider.Tier
+	Every   time.Duration // 0: nothing is scheduled
+	Next    time.Time     // zero if that is not known
+}
+
 // Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one in
 // the records, so that a restart neither repeats nor leaves out any, and processes that share records share one schedule.
 // Those that were missed are not made up for: one starts at once, and the next is due an interval later. It is safe for

@@ -12,7 +12,7 @@ import (
 func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	r := &reviewer{world: w}
-	w.web.Reviewer = r
+	w.web.Providers.Reviewer = r
 	w.build()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.person, w.anonymous = "", true

@@ -1,6 +1,7 @@
-// Package web is the door for people and programs: REST under /api/v1, its description, sign-in for browsers, health and
-// metrics. Handlers decode, call and encode; the rules are prflow's, who may call is access's.
+// Package web is the door for people and programs. It serves the REST API (web/api), the pages (web/dashboard) and the stream
+// of changes (web/live) on one address.
 //
-// Every request passes the same guards in the same order: host, cross-origin, path, who calls, scope. One table (routes.go)
-// makes both the mux and the OpenAPI document, and one function renders every error (problem.go).
+// Every request passes the same guard (web/guard) in the same order: host, origin, path, who calls, scope. Then its handler
+// gives a response or an error, and one function renders every error (problem.go). What handlers have in common is in
+// web/handler.
 package web

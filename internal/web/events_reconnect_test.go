@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/live"
 )
 
 // reconnect opens a stream as a client that is behind does, waits for what it missed, and vanishes. It returns the status.
@@ -58,7 +58,7 @@ func held() (goroutines int, bytes uint64) {
 
 func TestTenThousandReconnectsLeaveNothingBehind(t *testing.T) {
 	const reconnects, clients = 10_000, 8
-	w := newWorld(t, func(w *world) { w.web.Live = web.Live{Each: 256} })
+	w := newWorld(t, func(w *world) { w.web.Live.Limits = live.Limits{Each: 256} })
 	w.refuse(3)
 	l := w.listen(nil)
 	for range 100 { // what is made once is made now

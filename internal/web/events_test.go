@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/web/live"
+
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -20,7 +22,7 @@ import (
 const patience = 20 * time.Second
 
 // quick is Live for tests: what would take seconds takes milliseconds.
-var quick = web.Live{Look: 5 * time.Millisecond, Beat: 20 * time.Millisecond, Recheck: 20 * time.Millisecond}
+var quick = live.Limits{Look: 5 * time.Millisecond, Beat: 20 * time.Millisecond, Recheck: 20 * time.Millisecond}
 
 // listening is a world behind a real listener.
 type listening struct {
@@ -107,7 +109,7 @@ func (f following) end() error {
 }
 
 func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Live = quick })
+	w := newWorld(t, func(w *world) { w.web.Live.Limits = quick })
 	l := w.listen(func(s *http.Server) {
 		s.ReadTimeout, s.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 	})
@@ -135,8 +137,8 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 	var jobs atomic.Int64
 	jobs.Store(7)
 	w := newWorld(t, func(w *world) {
-		w.web.Live = quick
-		w.web.Topics = []web.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) { return jobs.Load(), nil }}}
+		w.web.Live.Limits = quick
+		w.web.Live.Topics = []live.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) { return jobs.Load(), nil }}}
 	})
 	w.refuse(2)
 	l := w.listen(nil)
@@ -167,9 +169,9 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 }
 
 func TestStreamsAreBoundedForEachCallerAndInAll(t *testing.T) {
-	live := quick
-	live.All, live.Each = 3, 2
-	w := newWorld(t, func(w *world) { w.web.Live = live })
+	limits := quick
+	limits.All, limits.Each = 3, 2
+	w := newWorld(t, func(w *world) { w.web.Live.Limits = limits })
 	ann, bob := "Authorization: Bearer "+w.token("ann", 2, "read"), "Authorization: Bearer "+w.token("bob", 2, "read")
 	l := w.listen(nil)
 	var open []following
@@ -194,7 +196,7 @@ func TestStreamsAreBoundedForEachCallerAndInAll(t *testing.T) {
 }
 
 func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Live = quick })
+	w := newWorld(t, func(w *world) { w.web.Live.Limits = quick })
 	secret := w.token("ann", 2, "read")
 	l := w.listen(nil)
 	f, _ := l.follow("/events", "Authorization: Bearer "+secret)
@@ -235,12 +237,12 @@ func TestAnEndingServerDoesNotWaitForItsStreams(t *testing.T) {
 }
 
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
-	live := quick
-	live.Write = 100 * time.Millisecond
+	limits := quick
+	limits.Write = 100 * time.Millisecond
 	var version atomic.Int64
 	w := newWorld(t, func(w *world) {
-		w.web.Live = live
-		w.web.Topics = []web.Topic{{Name: strings.Repeat("x", 1<<18), Version: func(context.Context) (int64, error) { return version.Add(1), nil }}}
+		w.web.Live.Limits = limits
+		w.web.Live.Topics = []live.Topic{{Name: strings.Repeat("x", 1<<18), Version: func(context.Context) (int64, error) { return version.Add(1), nil }}}
 	})
 	l := w.listen(nil)
 	slow, _ := l.follow("/events")
@@ -253,8 +255,8 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
 	var broken atomic.Bool
 	w := newWorld(t, func(w *world) {
-		w.web.Live = quick
-		w.web.Topics = []web.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) {
+		w.web.Live.Limits = quick
+		w.web.Live.Topics = []live.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) {
 			if broken.Load() {
 				return 0, errors.New("the disk is gone")
 			}

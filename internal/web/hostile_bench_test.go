@@ -61,7 +61,7 @@ func BenchmarkHostileBodies(b *testing.B) {
 }
 
 func postAgain(b *testing.B, path, body string) {
-	w := newWorld(b, func(w *world) { w.web.Webhooks = web.KnownWebhooks(hookSecret) })
+	w := newWorld(b, func(w *world) { w.web.Webhooks.Senders = web.KnownWebhooks(hookSecret) })
 	w.signedIn()
 	w.build()
 	mac := hmac.New(sha256.New, []byte(hookSecret))

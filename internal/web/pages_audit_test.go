@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
@@ -36,7 +35,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	}
 	prev := strings.Repeat("0", 64)
 	for i, text := range lines {
-		var row web.AuditEntry
+		var row record.AuditEntry
 		if err := json.Unmarshal(text, &row); err != nil || row.Seq != int64(i+1) || i > 0 && row.PrevHash != prev {
 			t.Fatalf("line %d: %v %s", i, err, text)
 		}
@@ -45,20 +44,20 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 }
 
 // failing gives out one page and then fails.
-type failing struct{ web.Audit }
+type failing struct{ auditRecords }
 
-func (f failing) Page(ctx context.Context, q web.AuditQuery) ([]record.RecordedAttempt, error) {
+func (f failing) Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
 	if q.After > 0 {
 		return nil, fault.New(fault.Internal, "the disk is gone")
 	}
 	q.Limit = 2
-	return f.Audit.Page(ctx, q)
+	return f.auditRecords.Audit(ctx, q)
 }
 
 func TestADownloadThatFailsIsCutOffAndNotEnded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.refuse(5)
-	w.web.Audit = failing{w.web.Audit}
+	w.web.Records.Audit = failing{w.web.Records.Audit}
 	w.build()
 	defer func() {
 		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {

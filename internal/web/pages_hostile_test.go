@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
@@ -54,8 +54,8 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	hosted.Push("claude-ops/fix/x", providertest.File{Path: "checks/z.md", Content: evil})
 	pr := hosted.OpenPR("claude-ops/fix/x", evil[:200], "claude-ops")
 	hosted.Review(pr, "ann<script>\u202e", gitprovider.ReviewCommented, evil)
-	w.web.Doctor = func(context.Context) []web.Finding {
-		return []web.Finding{{Name: "x", Status: "problem", Detail: evil}}
+	w.web.Doctor = func(context.Context) []doctor.Finding {
+		return []doctor.Finding{{Name: "x", Status: "problem", Detail: evil}}
 	}
 	for _, target := range []string{
 		"/", "/proposals", "/proposals?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2", "/proposals/evil-2?view=split",

@@ -32,7 +32,7 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 
 func TestAPersonReviewsByAForm(t *testing.T) {
 	r := &reviewer{}
-	w := newWorld(t, func(w *world) { r.world, w.web.Reviewer = w, r })
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
@@ -98,7 +98,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reviewer{}
 			w := newWorld(t, func(w *world) {
-				r.world, w.web.Reviewer = w, r
+				r.world, w.web.Providers.Reviewer = w, r
 				w.flow.Policy.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
 			})
 			w.signedIn()
@@ -114,7 +114,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 		})
 	}
 	r := &reviewer{}
-	w := newWorld(t, func(w *world) { r.world, w.web.Reviewer = w, r })
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
 	a := w.do("POST", "/pulls/fake/joe/infra/1/review", `{"action":"merge"}`, header("Accept", "text/html"))
 	w.read(a, "not a form", 415)

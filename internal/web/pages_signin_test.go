@@ -11,7 +11,7 @@ import (
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w, id := dryWorld(t, nil)
-	w.web.Reviewer = &reviewer{world: w}
+	w.web.Providers.Reviewer = &reviewer{world: w}
 	w.build()
 	w.signedIn()
 	before := len(w.attempts())
@@ -31,7 +31,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if w.fake.Writes() != 0 || len(w.web.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
+	if w.fake.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
 		t.Errorf("%d writes, %d rows", w.fake.Writes(), len(w.attempts())-before)
 	}
 	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form), header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {

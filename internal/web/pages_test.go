@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 // submit sends a form from our own origin.
@@ -53,17 +52,17 @@ func TestTheOverviewSaysHowTheDoorStandsAndWhatNeedsAPerson(t *testing.T) {
 
 func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w := newWorld(t, nil)
-	w.web.Audit = brokenAudit{w.web.Audit}
+	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
 	w.refuse(1)
 	w.verify()
 	w.page("/", 200).has("The audit is not whole", "row 1 was altered")
 	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
 }
 
-type brokenAudit struct{ web.Audit }
+type brokenAudit struct{ auditRecords }
 
-func (brokenAudit) Verify(context.Context, string) (web.AuditReport, error) {
-	return web.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil
+func (brokenAudit) VerifyAudit(context.Context, string) (record.AuditReport, error) {
+	return record.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil
 }
 
 func TestNoLinkOfAnyPageIsDead(t *testing.T) {

@@ -23,10 +23,10 @@ func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *forgetest.Fak
 	second = forgetest.NewFake()
 	second.SetName("second")
 	return newWorld(t, func(w *world) {
-		w.web.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
+		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: w.fake}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"}, {Name: "second", Provider: second},
 		}, nil, "", nil)
-		w.web.Log = slog.New(slog.NewTextHandler(log, nil))
+		w.web.Env.Log = slog.New(slog.NewTextHandler(log, nil))
 	}), second
 }
 
@@ -152,7 +152,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 
 func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.web.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea", Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
+		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea", Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
 	})
 	w.want(w.get("/readyz"), 200, "")
 	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)

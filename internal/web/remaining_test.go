@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 	left := map[string]int{}
-	w := newWorld(t, func(w *world) { w.web.Remaining = func() map[string]int { return left } })
+	w := newWorld(t, func(w *world) { w.web.Providers.Remaining = func() map[string]int { return left } })
 	const name = "claudeops_provider_requests_remaining"
 	if text := string(w.get("/metrics").body); strings.Contains(text, name) {
 		t.Errorf("it is known before anybody said it:\n%s", text)
@@ -22,8 +22,8 @@ func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 }
 
 func TestMetricsSayHowLongProvidersTook(t *testing.T) {
-	latency := web.NewProviderLatency()
-	w := newWorld(t, func(w *world) { w.web.Latency = latency })
+	latency := metrics.NewProviderLatency()
+	w := newWorld(t, func(w *world) { w.web.Providers.Latency = latency })
 	latency.Observe("github", "2xx", 40*time.Millisecond)
 	latency.Observe("github", "2xx", 3*time.Second)
 	latency.Observe("gitea", "timeout", 30*time.Second)

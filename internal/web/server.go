@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,67 +10,99 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/dashboard"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 // Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
 type Server struct {
-	Options
-	mux     *http.ServeMux
-	origins *http.CrossOriginProtection
-	signIns *failures
-	hooks   hookGate
-	metrics *metrics
-	heavy   chan struct{} // holds a token while the whole record is being read
-	slots   chan struct{} // holds a token for each proposal that is being judged
-	health  healthMemo
-	pings   pingMemo
-	openAPI document
-	hub     *hub
-	pulls   pullsMemo
-	pages   *pages.Set
-	assets  pages.Assets
-	checked verifiedMemo
+	env       handler.Env
+	guard     *guard.Guard
+	mux       *http.ServeMux
+	metrics   *metrics.Metrics
+	health    *health.Checker
+	hub       *live.Hub
+	dashboard *dashboard.Dashboard
 }
 
 // New makes a Server. An error is a fault in an embedded file, or in the table of routes.
 func New(o Options) (*Server, error) {
-	s := &Server{
-		Options: o, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		signIns: newFailures(o.Now, wrongSignInsEach, wrongSignInsAll, "too many attempts to sign in; wait a minute"),
-		metrics: newMetrics(o), heavy: make(chan struct{}, 1), slots: make(chan struct{}, maxProposals),
-		pulls: pullsMemo{place: make(chan struct{}, 1)},
-		pings: pingMemo{place: make(chan struct{}, 1)},
-		hooks: newHookGate(o.Now),
-	}
-	s.hub = newEvents(s)
-	routes := s.routes()
-	doc, err := newDocument(s, routes)
+	routes, s, err := assemble(o)
 	if err != nil {
 		return nil, err
 	}
-	s.openAPI = doc
-	if s.pages, err = pages.Load(); err != nil {
-		return nil, err
-	}
-	if s.assets, err = pages.LoadAssets(); err != nil {
-		return nil, err
-	}
-	for _, r := range append(routes, s.pageRoutes()...) {
-		bound, err := boundOf(r)
-		if err != nil {
-			return nil, err
+	return s, s.register(routes)
+}
+
+// register serves the routes. A route that takes bodies without a bound is a mistake of the program.
+func (s *Server) register(routes []handler.Route) error {
+	for _, r := range routes {
+		if r.Body == nil && r.Method != http.MethodGet {
+			return fmt.Errorf("the route %s %s has no bound for its body", r.Method, r.Pattern)
 		}
-		s.mux.Handle(r.method+" "+r.pattern, s.serve(r, bound))
+		s.mux.Handle(r.Method+" "+r.Pattern, s.serve(r))
 	}
-	return s, nil
+	return nil
 }
 
 // maxProposals bounds how many proposals are judged at the same time, and with them the memory that their bodies and the
 // search for secrets take. Others wait, their bodies unread.
 const maxProposals = 8
+
+// assemble makes the parts of a Server, and the routes that they have.
+func assemble(o Options) ([]handler.Route, *Server, error) {
+	s := &Server{
+		env: o.Env, mux: http.NewServeMux(),
+		guard:  guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
+		health: health.New(health.Options{Doctor: o.Doctor, Audit: o.Records.Audit, Registry: o.Providers.Registry, Env: o.Env}),
+	}
+	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
+	s.metrics = metrics.New(metrics.Options{
+		Settings: o.Settings, Audit: o.Records.Audit, Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
+	})
+	turns := handler.NewTurns(maxProposals)
+	routes, err := api.Routes(api.Options{
+		Settings: o.Settings, Flow: func(ceiling gitprovider.Tier) api.Flow { return o.Flow(ceiling) }, Turns: turns, Records: o.Records,
+		Sessions: o.Sessions, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Policy, Guard: s.guard, Health: s.health,
+		Metrics: s.metrics, Env: o.Env,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.dashboard, err = dashboard.New(dashboard.Options{
+		Settings: o.Settings, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return o.Flow(ceiling) }, Turns: turns, Records: o.Records,
+		Sessions: o.Sessions, Providers: o.Providers.Providers, Policy: o.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Env: o.Env,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(routes, s.dashboard.Routes()...), s, nil
+}
+
+// topics is what pages follow, the record first.
+func topics(o Options) []live.Topic {
+	version := func(ctx context.Context) (int64, error) {
+		seq, _, err := o.Records.Audit.Head(ctx)
+		return seq, err
+	}
+	return append([]live.Topic{{Name: live.TopicAudit, Version: version}}, o.Live.Topics...)
+}
+
+// Watch makes the metrics begin to count now, rather than at the first scrape.
+func (s *Server) Watch(ctx context.Context) error { return s.metrics.CatchUp(ctx) }
+
+// KeepVerifying verifies the audit now and then again and again, until ctx ends.
+func (s *Server) KeepVerifying(ctx context.Context) { s.health.KeepVerifying(ctx) }
+
+// VerifyOnce verifies the audit once, as KeepVerifying does.
+func (s *Server) VerifyOnce(ctx context.Context) { s.health.VerifyOnce(ctx) }
 
 // Time limits of a connection. A proposal may take the longest that prflow lets it take: its text is searched, it waits
 // for another one, it is written.
@@ -87,65 +120,55 @@ func (s *Server) HTTPServer() *http.Server {
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	server.RegisterOnShutdown(s.hub.end)
+	server.RegisterOnShutdown(s.hub.End)
 	return server
-}
-
-// call is one request on its way through the handlers.
-type call struct {
-	*http.Request
-	id    string // request id of this exchange; an attempt has its own
-	who   access.Principal
-	page  bool      // it is for a page
-	bound bodyBound // of its body
-	at    string    // what has changed before the page was begun; see position
 }
 
 // ServeHTTP guards, routes and renders.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Request: r, id: s.NewID()}
+	req := &handler.Request{Request: r, ID: s.env.NewID()}
 	out := &recorder{ResponseWriter: w}
-	started := s.Now()
+	started := s.env.Now()
 	defer func() {
 		p := recover()
 		if err, _ := p.(error); errors.Is(err, http.ErrAbortHandler) {
 			defer panic(p) // the connection ends, so that nobody takes a part for the whole
 		} else if p != nil {
-			s.Log.Error("panic in a handler", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
+			s.env.Log.Error("panic in a handler", "request_id", req.ID, "panic", p, "stack", string(debug.Stack()))
 			if out.status == 0 {
-				s.problem(out, c, fault.From(fmt.Errorf("panic: %v", p)))
+				s.problem(out, req, fault.From(fmt.Errorf("panic: %v", p)))
 			}
 		}
-		s.metrics.exchange(c.Pattern, out.status, s.Now().Sub(started))
-		s.Log.Info("request", "request_id", c.id, "method", c.Method, "route", c.Pattern, "status", out.status,
-			"caller", c.who.Name, "duration", s.Now().Sub(started))
+		s.metrics.Exchange(req.Pattern, out.status, s.env.Now().Sub(started))
+		s.env.Log.Info("request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
+			"caller", req.Principal.Name, "duration", s.env.Now().Sub(started))
 	}()
-	secure(out.Header())
-	out.Header().Set("X-Request-Id", c.id)
-	if err := s.guard(r); err != nil {
-		s.problem(out, c, err)
+	guard.Secure(out.Header())
+	out.Header().Set("X-Request-Id", req.ID)
+	if err := s.guard.Check(r); err != nil {
+		s.problem(out, req, err)
 		return
 	}
-	s.route(out, c)
+	s.route(out, req)
 }
 
 // route strips the base path and hands the request to the table.
-func (s *Server) route(w http.ResponseWriter, c *call) {
-	rest, below := strings.CutPrefix(c.URL.Path, s.Network.BasePath)
+func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
+	rest, below := strings.CutPrefix(req.URL.Path, s.guard.BasePath)
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
-		s.problem(w, c, s.nothingHere())
+		s.problem(w, req, handler.NothingHere(s.guard.BasePath))
 		return
 	}
 	if rest == "" {
 		rest = "/"
 	}
-	inner := c.WithContext(withCall(c.Context(), c))
-	address := *c.URL
-	address.Path, address.RawPath = rest, strings.TrimPrefix(address.RawPath, s.Network.BasePath)
+	inner := req.WithContext(context.WithValue(req.Context(), requestKey{}, req))
+	address := *req.URL
+	address.Path, address.RawPath = rest, strings.TrimPrefix(address.RawPath, s.guard.BasePath)
 	inner.URL = &address
 	_, pattern := s.mux.Handler(inner)
 	if pattern == "" {
-		s.problem(w, c, s.noRoute(inner))
+		s.problem(w, req, s.noRoute(inner))
 		return
 	}
 	s.mux.ServeHTTP(w, inner)
@@ -168,65 +191,72 @@ func (s *Server) noRoute(r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return s.nothingHere()
+		return handler.NothingHere(s.guard.BasePath)
 	}
-	return &statusError{
-		status: http.StatusMethodNotAllowed, header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
-		err: fault.New(fault.InvalidArgument, "this address takes %s", strings.Join(allowed, ", ")),
+	return &handler.StatusError{
+		Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
+		Err: fault.New(fault.InvalidArgument, "this address takes %s", strings.Join(allowed, ", ")),
 	}
 }
 
-func (s *Server) nothingHere() error {
-	return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", s.Network.BasePath)
-}
+// requestKey is under which a request passes the mux, which hands on nothing but the library's.
+type requestKey struct{}
 
 // serve makes the handler of a route: who calls, may they, call, encode.
-func (s *Server) serve(r route, bound bodyBound) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		c := callOf(req.Context())
-		c.Request, c.page, c.bound = req, r.page, bound
-		err := hurry(w, c)
-		if err == nil {
-			err = s.admit(c, r)
+func (s *Server) serve(route handler.Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, _ := r.Context().Value(requestKey{}).(*handler.Request)
+		req.Request, req.Page = r, route.Page
+		if route.Body != nil {
+			req.Limit = *route.Body
 		}
-		if err == nil && r.proposes {
-			var done func()
-			if done, err = s.takeTurn(w, c); err == nil {
-				defer done()
-			} else {
-				s.flow(c).Reject(c.Context(), caller(c), fault.CodeOf(err), "the caller went away while others' proposals were judged")
-			}
+		if err := s.handle(w, req, route); err != nil {
+			s.problem(w, req, err)
 		}
-		if err == nil {
-			var a answer
-			if a, err = r.handle(c); err == nil {
-				s.write(w, c, a)
-				return
-			}
-		}
-		s.problem(w, c, err)
 	})
 }
 
+func (s *Server) handle(w http.ResponseWriter, req *handler.Request, route handler.Route) error {
+	if err := hurry(w, req); err != nil {
+		return err
+	}
+	if err := s.guard.Admit(req, route); err != nil {
+		return err
+	}
+	if route.Turns != nil {
+		done, err := takeTurn(w, req, route.Turns)
+		if err != nil {
+			_ = route.Refused(req, fault.New(fault.CodeOf(err), "the caller went away while others' proposals were judged"))
+			return err
+		}
+		defer done()
+	}
+	response, err := route.Handle(req)
+	if err == nil {
+		s.write(w, req, response)
+	}
+	return err
+}
+
 // hurry gives the body the time that its route has for it.
-func hurry(w http.ResponseWriter, c *call) error {
-	if _, served := c.Context().Value(http.ServerContextKey).(*http.Server); !served || c.bound.within == 0 {
+func hurry(w http.ResponseWriter, req *handler.Request) error {
+	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || req.Limit.Within == 0 {
 		return nil
 	}
-	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.bound.within)) // of the network's clock
+	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(req.Limit.Within)) // of the network's clock
 }
 
 // takeTurn waits until a proposal may be judged. Its body has its time from then on, not from when it began to wait.
-func (s *Server) takeTurn(w http.ResponseWriter, c *call) (done func(), err error) {
-	server, served := c.Context().Value(http.ServerContextKey).(*http.Server)
+func takeTurn(w http.ResponseWriter, req *handler.Request, turns *handler.Turns) (done func(), err error) {
+	server, served := req.Context().Value(http.ServerContextKey).(*http.Server)
 	if !served || server.ReadTimeout <= 0 {
-		return enter(c.Context(), s.slots)
+		return turns.Wait(req.Context())
 	}
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	if done, err = enter(c.Context(), s.slots); err != nil {
+	if done, err = turns.Wait(req.Context()); err != nil {
 		return nil, err
 	}
 	if err := connection.SetReadDeadline(time.Now().Add(server.ReadTimeout)); err != nil { // of the network's clock

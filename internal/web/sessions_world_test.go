@@ -9,7 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 // agents is web.Sessions without processes: a session that was started runs until it is stopped. It decides and records as
@@ -17,13 +16,13 @@ import (
 type agents struct {
 	w        *world
 	settings session.Settings
-	plan     web.SessionPlan
+	plan     session.Plan
 	started  []session.Spec
 	running  string
 	rows     []record.Attempt // of the audit
 }
 
-func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (string, error) {
+func (a *agents) Start(ctx context.Context, o people.Operator, spec session.Spec) (string, error) {
 	err := a.settings.Check(spec)
 	if err == nil && a.running != "" {
 		err = fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", a.running)
@@ -42,7 +41,7 @@ func (a *agents) Start(ctx context.Context, o web.Operator, spec session.Spec) (
 	})
 }
 
-func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
+func (a *agents) Stop(ctx context.Context, o people.Operator, id string) error {
 	r, err := a.w.store.Session(ctx, id)
 	if err == nil && r.State != session.StateRunning {
 		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
@@ -55,12 +54,12 @@ func (a *agents) Stop(ctx context.Context, o web.Operator, id string) error {
 	return a.w.store.SaveSession(ctx, r)
 }
 
-func (a *agents) Refused(_ context.Context, o web.Operator, action people.Action, why error) error {
+func (a *agents) Refused(_ context.Context, o people.Operator, action people.Action, why error) error {
 	a.record(o, action, record.OutcomeRefused, fault.CodeOf(why))
 	return operation.Recorded(why, o.RequestID)
 }
 
-func (a *agents) record(o web.Operator, action people.Action, outcome record.Outcome, code fault.Code) {
+func (a *agents) record(o people.Operator, action people.Action, outcome record.Outcome, code fault.Code) {
 	row := record.Attempt{
 		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: string(action), Outcome: outcome, Code: code,
 	}
@@ -70,7 +69,7 @@ func (a *agents) record(o web.Operator, action people.Action, outcome record.Out
 	}
 }
 
-func (a *agents) Plan() web.SessionPlan {
+func (a *agents) Plan() session.Plan {
 	a.plan.MaxTier = a.settings.MaxTier
 	return a.plan
 }

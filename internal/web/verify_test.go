@@ -9,43 +9,43 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // scriptedAudit answers verifications from a list and remembers what was asked.
 type scriptedAudit struct {
-	web.Audit
-	answers []web.AuditReport
+	auditRecords
+	answers []record.AuditReport
 	err     error
 	asked   []string
 }
 
-func (a *scriptedAudit) next() (web.AuditReport, error) {
+func (a *scriptedAudit) next() (record.AuditReport, error) {
 	if a.err != nil {
-		return web.AuditReport{}, a.err
+		return record.AuditReport{}, a.err
 	}
 	r := a.answers[0]
 	a.answers = a.answers[1:]
 	return r, nil
 }
 
-func (a *scriptedAudit) Verify(_ context.Context, expect string) (web.AuditReport, error) {
+func (a *scriptedAudit) VerifyAudit(_ context.Context, expect string) (record.AuditReport, error) {
 	a.asked = append(a.asked, "whole "+expect)
 	return a.next()
 }
 
-func (a *scriptedAudit) VerifyAfter(_ context.Context, known web.AuditReport) (web.AuditReport, error) {
+func (a *scriptedAudit) VerifyAuditAfter(_ context.Context, known record.AuditReport) (record.AuditReport, error) {
 	a.asked = append(a.asked, fmt.Sprintf("after %d", known.HeadSeq))
 	return a.next()
 }
 
 func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.T) {
-	sound := func(seq int64) web.AuditReport {
-		return web.AuditReport{OK: true, Rows: seq, HeadSeq: seq, Head: fmt.Sprintf("head-%d", seq)}
+	sound := func(seq int64) record.AuditReport {
+		return record.AuditReport{Rows: seq, HeadSeq: seq, Head: fmt.Sprintf("head-%d", seq)}
 	}
-	broken := web.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
-	audit := &scriptedAudit{answers: []web.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7), sound(8)}}
-	w := newWorld(t, func(w *world) { audit.Audit = w.web.Audit; w.web.Audit = audit })
+	broken := record.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
+	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7), sound(8)}}
+	w := newWorld(t, func(w *world) { audit.auditRecords = w.web.Records.Audit; w.web.Records.Audit = audit })
 	for i, want := range []string{"whole", "whole", "whole", "not whole", "not whole", "whole", "whole"} {
 		if i == 2 {
 			w.advance(20 * time.Hour)
@@ -58,7 +58,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 	if got := strings.Join(audit.asked, "|"); got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
-	audit.answers = []web.AuditReport{sound(8)}
+	audit.answers = []record.AuditReport{sound(8)}
 	w.advance(24 * time.Hour)
 	w.verify()
 	if last := audit.asked[len(audit.asked)-1]; last != "whole head-8" {
@@ -72,13 +72,13 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 
 func TestNoPageVerifies(t *testing.T) {
 	audit := &scriptedAudit{}
-	w := newWorld(t, func(w *world) { audit.Audit = w.web.Audit; w.web.Audit = audit })
+	w := newWorld(t, func(w *world) { audit.auditRecords = w.web.Records.Audit; w.web.Records.Audit = audit })
 	w.page("/", 200)
 	w.page("/audit", 200).has("The chain is being verified")
 	if len(audit.asked) != 0 {
 		t.Errorf("asked %q", audit.asked)
 	}
-	audit.answers = []web.AuditReport{{Problem: "row 1 was altered", FirstBad: 1}}
+	audit.answers = []record.AuditReport{{Problem: "row 1 was altered", FirstBad: 1}}
 	w.want(w.get("/api/v1/audit/verify"), 200, "") // somebody who asks gets a real one
 	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
 }

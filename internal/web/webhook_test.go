@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/web/api"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -51,7 +53,7 @@ func hooked(t *testing.T) (*world, *acceptor) {
 	t.Helper()
 	a := &acceptor{}
 	return newWorld(t, func(w *world) {
-		w.web.Hooks, w.web.Webhooks = a, web.KnownWebhooks(hookSecret)
+		w.web.Webhooks = api.Webhooks{Follower: a, Senders: web.KnownWebhooks(hookSecret)}
 		w.tokens = []string{"a-token-that-nobody-sends"}
 	}), a
 }
@@ -137,7 +139,7 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 
 func TestWithoutASecretWebhooksAreOff(t *testing.T) {
 	w, a := hooked(t)
-	w.web.Webhooks = web.KnownWebhooks("")
+	w.web.Webhooks.Senders = web.KnownWebhooks("")
 	got := w.github("a", "pull_request", merge("joe/infra", 7))
 	w.want(got, 503, fault.ProviderDisabled)
 	if !strings.Contains(string(got.body), "GITHUB_WEBHOOK_SECRET") || len(a.taken) != 0 {

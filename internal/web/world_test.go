@@ -17,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/web/api"
+
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -29,6 +32,10 @@ import (
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/dashboard"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // ownToken is a token of ours that no text may carry.
@@ -117,15 +124,18 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	w.web = web.Options{
-		Records: s, Summary: s, Audit: auditView{s}, Replies: replies{s}, Registry: registry, Version: "test",
-		Pulls: s, Webhooks: web.KnownWebhooks(""),
-		Doctor:  func(context.Context) []web.Finding { return []web.Finding{{Name: "tier", Status: "ok"}} },
-		Network: web.Network{Loopback: true}, Redact: scanner.Redact, Log: log, Now: w.Now,
-		NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
+		Settings: handler.Settings{Version: "test"}, Network: guard.Network{Loopback: true},
+		Records:   records.Records{Attempts: s, Audit: audit{s}, Replies: s, Summary: s, Pulls: s, Sessions: s},
+		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
+		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},
+		Doctor:    func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} },
+		Env: handler.Env{
+			Redact: scanner.Redact, Log: log, Now: w.Now, NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
+		},
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
-	w.web.Sessions, w.web.SessionRecords = w.agents, s
-	w.web.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
+	w.web.Sessions = w.agents
+	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)
 	}
@@ -142,10 +152,10 @@ func anonymousReads(w *world) { w.anonymous = true }
 func (w *world) build() {
 	w.Helper()
 	service := prflow.New(w.flow)
-	w.web.Reader = service
+	w.web.Providers.Reader = service
 	w.web.Flow = func(ceiling gitprovider.Tier) web.Flow { return service.AtMost(ceiling) }
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
-	w.web.Tier, w.web.DryRun, w.web.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
+	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store, Sessions: w.store, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})
@@ -247,7 +257,7 @@ func (w *world) want(a reply, status int, code fault.Code) {
 // attempts are the rows of the audit, newest first.
 func (w *world) attempts() []record.RecordedAttempt {
 	w.Helper()
-	rows, err := auditView{w.store}.Page(context.Background(), web.AuditQuery{Limit: 1000})
+	rows, err := audit{w.store}.Audit(context.Background(), record.AuditQuery{Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -272,47 +282,17 @@ func request(change map[string]any) string {
 	return string(raw)
 }
 
-type auditView struct{ store *store.Store }
+// auditRecords are records.Audit under a name that a struct can embed beside its method Audit.
+type auditRecords = records.Audit
 
-func (v auditView) Page(ctx context.Context, q web.AuditQuery) ([]record.RecordedAttempt, error) {
-	rows, err := v.store.Audit(ctx, record.AuditQuery{
-		After: q.After, Before: q.Before, Ascending: q.Ascending, Limit: q.Limit, Repo: q.Repo,
-		Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller, RequestID: q.RequestID,
-		Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
-	})
+// audit is the store with rows of the audit that everybody knows.
+type audit struct{ *store.Store }
+
+func (a audit) Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
+	rows, err := a.Store.Audit(ctx, q)
 	var out []record.RecordedAttempt
 	for _, r := range rows {
 		out = append(out, record.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt})
 	}
 	return out, err
-}
-
-func (v auditView) Verify(ctx context.Context, expectHead string) (web.AuditReport, error) {
-	return reported(v.store.VerifyAudit(ctx, expectHead))
-}
-
-func (v auditView) VerifyAfter(ctx context.Context, known web.AuditReport) (web.AuditReport, error) {
-	return reported(v.store.VerifyAuditAfter(ctx, record.AuditReport{
-		Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq, FirstBad: known.FirstBad, Problem: known.Problem,
-	}))
-}
-
-func reported(r record.AuditReport, err error) (web.AuditReport, error) {
-	return web.AuditReport{OK: r.OK(), Rows: r.Rows, Head: r.Head, HeadSeq: r.HeadSeq, FirstBad: r.FirstBad, Problem: r.Problem}, err
-}
-
-func (v auditView) Head(ctx context.Context) (int64, error) {
-	seq, _, err := v.store.Head(ctx)
-	return seq, err
-}
-
-type replies struct{ store *store.Store }
-
-func (r replies) TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (web.Reply, error) {
-	got, err := r.store.TakeKey(ctx, caller, key, bodyHash, lifetime)
-	return web.Reply(got), err
-}
-
-func (r replies) KeepReply(ctx context.Context, caller, key string, a web.Reply) error {
-	return r.store.KeepReply(ctx, caller, key, record.Reply(a))
 }

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// documents gives out the OpenAPI description, made once from the routes and the types that they decode and encode. Of huma only
+// schemas and document are used; see docs/adr/0006.
+type documents struct {
+	json []byte
+	page []byte
+}
+
+func (h *documents) routes() []handler.Route {
+	return []handler.Route{
+		read("/openapi.json", h.openAPI, handler.Doc{
+			ID: "openapi", Summary: "This description", Answers: handler.OK(map[string]any{}),
+		}),
+		read("/docs", h.docsPage, handler.Doc{
+			ID: "docs", Summary: "This description as a page", Answers: handler.OK(""), ContentType: "text/html",
+		}),
+		read("/docs/style.css", h.docsStyle, handler.Doc{
+			ID: "docsStyle", Summary: "Style of that page", Answers: handler.OK(""), ContentType: "text/css",
+		}),
+	}
+}
+
+// describe makes the description of the routes.
+func (h *documents) describe(version, basePath string, routes []handler.Route) error {
+	types := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Claude Ops", Version: version,
+			Description: "The one door through which AI operations agents propose changes, as pull requests that a person merges. " +
+				"Errors are application/problem+json with a code.",
+		},
+		Servers: []*huma.Server{{URL: basePath + "/"}},
+		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"token":   {Type: "http", Scheme: "bearer", Description: "claudeops token create, or CLAUDEOPS_API_TOKENS"},
+			"session": {Type: "apiKey", In: "cookie", Name: guard.CookieName, Description: "POST /sign-in"},
+		}},
+	}
+	for _, r := range routes {
+		doc.AddOperation(described(types, r))
+	}
+	for _, schema := range types.Map() {
+		tidy(schema)
+	}
+	var err error
+	if h.json, err = json.Marshal(doc); err != nil {
+		return err
+	}
+	h.page, err = renderDocs(basePath, doc, routes)
+	return err
+}
+
+// schemaName is the name of a type in the document.
+func schemaName(t reflect.Type, hint string) string {
+	if name := huma.DefaultSchemaNamer(t, hint); name != "View" {
+		return name
+	}
+	return "EffectivePolicy"
+}
+
+// tidy says of lists that they are never null: none of our answers has such a one.
+func tidy(schema *huma.Schema) {
+	if schema == nil {
+		return
+	}
+	if schema.Type == huma.TypeArray {
+		schema.Nullable = false
+	}
+	tidy(schema.Items)
+	for _, property := range schema.Properties {
+		tidy(property)
+	}
+}
+
+func described(types huma.Registry, r handler.Route) *huma.Operation {
+	op := &huma.Operation{
+		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary, Description: r.Doc.Description,
+		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.Pattern)},
+	}
+	if r.Scope != "" {
+		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
+		op.Description = strings.TrimSpace(op.Description + " Needs the scope " + string(r.Scope) + ".")
+	}
+	for _, name := range pathParameters(r.Pattern) {
+		schema := &huma.Schema{Type: huma.TypeString}
+		if name == "number" {
+			schema = &huma.Schema{Type: huma.TypeInteger}
+		}
+		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
+	}
+	op.Parameters = append(op.Parameters, queryParameters(types, r.Doc.Params)...)
+	if r.Doc.Keyed {
+		op.Parameters = append(op.Parameters, &huma.Param{
+			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "1 to 255 visible characters. For 24 hours the same key with the same body is answered as the first time it " +
+				"succeeded; with another body it is a conflict.",
+		})
+	}
+	if r.Doc.Body != nil {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemaOf(types, r.Doc.Body)},
+		}}
+	}
+	for status, body := range r.Doc.Answers {
+		op.Responses[strconv.Itoa(status)] = response(types, http.StatusText(status), r.Doc.ContentType, body)
+	}
+	op.Responses["default"] = response(types, "Refused or failed", "application/problem+json", handler.Problem{})
+	return op
+}
+
+// operationPath is the pattern as OpenAPI writes it.
+func operationPath(r handler.Route) string { return strings.TrimSuffix(r.Pattern, "{$}") }
+
+func response(types huma.Registry, description, contentType string, body any) *huma.Response {
+	if contentType == "" {
+		contentType = "application/json"
+	}
+	out := &huma.Response{Description: description}
+	if body != nil {
+		out.Content = map[string]*huma.MediaType{contentType: {Schema: schemaOf(types, body)}}
+	}
+	return out
+}
+
+func schemaOf(types huma.Registry, v any) *huma.Schema {
+	return types.Schema(reflect.TypeOf(v), true, "")
+}
+
+// tag groups operations by the first word of their path.
+func tag(pattern string) string {
+	word, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, prefix), "/"), "/")
+	if !strings.HasPrefix(pattern, prefix) {
+		return "server"
+	}
+	return word
+}
+
+func pathParameters(pattern string) (names []string) {
+	for _, match := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(pattern, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// queryParameters describes the struct that a query is read into.
+func queryParameters(types huma.Registry, params any) (out []*huma.Param) {
+	if params == nil {
+		return nil
+	}
+	t := reflect.TypeOf(params)
+	for i := range t.NumField() {
+		field := t.Field(i)
+		schema := huma.SchemaFromField(types, field, "")
+		param := &huma.Param{
+			Name: field.Tag.Get("query"), In: "query", Description: field.Tag.Get("doc"),
+			Required: field.Tag.Get("required") == "true", Schema: schema,
+		}
+		if field.Type.Kind() == reflect.Int {
+			schema.Minimum, schema.Format = floatOf(1), ""
+		}
+		out = append(out, param)
+	}
+	return out
+}
+
+func floatOf(f float64) *float64 { return &f }
+
+func (h *documents) openAPI(*handler.Request) (handler.Response, error) {
+	return handler.Response{Bytes: h.json, ContentType: "application/json"}, nil
+}

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/metrics"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+// probes answers monitoring: whether the process answers, whether it could serve, and what it has counted.
+type probes struct {
+	records records.Attempts
+	health  *health.Checker
+	metrics *metrics.Metrics
+	guard   *guard.Guard
+	env     handler.Env
+}
+
+func (h *probes) routes() []handler.Route {
+	return []handler.Route{
+		{
+			Method: "GET", Pattern: "/healthz", Handle: h.alive,
+			Doc: handler.Doc{
+				ID: "alive", Summary: "The process answers", Answers: handler.OK(Probe{}),
+			},
+		},
+		{
+			Method: "GET", Pattern: "/readyz", Handle: h.ready,
+			Doc: handler.Doc{
+				ID: "ready", Summary: "Requests could be served; 503 if not", Params: readyParams{}, Answers: handler.OK(Probe{}),
+				Description: "The records can be read. With providers=1 also: every enabled provider answers, and takes our token. A " +
+					"provider that is down makes it 503 only then, so ask without it where a failing probe restarts the server. Which " +
+					"one is told to callers who may read.",
+			},
+		},
+		read("/metrics", h.scrape, handler.Doc{
+			ID: "metrics", Summary: "Metrics in Prometheus's text format", Answers: handler.OK(""), ContentType: "text/plain",
+		}),
+	}
+}
+
+// Probe is the answer to a probe.
+type Probe struct {
+	Status    string                 `json:"status" enum:"ok"`
+	Providers []health.ProviderState `json:"providers,omitempty" doc:"Only if they were asked about by a caller who may read; may be 30 seconds old"`
+}
+
+// alive says that the process answers, and nothing else.
+func (h *probes) alive(*handler.Request) (handler.Response, error) {
+	return handler.Response{Value: Probe{Status: "ok"}, Volatile: true}, nil
+}
+
+type readyParams struct {
+	Providers string `query:"providers" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
+}
+
+// ready says whether a request could be served. The reason stays in the log: anybody may ask. A provider that is down makes
+// it 503 only for who asks about providers, so that nobody restarts a server because a forge is away.
+func (h *probes) ready(req *handler.Request) (handler.Response, error) {
+	var q readyParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), 5*time.Second)
+	defer cancel()
+	if err := h.records.Ping(ctx); err != nil {
+		h.env.Log.Error("not ready", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
+		return handler.Response{}, handler.Unavailable(fault.New(fault.Internal,
+			"the records cannot be read or written; the log has the details under this request id"))
+	}
+	probe := Probe{Status: "ok"}
+	if q.Providers == "" {
+		return handler.Response{Value: probe, Volatile: true}, nil
+	}
+	known, err := h.guard.MayRead(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	states, err := h.health.Providers(req.Context())
+	if err != nil {
+		return handler.Response{}, err
+	}
+	err = providersReady(states)
+	if !known {
+		return handler.Response{Value: probe, Volatile: true}, anonymized(err)
+	}
+	probe.Providers = states
+	return handler.Response{Value: probe, Volatile: true}, err
+}
+
+// anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there are.
+func anonymized(err error) error {
+	if err == nil {
+		return nil
+	}
+	return handler.Unavailable(fault.New(fault.UpstreamError, "not every provider serves us; whoever may read is told which"))
+}
+
+// providersReady is the fault that names each enabled provider that is down, or nil.
+func providersReady(states []health.ProviderState) error {
+	enabled := slices.ContainsFunc(states, func(p health.ProviderState) bool { return p.State != "disabled" })
+	if !enabled {
+		return handler.Unavailable(fault.New(fault.ProviderDisabled, "no provider is enabled"))
+	}
+	var said []string
+	var down []fault.Violation
+	for _, p := range states {
+		said = append(said, p.Name+" is "+p.State)
+		if p.State == "down" {
+			down = append(down, fault.Violation{
+				Code: p.Code, Rule: p.Name, Message: fmt.Sprintf("the provider %s does not serve us; the log says why", p.Name),
+			})
+		}
+	}
+	if len(down) == 0 {
+		return nil
+	}
+	e := fault.New(down[0].Code, "%s", strings.Join(said, ", "))
+	e.Violations = down
+	return handler.Unavailable(e)
+}
+
+// scrape answers in Prometheus's text format.
+func (h *probes) scrape(req *handler.Request) (handler.Response, error) {
+	if err := h.metrics.CatchUp(req.Context()); err != nil {
+		h.env.Log.Warn("attempts not counted", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
+	}
+	text, contentType, err := h.metrics.Text()
+	return handler.Response{Bytes: text, ContentType: contentType, Volatile: true}, err
+}

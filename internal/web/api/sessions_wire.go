@@ -1,0 +1,84 @@
+package api
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+// SessionEntry is one session of an agent.
+type SessionEntry struct {
+	ID         string         `json:"id"`
+	Parent     string         `json:"parent,omitempty" doc:"The session that handed over to it"`
+	Next       string         `json:"next,omitempty" doc:"The session that it handed over to"`
+	Tier       int            `json:"tier"`
+	Trigger    string         `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
+	State      string         `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
+	Reason     string         `json:"reason,omitempty" doc:"Why it ended as it did"`
+	Model      string         `json:"model"`
+	DryRun     bool           `json:"dry_run"`
+	StartedAt  time.Time      `json:"started_at"`
+	EndedAt    *time.Time     `json:"ended_at,omitempty"`
+	Turns      int            `json:"turns"`
+	ToolCalls  int            `json:"tool_calls"`
+	Denied     int            `json:"denied" doc:"How often the agent was refused a tool"`
+	CostUSD    float64        `json:"cost_usd" doc:"Known at the end"`
+	Escalation string         `json:"escalation,omitempty" doc:"What became of its handoff"`
+	Counts     session.Counts `json:"counts" doc:"Its attempts at proposals, by the audit"`
+}
+
+// SessionList is a page of sessions, newest first.
+type SessionList struct {
+	Sessions   []SessionEntry `json:"sessions"`
+	NextCursor string         `json:"next_cursor,omitempty" doc:"Absent on the last page"`
+	Untrusted  string         `json:"untrusted"`
+}
+
+// SessionDetail is all that is recorded of a session but its events.
+type SessionDetail struct {
+	SessionEntry
+	Note           string           `json:"note,omitempty" doc:"What the operator told the agent"`
+	ClaudeVersion  string           `json:"claude_version,omitempty"`
+	ExitCode       int              `json:"exit_code" doc:"-1: ended by a signal, or never started"`
+	Connected      bool             `json:"connected" doc:"The agent had our MCP server"`
+	Denials        []string         `json:"denials" doc:"Tools that the agent was refused; at most 50"`
+	LeftOut        []string         `json:"left_out" doc:"What mounted repositories contributed and was refused, and why"`
+	CutLines       int              `json:"cut_lines"`
+	BadLines       int              `json:"bad_lines"`
+	UnstoredEvents int              `json:"unstored_events"`
+	LastEvent      int              `json:"last_event" doc:"Number of the last event"`
+	Report         string           `json:"report,omitempty" doc:"The agent's last words"`
+	Stderr         string           `json:"stderr,omitempty"`
+	Received       *session.Handoff `json:"received,omitempty" doc:"The handoff that it was started with"`
+	Handoff        *session.Handoff `json:"handoff,omitempty" doc:"The handoff that it left"`
+	HandoffProblem string           `json:"handoff_problem,omitempty"`
+	Untrusted      string           `json:"untrusted"`
+}
+
+// SessionEvent is one thing that the agent said or did.
+type SessionEvent struct {
+	Seq  int       `json:"seq"`
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind" doc:"init, text, tool_use, tool_result, denied, result, or the CLI's own word"`
+	Tool string    `json:"tool,omitempty"`
+	Text string    `json:"text,omitempty"`
+}
+
+// SessionEventList is a page of events, oldest first.
+type SessionEventList struct {
+	Events    []SessionEvent `json:"events"`
+	NextAfter int            `json:"next_after" doc:"Number of the last event here, or after if there is none"`
+	State     string         `json:"state" doc:"Of the session"`
+	Untrusted string         `json:"untrusted"`
+}
+
+// StartRequest starts a session.
+type StartRequest struct {
+	Tier int    `json:"tier" required:"true" doc:"1 to 3, at most what server and token permit"`
+	Note string `json:"note,omitempty" doc:"What the agent shall know; at most 8192 bytes"`
+}
+
+// SessionAccepted says that a session has been started, or was told to end.
+type SessionAccepted struct {
+	ID string `json:"id"`
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/metrics"
+)
+
+// hookTimeout is how long a delivery may take: Gitea waits 5 seconds for an answer by default, GitHub 10.
+const hookTimeout = 4 * time.Second
+
+// HookAnswer says what became of a delivery.
+type HookAnswer struct {
+	Status string `json:"status" enum:"taken,ignored,pong" doc:"taken: the provider is asked behind the answer"`
+}
+
+// webhooks takes the deliveries of forges.
+type webhooks struct {
+	Webhooks
+	guard   *guard.Guard
+	metrics *metrics.Metrics
+	places  *hookPlaces
+	wrong   *guard.Failures
+}
+
+func newWebhooks(o Options) *webhooks {
+	return &webhooks{o.Webhooks, o.Guard, o.Metrics, &hookPlaces{by: map[netip.Addr]int{}}, guard.NewFailures(o.Env.Now, wrongHooksEach, 0,
+		"too many deliveries with a wrong signature came from this address; correct the secret and wait a minute")}
+}
+
+func (h *webhooks) routes() (out []handler.Route) {
+	for _, s := range h.Senders {
+		out = append(out, handler.Route{
+			Method: "POST", Pattern: "/webhooks/" + s.Source.Name,
+			Handle: func(req *handler.Request) (handler.Response, error) { return h.take(req, s) },
+			// GitHub may send deliveries of 25 MB; what it sends about a pull request is far below a mebibyte.
+			Body: &handler.BodyLimit{
+				Bytes: 1 << 20, Advice: "events of pull requests are smaller, so that this one does not matter here", Within: handler.OpenBodyTime,
+			},
+			Doc: handler.Doc{
+				ID: s.Source.Name + "Webhook", Summary: "Hear from " + s.Source.Title + " that something happened to a pull request",
+				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header + "); no token is needed. What a delivery " +
+					"says of a pull request is not believed: its provider is asked. 409 for a delivery that was taken before.",
+				Answers: map[int]any{http.StatusAccepted: HookAnswer{}, http.StatusOK: HookAnswer{}},
+			},
+		})
+	}
+	return out
+}
+
+// take answers a delivery and counts what became of it.
+func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error) {
+	status, said, err := h.deliver(req, s)
+	result := said
+	if err != nil {
+		result = string(fault.CodeOf(err))
+	}
+	h.metrics.Delivery(s.Source.Name, result)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return handler.Response{Status: status, Value: HookAnswer{said}}, nil
+}
+
+// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right. A
+// delivery that is rightly signed is never kept out by others that are not.
+func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said string, err error) {
+	if s.Secret == "" {
+		return 0, "", fault.New(fault.ProviderDisabled, "webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
+			strings.ToUpper(s.Source.Name))
+	}
+	from := h.guard.Client(req.Request)
+	if err := s.Source.Signed(req.Header); err != nil { // before its body is read
+		return 0, "", h.wrong.Count(from, err)
+	}
+	body, err := h.hookBody(req, from)
+	if err != nil {
+		return 0, "", err
+	}
+	if err := s.Source.Verify(req.Header, body, s.Secret); err != nil {
+		return 0, "", h.wrong.Count(from, err)
+	}
+	d, err := s.Source.Parse(req.Header, body)
+	switch {
+	case err != nil:
+		return 0, "", err
+	case d.Ping:
+		return http.StatusOK, "pong", nil
+	case !d.Concerns():
+		return http.StatusAccepted, "ignored", nil
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), hookTimeout)
+	defer cancel()
+	taken, err := h.Follower.Accept(ctx, s.Source.Name, d)
+	if err != nil || !taken {
+		return http.StatusAccepted, "ignored", err
+	}
+	return http.StatusAccepted, "taken", nil
+}
+
+// hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time, and fewer of one address.
+func (h *webhooks) hookBody(req *handler.Request, from netip.Addr) ([]byte, error) {
+	if given, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil && given == "application/x-www-form-urlencoded" {
+		return nil, handler.Unsupported("the delivery comes as a form; set the content type application/json in the webhook's settings at the forge")
+	}
+	leave, err := h.places.take(from)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return handler.ReadBody(req, "application/json")
+}

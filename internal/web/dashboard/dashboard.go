@@ -1,0 +1,177 @@
+// Package dashboard is what people see: the pages, and the forms on them. It fills the views of internal/web/pages.
+package dashboard
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/operation"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+// Flow is the use case that the forms call; *prflow.Service is one.
+type Flow interface {
+	Promote(ctx context.Context, caller operation.Caller, id string) (prflow.CreateResult, error)
+	// Reject records a proposal that never became a call.
+	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
+}
+
+// Reader reads at providers for people; *prflow.Service is one.
+type Reader interface {
+	ListAt(ctx context.Context, provider, owner, name string) ([]gitprovider.PullRequest, error)
+	StatusAt(ctx context.Context, provider, owner, name string, number int) (gitprovider.Status, error)
+	ProviderOf(owner, name string) string
+	Compare(ctx context.Context, p record.Proposal) (prflow.Comparison, error)
+}
+
+// Reviewer is what people do with pull requests that no forge has pages for; *review.Service is one. Errors are faults.
+type Reviewer interface {
+	// Reviews reports whether the pull requests of the provider are reviewed here.
+	Reviews(provider string) bool
+	Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (review.Detail, error)
+	// Do does what a person decides, and records it.
+	Do(ctx context.Context, r review.Request) (review.Outcome, error)
+	// Refused records a decision that was refused before Do was asked. Its Verb may be empty.
+	Refused(ctx context.Context, r review.Request, why error) error
+}
+
+// Sessions starts and stops the sessions of agents for people. Errors are faults.
+type Sessions interface {
+	// Start starts a session, returns its id when its beginning is recorded, and records who did it, before it begins, or why it
+	// was refused. Errors are those of session.Supervisor.
+	Start(ctx context.Context, o people.Operator, spec session.Spec) (id string, err error)
+	// Stop has a session end, does not wait for that, and records it. Errors are those of session.Supervisor.
+	Stop(ctx context.Context, o people.Operator, id string) error
+	// Refused records an action that was refused before it came to Start or Stop. It returns the error with the request id of the
+	// row.
+	Refused(ctx context.Context, o people.Operator, action people.Action, why error) error
+	// Plan is what the operator permits and has scheduled.
+	Plan() session.Plan
+}
+
+// Providers is what the pages ask at providers.
+type Providers struct {
+	Reader   Reader
+	Reviewer Reviewer
+	Registry *gitprovider.Registry
+}
+
+// Options are what a Dashboard is made of. All are required.
+type Options struct {
+	Settings  handler.Settings
+	Flow      func(ceiling gitprovider.Tier) Flow // under a ceiling; see prflow.Service.AtMost
+	Turns     *handler.Turns                      // of proposals
+	Records   records.Records
+	Sessions  Sessions
+	Providers Providers
+	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
+	Guard     *guard.Guard
+	Health    *health.Checker
+	Hub       *live.Hub
+	Env       handler.Env
+}
+
+// Dashboard renders the pages. It is safe for concurrent use.
+type Dashboard struct {
+	*renderer
+	hub       *live.Hub
+	turns     *handler.Turns
+	overview  *overview
+	proposals *proposalPages
+	pullList  *pullList
+	pulls     *pullPages
+	sessions  *sessionPages
+	audit     *auditPages
+	policy    *policyPage
+	signIn    *signInPages
+}
+
+// New makes a Dashboard. An error is a fault in an embedded file.
+func New(o Options) (*Dashboard, error) {
+	set, err := pages.Load()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := pages.LoadAssets()
+	if err != nil {
+		return nil, err
+	}
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
+	rows := &attemptRows{o.Env, o.Records.Pulls}
+	d := &Dashboard{
+		renderer: r, hub: o.Hub, turns: o.Turns,
+		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, rows, o.Providers.Reader},
+		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer},
+		pullList: &pullList{
+			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
+		},
+		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, rows},
+		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
+		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
+		signIn:   &signInPages{r, o.Guard},
+	}
+	d.overview = &overview{
+		r, o.Settings, o.Records.Attempts, o.Records.Summary, o.Providers.Registry, o.Policy, o.Health, rows, d.pullList, d.sessions,
+	}
+	return d, nil
+}
+
+// pullPath is the pattern of the page of a pull request.
+const pullPath = "/pulls/{provider}/{owner}/{repo}/{number}"
+
+// Routes are the pages and their forms. They are no part of the API.
+func (d *Dashboard) Routes() []handler.Route {
+	page := func(pattern string, handle handler.Func) handler.Route {
+		return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
+	}
+	follows := func(pattern string, handle handler.Func) handler.Route { return page(pattern, d.following(handle)) }
+	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
+	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
+	return []handler.Route{
+		follows("/{$}", d.overview.show), follows("/proposals", d.proposals.list), follows("/proposals/{id}", d.proposals.show),
+		follows("/pulls", d.pullList.show), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
+		page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
+		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
+		{
+			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
+			Body: handler.FormLimit(), Turns: d.turns, Refused: d.proposals.refused,
+		},
+		{
+			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
+			Body: comment, Refused: d.pulls.refused,
+		},
+		{
+			Method: "POST", Pattern: "/sessions", Scope: access.Operate, Page: true, Handle: d.sessions.start,
+			Body: note, Refused: d.sessions.refused(people.StartSession),
+		},
+		{
+			Method: "POST", Pattern: "/sessions/{id}/stop", Scope: access.Operate, Page: true, Handle: d.sessions.stop,
+			Body: handler.NoBody(), Refused: d.sessions.refused(people.StopSession),
+		},
+		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
+		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
+	}
+}
+
+// following makes the page of a handler one that follows what happens. It notes where the record is before the handler
+// reads it, so that the page is told of everything that it may lack. If that cannot be read, the page does not follow.
+func (d *Dashboard) following(handle handler.Func) handler.Func {
+	return func(req *handler.Request) (handler.Response, error) {
+		req.Position = d.hub.Position(req.Context())
+		return handle(req)
+	}
+}

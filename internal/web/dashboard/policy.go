@@ -1,0 +1,127 @@
+package dashboard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// policyPage shows the rules and says what they permit.
+type policyPage struct {
+	*renderer
+	tier   gitprovider.Tier
+	policy func() (policy.Policy, error)
+}
+
+// askParams are the fields of the form on the page of the policy.
+type askParams struct {
+	Tier int    `query:"tier"`
+	Path string `query:"path"`
+}
+
+func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
+	var q askParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	if q.Tier > int(gitprovider.TierRemediate) {
+		return handler.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
+	}
+	view := pages.Policy{Page: h.frame(req, "Policy", "/policy"), Path: h.env.Line(q.Path)}
+	rules, err := h.policy()
+	if err != nil {
+		view.Problem = h.env.Message(fault.From(err).Message)
+		return h.html("policy", view)
+	}
+	tier := min(h.tier, req.Principal.Ceiling)
+	if q.Tier != 0 {
+		tier = gitprovider.Tier(q.Tier)
+	}
+	for t := gitprovider.TierObserve; t <= gitprovider.TierRemediate; t++ {
+		view.Tiers = append(view.Tiers, pages.Option{Value: t.String(), Text: "Tier " + t.String(), Chosen: t == tier})
+	}
+	shown := rules.View()
+	view.Source, view.Hash, view.Sections = h.env.Line(shown.Source), shown.Hash, sections(shown)
+	if q.Path != "" {
+		view.Answer = h.answerOf(rules.CheckPaths(tier, []string{q.Path}))
+	}
+	return h.html("policy", view)
+}
+
+// answerOf is the answer about one path. What the tier says comes first: no path helps against it.
+func (h *policyPage) answerOf(a policy.CheckAnswer) *pages.PolicyAnswer {
+	v := a.Paths[0]
+	out := &pages.PolicyAnswer{
+		Allowed: a.Allowed, Tier: strconv.Itoa(a.Tier), Path: h.env.Line(v.Path), Rule: h.env.Line(v.Rule), Code: string(v.Code),
+		Message: h.env.Message(v.Message), Suggestion: h.env.Message(v.Suggestion),
+	}
+	if v.Allowed && len(a.TierSays) > 0 {
+		t := a.TierSays[0]
+		out.Rule, out.Code, out.Message, out.Suggestion = t.Rule, string(t.Code), t.Message, t.Suggestion
+	}
+	return out
+}
+
+// sections are the rules in words.
+func sections(v policy.View) []pages.Section {
+	return []pages.Section{
+		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
+		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
+		{Title: "Who may how much", Rules: []string{
+			"Tier 1 may not propose.",
+			fmt.Sprintf("Tier 2 may change %d files in one pull request; %s.", v.Tier2MaxFiles, caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
+			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
+			fmt.Sprintf("A change that was closed without merging rests for %g hours.", v.CooldownHours),
+			"An open pull request of somebody else on the same files is " +
+				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
+		}},
+		{Title: "Where", Rules: []string{
+			"Repositories: " + orElse(v.Repositories, "every one that a provider serves") + ".",
+			"Base branches: " + orElse(v.BaseBranches, "the default branch, or the one that the manifest names") + ".",
+			"Pinned whatever their manifests say: " + orElse(pinned(v.Pins), "none") + ".",
+			"Forks " + choose(v.AllowForks, "may be targeted", "may not be targeted") + ".",
+		}},
+		{Title: "What pull requests are like", Rules: []string{
+			"They are opened " + choose(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
+				orElse(v.Labels, "(none)") + "; labels that a repository lacks " +
+				choose(v.PullRequests.CreateLabels, "are made", "are left out") + ".",
+			"Reviewers: " + orElse(v.PullRequests.Reviewers, "none") + ". Assignees: " + orElse(v.PullRequests.Assignees, "none") + ".",
+			"Sections that a body must have: " + orElse(v.RequiredSections, "none") + ".",
+			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
+				choose(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
+			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
+		}},
+	}
+}
+
+func pinned(pins []policy.RepoPin) (out []string) {
+	for _, pin := range pins {
+		out = append(out, pin.String())
+	}
+	return out
+}
+
+func caps(c policy.Caps) string {
+	return fmt.Sprintf("%d may be open in a repository, and %d be opened in an hour", c.OpenPRs, c.CreationsPerHour)
+}
+
+func orElse(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+func choose(yes bool, then, otherwise string) string {
+	if yes {
+		return then
+	}
+	return otherwise
+}

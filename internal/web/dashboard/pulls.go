@@ -1,0 +1,229 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Bounds of the page of one pull request.
+const (
+	maxReviews    = 100
+	statusTimeout = 15 * time.Second
+)
+
+// pullPages show pull requests one by one, and let people review those that no forge has pages for.
+type pullPages struct {
+	*renderer
+	reader   Reader
+	reviewer Reviewer
+}
+
+// target is the pull request that an address names.
+type target struct {
+	provider, owner, name string
+	number                int
+}
+
+func (t target) path() string {
+	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), strconv.Itoa(t.number)}, "/")
+}
+
+func targetOf(req *handler.Request) (target, error) {
+	t := target{provider: req.PathValue("provider"), owner: req.PathValue("owner"), name: req.PathValue("repo")}
+	number, err := strconv.ParseUint(req.PathValue("number"), 10, 31)
+	t.number = int(number)
+	bad := func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }
+	if err != nil || number == 0 || slices.ContainsFunc([]string{t.provider, t.owner, t.name}, bad) {
+		return t, fault.New(fault.NotFound, "no pull request can be at this address")
+	}
+	return t, nil
+}
+
+func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
+	var q viewParams
+	err := handler.DecodeQuery(req, &q)
+	var t target
+	if err == nil {
+		t, err = targetOf(req)
+	}
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view, err := h.view(req, t, q.View == "split")
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view.Done = doneWord(q.Done)
+	return h.html("pull", view)
+}
+
+func (h *pullPages) view(req *handler.Request, t target, split bool) (pages.PullPage, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
+	defer cancel()
+	status, err := h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)
+	if err != nil {
+		return pages.PullPage{}, err
+	}
+	view := h.statusView(req, t, status)
+	if !h.reviewer.Reviews(t.provider) {
+		view.Why = "Reviewing and merging happen at the provider."
+		return view, nil
+	}
+	detail, err := h.reviewer.Show(ctx, t.provider, gitprovider.RepoRef{Owner: t.owner, Name: t.name}, t.number)
+	if err != nil {
+		return view, err
+	}
+	view.Head = detail.HeadCommit // what is shown below, and so what a review is about
+	diff := pages.ParseDiff(h.env.Redact(detail.Diff), split)
+	switch {
+	case detail.DiffTooLarge:
+		view.DiffNote = "The difference is too large to show; use git."
+	case detail.Diff == "":
+		view.DiffNote = "There is no difference to show."
+	default:
+		view.Diff = &diff
+	}
+	view.Actions = actionsFor(detail.State)
+	if !req.Principal.Scopes.Has(access.Review) {
+		view.Actions, view.Why = nil, "Reviewing needs the scope review."
+	}
+	return view, nil
+}
+
+func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pages.PullPage {
+	view := pages.PullPage{
+		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"),
+		Pull: pages.Pull{Number: status.Number, URL: pages.WebAddress(status.URL)},
+		Repo: h.env.Line(record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}.String()), Name: h.env.Line(status.Title),
+		Path: t.path(), State: string(status.State), Mergeable: mergeableOf(status), Branch: h.env.Line(status.Branch),
+		BaseBranch: h.env.Line(status.Base), Head: status.HeadCommit, At: pages.WhenOf(status.CreatedAt, h.env.Now()),
+		Closed: pages.WhenOf(status.ClosedAt, h.env.Now()), Body: pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
+		Checks: string(status.Checks.State), Failing: pages.ListOf(status.Checks.Failing, h.env.Line),
+		Unified: t.path() + "#files", SideBySide: t.path() + "?view=split#files",
+		MoreReviews: max(0, len(status.Reviews)-maxReviews),
+	}
+	if note := prflow.RedirectNote(status.Body); note != "" {
+		view.Mind = append(view.Mind, h.env.Message(note))
+	}
+	for _, r := range status.Reviews[:min(len(status.Reviews), maxReviews)] {
+		view.Reviews = append(view.Reviews, pages.Review{
+			Author: h.env.Line(r.Author), State: string(r.State), Body: h.env.Message(r.Body),
+			At: pages.WhenOf(r.SubmittedAt, h.env.Now()),
+		})
+	}
+	return view
+}
+
+// actionsFor are the reviews that a pull request in the state takes.
+func actionsFor(state gitprovider.State) []pages.Option {
+	if state != gitprovider.StateOpen {
+		return []pages.Option{{Value: "comment", Text: "Remark"}}
+	}
+	return []pages.Option{ // the first one is what the enter key does
+		{Value: "comment", Text: "Remark"}, {Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"},
+		{Value: "merge", Text: "Merge", Chosen: true}, {Value: "close", Text: "Close without merging"},
+	}
+}
+
+func doneWord(action string) string {
+	switch action {
+	case "approve":
+		return "You have approved it."
+	case "request-changes":
+		return "You have asked for changes."
+	case "comment":
+		return "Your remark is recorded."
+	case "merge":
+		return "You have merged it."
+	case "close":
+		return "You have closed it."
+	}
+	return ""
+}
+
+// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
+func reviewOf(req *handler.Request) review.Request {
+	number, _ := strconv.Atoi(req.PathValue("number"))
+	return review.Request{
+		Provider: handler.CleanLine(req.PathValue("provider")), Owner: handler.CleanLine(req.PathValue("owner")), Name: handler.CleanLine(req.PathValue("repo")), Number: number,
+		By: req.Caller(),
+	}
+}
+
+// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the reviewer.
+func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
+	r, err := h.reviewForm(req)
+	if err != nil {
+		return handler.Response{}, h.reviewer.Refused(req.Context(), r, err)
+	}
+	outcome, err := h.reviewer.Do(req.Context(), r)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	t := target{r.Provider, r.Owner, r.Name, r.Number}
+	if len(outcome.Warnings) == 0 {
+		return h.goTo(t.path() + "?done=" + r.Verb), nil
+	}
+	view, err := h.view(req, t, false)
+	if err != nil {
+		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(r.Verb), fault.From(err).Message), err)
+	}
+	view.Done = doneWord(r.Verb)
+	for _, w := range outcome.Warnings {
+		view.Warnings = append(view.Warnings, h.env.Message(w))
+	}
+	return h.html("pull", view)
+}
+
+// reviewForm reads what a person has decided. With an error the request is as far as it was understood.
+func (h *pullPages) reviewForm(req *handler.Request) (review.Request, error) {
+	r := reviewOf(req)
+	t, err := targetOf(req)
+	if err != nil {
+		return r, err
+	}
+	r.Provider, r.Owner, r.Name, r.Number = t.provider, t.owner, t.name, t.number
+	form, err := handler.ReadForm(req)
+	if err != nil {
+		return r, err
+	}
+	if len(form["action"]) != 1 {
+		return r, review.UnknownVerb()
+	}
+	r.Verb = form.Get("action")
+	r.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
+	r.Head, r.Force = form.Get("head"), form.Get("force") == "yes"
+	return r, nil
+}
+
+// mergeableOf is whether a pull request can be merged, in words.
+func mergeableOf(status gitprovider.Status) string {
+	switch {
+	case status.State != gitprovider.StateOpen:
+		return "it is not open"
+	case status.Mergeable == nil:
+		return "the provider is still finding out"
+	case *status.Mergeable:
+		return "yes"
+	}
+	return "no: it conflicts with its base"
+}
+
+// refused records a review that the guard has refused.
+func (h *pullPages) refused(req *handler.Request, why *fault.Error) error {
+	return h.reviewer.Refused(req.Context(), reviewOf(req), why)
+}

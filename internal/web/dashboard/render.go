@@ -1,0 +1,114 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// renderer makes pages.
+type renderer struct {
+	pages   *pages.Set
+	assets  pages.Assets
+	base    string // path below which the server is
+	version string
+	env     handler.Env
+}
+
+// html answers with a page.
+func (h *renderer) html(name string, view any) (handler.Response, error) {
+	body, err := h.pages.Render(name, view)
+	return handler.Response{Bytes: body, ContentType: "text/html; charset=utf-8", Volatile: true}, err
+}
+
+// frame is what every page has. current is the path of its entry in the navigation.
+func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
+	version := h.version
+	if req.Principal.Name == "" { // strangers need not know what runs
+		version = ""
+	}
+	return pages.Page{
+		Base: h.base, Title: title, Current: current, Who: h.env.Line(req.Principal.Name), CanSignOut: req.Principal.Via == access.ViaSession,
+		CanSignIn: req.Principal.Via == access.ViaAnonymous,
+		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
+		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
+	}
+}
+
+// asset serves a file by its exact name, which changes with its content.
+func (h *renderer) asset(req *handler.Request) (handler.Response, error) {
+	a, found := h.assets.Find(req.PathValue("name"))
+	if !found {
+		return handler.Response{}, handler.NothingHere(h.base)
+	}
+	return handler.Response{Bytes: a.Content, ContentType: a.ContentType, Header: http.Header{
+		"Cache-Control": {"public, max-age=31536000, immutable"},
+	}}, nil
+}
+
+// violations shows the first broken rules, and counts the others.
+func (h *renderer) violations(list []fault.Violation) (out []pages.Violation, more int) {
+	for i, v := range list {
+		if i == pages.MaxItems {
+			return out, len(list) - i
+		}
+		out = append(out, pages.Violation{
+			Code: string(v.Code), Path: h.env.Line(v.Path), Rule: h.env.Line(v.Rule), Message: h.env.Message(v.Message),
+			Suggestion: h.env.Message(v.Suggestion),
+		})
+	}
+	return out, 0
+}
+
+// Problem renders an error for a person. recorded says that the request id is that of an attempt.
+func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
+	view := pages.Problem{
+		Page: h.frame(req, p.Title, ""), Status: p.Status, Code: string(p.Code), Detail: h.env.Message(p.Detail),
+		RequestID: p.RequestID, RetryAfter: p.RetryAfterSeconds,
+	}
+	view.Position = "" // an error stays as it is
+	view.Violations, view.More = h.violations(p.Violations)
+	if p.ExistingPR != nil {
+		view.Existing = h.env.Line("#" + strconv.Itoa(p.ExistingPR.Number) + " " + p.ExistingPR.Title)
+		view.ExistingAt = pages.WebAddress(p.ExistingPR.URL)
+	}
+	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
+		view.Attempt = "/proposals/" + p.RequestID
+	}
+	if p.Code == fault.Unauthenticated {
+		view.SignIn = &pages.SignInForm{FormBase: h.base, Next: "/"}
+	}
+	body, err := h.pages.Render("problem", view)
+	if err != nil {
+		h.env.Log.Error("error page not rendered", "request_id", req.ID, "error", err)
+		return []byte("<!doctype html><title>Error</title><p>Something went wrong; the log has the details.")
+	}
+	return body
+}
+
+// goTo leads a browser from a form to a page, given without the base path.
+func (h *renderer) goTo(page string) handler.Response {
+	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
+}
+
+// verification is what pages show of the last verification of the audit.
+func (h *renderer) verification(last health.Verification) pages.Verification {
+	at := pages.WhenOf(last.At, h.env.Now())
+	switch {
+	case last.Failure != "":
+		return pages.Verification{State: "failed", Problem: h.env.Line(last.Failure), At: at}
+	case !last.Known:
+		return pages.Verification{State: "running"}
+	}
+	out := pages.Verification{State: "whole", Rows: last.Report.Rows, Head: last.Report.Head, Problem: h.env.Line(last.Report.Problem), At: at}
+	if !last.Report.OK() {
+		out.State = "broken"
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package dashboard
+
+import (
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// signInPages let people sign in.
+type signInPages struct {
+	*renderer
+	guard *guard.Guard
+}
+
+// maxCode is more than a one-time code has, in bytes.
+const maxCode = 100
+
+// signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button that
+// sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing up, so that
+// a program which looks at addresses ahead does no harm.
+func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
+	next, code := guard.SafeNext(req.URL.Query().Get("next")), req.URL.Query().Get("code")
+	who, err := h.guard.Identify(req)
+	req.Principal = who
+	if code != "" && len(code) <= maxCode {
+		if err == nil && who.Via == access.ViaSession {
+			return h.goTo(next), nil
+		}
+		return h.html("once", pages.Once{Page: h.frame(req, "Sign in", ""), Code: code, Next: next, Script: h.assets.Once.Name})
+	}
+	view := pages.SignIn{
+		Page: h.frame(req, "Sign in", ""), SignInForm: pages.SignInForm{FormBase: h.base, Next: next},
+		SignedIn: handler.CleanLine(who.Name),
+	}
+	if _, cookieErr := req.Cookie(guard.CookieName); err != nil && cookieErr == nil {
+		view.Note = fault.From(err).Message
+	}
+	return h.html("signin", view)
+}

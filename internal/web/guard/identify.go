@@ -1,0 +1,85 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Admit finds out who calls and whether they may. A caller whom we know and who may not leaves a row on the record where the route
+// changes something; a stranger does not, since strangers must not be able to fill it.
+func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
+	if route.Scope == "" {
+		return nil
+	}
+	who, err := g.Identify(req)
+	if err != nil {
+		return err
+	}
+	req.Principal = who
+	if who.Scopes.Has(route.Scope) {
+		return nil
+	}
+	e := g.lacks(who, route.Scope)
+	if route.Refused != nil {
+		return route.Refused(req, e)
+	}
+	return e
+}
+
+// MayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to. Credentials
+// that are no good are an error, none at all are not.
+func (g *Guard) MayRead(req *handler.Request) (bool, error) {
+	who, err := g.Identify(req)
+	shows := len(req.Header.Values("Authorization")) > 0 || len(req.CookiesNamed(CookieName)) > 0 || len(g.proxyUsers(req.Request)) > 0
+	if err != nil && !shows && fault.CodeOf(err) == fault.Unauthenticated {
+		return false, nil
+	}
+	req.Principal = who
+	return err == nil && who.Scopes.Has(access.Read), err
+}
+
+// lacks says which scope is missing and, to whom has shown nothing, how to get it.
+func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
+	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name, who.Scopes)
+	if who.Via == access.ViaAnonymous {
+		wanted := access.Scopes{access.Propose, access.Review, access.Read}
+		if !wanted.Has(scope) {
+			wanted = append(wanted, scope)
+		}
+		e.Message += fmt.Sprintf(": whoever changes something has to say who they are. Make a token with `claudeops token create --name "+
+			"NAME --max-tier %d --scopes %s`, and sign in with it at %s%s", int(g.tier), wanted, g.BasePath, SignInPath)
+	}
+	return e
+}
+
+// Identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
+// proxy names, loopback. One that is there and no good is not passed over.
+func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
+	if given := req.Header.Values("Authorization"); len(given) > 0 {
+		scheme, secret, _ := strings.Cut(given[0], " ")
+		if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
+			return access.Principal{}, fault.New(fault.Unauthenticated, "Authorization must be `Bearer` and a token, once")
+		}
+		return g.access.Bearer(req.Context(), strings.TrimSpace(secret))
+	}
+	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
+		return g.access.Session(req.Context(), cookies[0].Value)
+	} else if len(cookies) > 1 { // another site of this domain may have planted one
+		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
+	}
+	if users := g.proxyUsers(req.Request); len(users) > 0 {
+		user, err := proxyUser(users)
+		if err != nil {
+			return access.Principal{}, err
+		}
+		return g.access.Proxied(req.Context(), user)
+	}
+	if g.local(req.Request) {
+		return g.access.Anonymous()
+	}
+	return access.Principal{}, access.NeedsToken()
+}

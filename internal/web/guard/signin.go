@@ -1,0 +1,156 @@
+package guard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/strictjson"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// SignInPath is the address of the page for signing in, without the base path.
+const SignInPath = "/sign-in"
+
+// CookieName is that of the cookie with the session id.
+const CookieName = "claudeops_session"
+
+// SignInRequest is the body of a sign-in; a form with the same field does as well.
+type SignInRequest struct {
+	Token string `json:"token" required:"true"`
+}
+
+// Identity says who a caller is.
+type Identity struct {
+	Name    string         `json:"name"`
+	Via     access.Via     `json:"via" doc:"token, session, proxy or anonymous"`
+	MaxTier int            `json:"max_tier" doc:"The lower one of this and the server's tier holds"`
+	Scopes  []access.Scope `json:"scopes"`
+}
+
+// signInForm is what is sent to sign in: a token or, from the page of a one-time address, a code.
+type signInForm struct {
+	token, code string
+	next        string // where a browser is led then
+	browser     bool   // it was a form
+}
+
+// signIn exchanges a token or a one-time code for a session cookie. A form is sent on to the page of this server that it names,
+// or to the first.
+func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
+	form, err := readSignIn(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	var id string
+	var who access.Principal
+	if form.code != "" {
+		id, who, err = g.access.SignInOnce(req.Context(), form.code)
+	} else {
+		id, who, err = g.access.SignIn(req.Context(), form.token)
+	}
+	if err != nil {
+		if fault.CodeOf(err) == fault.Unauthenticated {
+			err = g.signIns.Count(g.Client(req.Request), err)
+		}
+		return handler.Response{}, err
+	}
+	req.Principal = who
+	header := http.Header{"Set-Cookie": {g.cookie(req, id, int(access.SessionLife.Seconds()))}}
+	if form.browser {
+		header.Set("Location", g.BasePath+form.next)
+		return handler.Response{Status: http.StatusSeeOther, Header: header}, nil
+	}
+	return handler.Response{Value: IdentityOf(who), Header: header}, nil
+}
+
+func readSignIn(req *handler.Request) (signInForm, error) {
+	if req.Header.Get("Content-Type") != "application/json" {
+		form, err := handler.ReadForm(req)
+		if err != nil || len(form["token"])+len(form["code"]) != 1 {
+			return signInForm{}, errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
+		}
+		return signInForm{token: form.Get("token"), code: form.Get("code"), next: SafeNext(form.Get("next")), browser: true}, nil
+	}
+	body, err := handler.ReadBody(req, "application/json")
+	if err != nil {
+		return signInForm{}, err
+	}
+	var q SignInRequest
+	if violations := strictjson.Decode(body, &q, strictjson.Options{What: "body"}); len(violations) > 0 {
+		// repeats nothing of it
+		return signInForm{}, fault.New(fault.InvalidArgument, "the body must be {\"token\": \"...\"} and nothing else")
+	}
+	return signInForm{token: q.Token}, nil
+}
+
+// signOut ends the session of the browser, whatever state it is in.
+func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
+	for _, cookie := range req.CookiesNamed(CookieName) {
+		if err := g.access.SignOut(req.Context(), cookie.Value); err != nil {
+			return handler.Response{}, err
+		}
+	}
+	a := handler.Response{Status: http.StatusNoContent, Header: http.Header{"Set-Cookie": {g.cookie(req, "", -1)}}}
+	if handler.PrefersHTML(req.Request) {
+		a.Status = http.StatusSeeOther
+		a.Header.Set("Location", g.BasePath+SignInPath)
+	}
+	return a, nil
+}
+
+// cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host serves
+// from being sent it.
+func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
+	cookie := http.Cookie{
+		Name: CookieName, Value: id, Path: g.BasePath + "/", MaxAge: maxAge,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.overTLS(req.Request),
+	}
+	return cookie.String()
+}
+
+// IdentityOf says who it is.
+func IdentityOf(who access.Principal) Identity {
+	return Identity{Name: who.Name, Via: who.Via, MaxTier: int(who.Ceiling), Scopes: append([]access.Scope{}, who.Scopes...)}
+}
+
+// maxNext bounds the address to go on to after signing in, in bytes.
+const maxNext = 1000
+
+// SafeNext returns the address of one of our pages, without the base path, as it was given; "/" for everything else,
+// above all for what a browser would take for another site or for a path outside the base.
+func SafeNext(next string) string {
+	odd := func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.IsSpace(r) }
+	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.ContainsFunc(next, odd) {
+		return "/"
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" ||
+		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, odd) || u.Path == SignInPath {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
+}
+
+// Routes are those for signing in and out.
+func (g *Guard) Routes() []handler.Route {
+	return []handler.Route{
+		{
+			Method: "POST", Pattern: SignInPath, Handle: g.signIn,
+			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "a token is shorter", Within: handler.OpenBodyTime},
+			Doc: handler.Doc{
+				ID: "signIn", Body: SignInRequest{}, Answers: handler.OK(Identity{}), Summary: "Exchange a token for a session cookie",
+				Description: "For browsers. A form with the field token does as well and is sent on to a page of this server (303).",
+			},
+		},
+		{
+			Method: "POST", Pattern: "/sign-out", Handle: g.signOut, Body: handler.NoBody(),
+			Doc: handler.Doc{ID: "signOut", Answers: map[int]any{http.StatusNoContent: nil}, Summary: "End the session"},
+		},
+	}
+}

@@ -1,0 +1,50 @@
+package handler
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Env is what handlers take from the process that serves.
+type Env struct {
+	Log    *slog.Logger
+	Redact func(text string) string // keeps the values of our own tokens out of what a handler renders
+	Now    func() time.Time
+	NewID  func() string // request ids
+}
+
+// Settings is what the operator lets this server do.
+type Settings struct {
+	Version  string
+	Tier     gitprovider.Tier
+	DryRun   bool
+	ReadOnly string // why no proposals are taken, or ""
+}
+
+// Bounds, in runes, of text that others wrote.
+const (
+	MaxLine      = 300
+	MaxMessage   = 5000
+	MaxAgentText = 64 << 10 // what is recorded of an agent's text is shorter
+)
+
+// Text is what others wrote as it may be shown: without our tokens, without what nobody can see, and bounded.
+func (e Env) Text(text string, runes int) string {
+	out, _ := content.Clean(e.Redact(text), runes)
+	return out
+}
+
+// Line is a line of such text.
+func (e Env) Line(text string) string { return e.Text(text, MaxLine) }
+
+// Message is a message of such text.
+func (e Env) Message(text string) string { return e.Text(text, MaxMessage) }
+
+// CleanLine is a line of text that others wrote, for the record: nothing is taken out but what nobody can see.
+func CleanLine(text string) string {
+	out, _ := content.Clean(text, MaxLine)
+	return out
+}

@@ -1,0 +1,72 @@
+package handler
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// Problem is the body of every answer that is an error (RFC 9457), with the members that MCP has, too.
+type Problem struct {
+	Type              string            `json:"type" doc:"Always about:blank; code says what it is"`
+	Title             string            `json:"title" doc:"The status in words"`
+	Status            int               `json:"status"`
+	Detail            string            `json:"detail" doc:"What happened and what to do"`
+	Code              fault.Code        `json:"code" doc:"See docs/codes.md"`
+	Retryable         bool              `json:"retryable" doc:"The very same call may succeed later"`
+	RetryAfterSeconds int               `json:"retry_after_seconds,omitempty"`
+	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`
+	ExistingPR        *fault.ExistingPR `json:"existing_pr,omitempty"`
+	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
+}
+
+// StatusError is an error whose status HTTP knows better than its code does, such as 405.
+type StatusError struct {
+	Status int
+	Header http.Header
+	Err    *fault.Error
+}
+
+func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// Unavailable is an error with the status 503.
+func Unavailable(err *fault.Error) error {
+	return &StatusError{Status: http.StatusServiceUnavailable, Err: err}
+}
+
+// Invalid is an error that lists the violations; nil if there is none.
+func Invalid(violations []fault.Violation) error {
+	if len(violations) == 0 {
+		return nil
+	}
+	return &fault.Error{Code: fault.InvalidArgument, Message: violations[0].Message, Violations: violations}
+}
+
+// Cause is an error with what is behind it, for the log.
+func Cause(err error) string {
+	e := fault.From(err)
+	if e.Cause == nil {
+		return e.Message
+	}
+	return fmt.Sprintf("%s: %v", e.Message, e.Cause)
+}
+
+// EncodeJSON is JSON as all our answers have it: no escapes for HTML, no line break at its end.
+func EncodeJSON(v any) []byte {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // our types always encode
+		return []byte("{}")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// NothingHere is the error about an address that leads nowhere. base is the path below which the server is.
+func NothingHere(base string) error {
+	return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", base)
+}

@@ -1,0 +1,118 @@
+// Package handler is what the handlers of internal/web have in common: the request with who makes it, the response, the
+// route, and how queries and bodies are read. It knows neither pages nor the API, and is below both.
+package handler
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/operation"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// Func handles a request that the guard has let in.
+type Func func(*Request) (Response, error)
+
+// Request is an HTTP request that the guard has let in.
+type Request struct {
+	*http.Request
+	ID        string // request id of this exchange; an attempt has its own
+	Principal access.Principal
+	Page      bool // it is for a page, rather than for a program
+	Limit     BodyLimit
+	Position  string // what has changed before the page was begun; see live.Hub
+}
+
+// Caller is who calls, for the record.
+func (r *Request) Caller() operation.Caller {
+	door := record.DoorREST
+	if r.Page {
+		door = record.DoorWeb
+	}
+	return operation.Caller{Door: door, Name: r.Principal.Name}
+}
+
+// Response is what a handler gives back. Without Bytes, Value is encoded as JSON.
+type Response struct {
+	Status int // 0: 200
+	Value  any
+	Header http.Header
+
+	Bytes       []byte
+	ContentType string // of Bytes
+	Volatile    bool   // is different each time, so that a tag would be of no use
+
+	// Stream writes a body of the ContentType whose length nobody knows. If it fails, the connection is cut.
+	Stream func(w io.Writer) error
+}
+
+// Route is an address with its handler and what the guard asks of its callers.
+type Route struct {
+	Method, Pattern string
+	Scope           access.Scope // "" lets everybody in
+	Page            bool         // for people; no part of the API's description
+	Handle          Func
+	Body            *BodyLimit // nil only for GET
+	// Turns bounds how many requests of this and other routes are handled at the same time; nil for any number.
+	Turns *Turns
+	// Refused records that a caller who is known was refused, and returns the error to answer with; nil where nothing is
+	// recorded.
+	Refused func(*Request, *fault.Error) error
+	Doc     Doc
+}
+
+// Doc describes a route of the API.
+type Doc struct {
+	ID, Summary, Description string
+
+	Params      any         // struct of the query; nil for none
+	Body        any         // type of the body; nil for none
+	Answers     map[int]any // types by status; nil for no body
+	ContentType string      // of answers that are not JSON
+	Keyed       bool        // takes Idempotency-Key
+}
+
+// OK describes the usual answer: 200 with this type.
+func OK(body any) map[int]any { return map[int]any{http.StatusOK: body} }
+
+// BodyLimit is how large the body of a request may be. It is as small as what the route is for permits, since whoever sends a
+// body makes us read it: strangers, too, where no credentials are asked for.
+type BodyLimit struct {
+	Bytes  int64
+	Advice string // what to do about a larger one
+	// Within is how long it may take to arrive; 0 for as long as any request may take. It is short where no credentials are
+	// asked for.
+	Within time.Duration
+}
+
+// OpenBodyTime is how long a body may take to arrive where no credentials are asked for.
+const OpenBodyTime = 10 * time.Second
+
+// FormLimit is the limit of the small forms of pages.
+func FormLimit() *BodyLimit {
+	return &BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
+}
+
+// NoBody is the limit of routes with a method for bodies that read none.
+func NoBody() *BodyLimit { return &BodyLimit{} }
+
+// Turns lets a few at a time do something.
+type Turns struct{ places chan struct{} }
+
+// NewTurns makes Turns for n at a time.
+func NewTurns(n int) *Turns { return &Turns{make(chan struct{}, n)} }
+
+// Wait waits for a turn, which ends with done.
+func (t *Turns) Wait(ctx context.Context) (done func(), err error) {
+	select {
+	case t.places <- struct{}{}:
+		return func() { <-t.places }, nil
+	case <-ctx.Done():
+		return nil, fault.From(ctx.Err())
+	}
+}

@@ -1,0 +1,118 @@
+package health
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// How often the audit is verified behind the pages: what was added since, and all of it.
+const (
+	addedInterval = 5 * time.Minute
+	wholeInterval = 24 * time.Hour
+)
+
+// Verification is what verifying the audit has found.
+type Verification struct {
+	Known   bool // there is a Report
+	Report  record.AuditReport
+	Failure string    // why the last one could not be made, or ""
+	At      time.Time // of the last one
+}
+
+// lastVerification is the last verification. Pages show it with its age and never wait for a new one.
+type lastVerification struct {
+	mu      sync.Mutex
+	last    Verification
+	expect  string    // head of the last one that found the audit whole; it must stay in the chain
+	wholeAt time.Time // of the last one that began with the first row; zero if the next one has to
+}
+
+func (m *lastVerification) keep(report record.AuditReport, err error, whole bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last.At, m.last.Failure = now, ""
+	if err != nil {
+		m.last.Failure = fault.From(err).Message
+		return
+	}
+	m.last.Known, m.last.Report = true, report
+	if whole {
+		m.wholeAt = now
+	}
+	if report.OK() {
+		m.expect = report.Head
+	} else {
+		m.wholeAt = time.Time{}
+	}
+}
+
+// next is the report to go on from, the head to expect, and whether all has to be read again: daily, and as long as
+// something is wrong.
+func (m *lastVerification) next(now time.Time) (known record.AuditReport, expect string, whole bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last.Report, m.expect, m.wholeAt.IsZero() || now.Sub(m.wholeAt) >= wholeInterval
+}
+
+// KeepVerifying verifies the audit now and then again and again, until ctx ends.
+func (c *Checker) KeepVerifying(ctx context.Context) {
+	ticker := time.NewTicker(addedInterval)
+	defer ticker.Stop()
+	for {
+		c.VerifyOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// VerifyOnce verifies what was added to the audit since the last time, or all of it if that is due. A whole verification
+// also expects the last head, so that rows that were cut off and written anew are noticed.
+func (c *Checker) VerifyOnce(ctx context.Context) {
+	done, err := c.heavy.Wait(ctx)
+	if err != nil {
+		return
+	}
+	defer done()
+	known, expect, whole := c.verified.next(c.env.Now())
+	var report record.AuditReport
+	if whole {
+		report, err = c.audit.VerifyAudit(ctx, expect)
+	} else {
+		report, err = c.audit.VerifyAuditAfter(ctx, known)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	c.verified.keep(report, err, whole, c.env.Now())
+	if err != nil || !report.OK() {
+		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad", report.FirstBad, "error", err)
+	}
+}
+
+// LastVerification is the last verification of the audit. It waits for none.
+func (c *Checker) LastVerification() Verification {
+	c.verified.mu.Lock()
+	defer c.verified.mu.Unlock()
+	return c.verified.last
+}
+
+// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given. Others wait meanwhile.
+func (c *Checker) VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error) {
+	done, err := c.heavy.Wait(ctx)
+	if err != nil {
+		return record.AuditReport{}, err
+	}
+	defer done()
+	report, err := c.audit.VerifyAudit(ctx, expectHead)
+	if err == nil && !report.OK() && expectHead == "" {
+		c.verified.keep(report, nil, true, c.env.Now()) // bad news is for the pages, too
+	}
+	return report, err
+}

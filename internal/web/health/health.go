@@ -1,0 +1,41 @@
+// Package health finds out how this server is: what doctor says, whether the audit is whole, and whether the providers answer.
+// Finding out is expensive, and anybody may ask, so that an answer may be a while old and questions share one.
+package health
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+// Options are what a Checker is made of. All are required.
+type Options struct {
+	Doctor   func(ctx context.Context) []doctor.Finding
+	Audit    records.Audit
+	Registry *gitprovider.Registry
+	Env      handler.Env
+}
+
+// Checker finds out how this server is. It is safe for concurrent use.
+type Checker struct {
+	doctor   func(ctx context.Context) []doctor.Finding
+	audit    records.Audit
+	registry *gitprovider.Registry
+	env      handler.Env
+
+	heavy     *handler.Turns // of reading the whole record
+	diagnosis Diagnosis      // the last one, for who has the turn
+	verified  lastVerification
+	asking    *handler.Turns // of asking the providers
+	providers providersSaid  // what they said last, for who has that turn
+}
+
+// New makes a Checker that has found out nothing yet.
+func New(o Options) *Checker {
+	return &Checker{
+		doctor: o.Doctor, audit: o.Audit, registry: o.Registry, env: o.Env, heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
+	}
+}

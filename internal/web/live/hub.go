@@ -1,0 +1,262 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Topic is something that pages show. Its version changes whenever it does; reading it must be cheap.
+type Topic struct {
+	Name    string // of letters, digits and hyphens
+	Version func(ctx context.Context) (int64, error)
+}
+
+// Limits bounds the streams of changes. A field that is zero has its default.
+type Limits struct {
+	Look    time.Duration // how often the versions are read while somebody listens; 1 s
+	Beat    time.Duration // how long a stream says nothing; 15 s
+	Recheck time.Duration // how often a caller is recognised again; 30 s
+	Write   time.Duration // how long a client may take for what it is sent; 10 s
+	All     int           // streams at the same time; 256
+	Each    int           // of one caller; 16
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&l.Look, time.Second)
+	set(&l.Beat, 15*time.Second)
+	set(&l.Recheck, 30*time.Second)
+	set(&l.Write, 10*time.Second)
+	if l.All == 0 {
+		l.All = 256
+	}
+	if l.Each == 0 {
+		l.Each = 16
+	}
+	return l
+}
+
+// Hub tells streams what has changed. It reads the versions for all of them together, and only while there is one.
+type Hub struct {
+	topics []Topic
+	limits Limits
+	guard  *guard.Guard
+	env    handler.Env
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	over    bool
+	looking bool
+	at      position // nil if nobody has looked since there are streams
+	streams map[*stream]struct{}
+	each    map[string]int
+}
+
+// stream is one client that listens. changed holds a token if there may be something new; dropped is closed if nobody can
+// tell what is new.
+type stream struct {
+	caller  string
+	changed chan struct{}
+	dropped chan struct{}
+}
+
+// Options are what a Hub is made of.
+type Options struct {
+	Topics []Topic
+	Limits Limits
+	Guard  *guard.Guard
+	Env    handler.Env
+}
+
+// New makes a Hub that nobody listens to.
+func New(o Options) *Hub {
+	return &Hub{
+		topics: o.Topics, limits: o.Limits.withDefaults(), guard: o.Guard, env: o.Env, ended: make(chan struct{}),
+		streams: map[*stream]struct{}{}, each: map[string]int{},
+	}
+}
+
+// maxWait is how long a client that finds no place is asked to wait.
+const maxWait = time.Minute
+
+// join makes a stream for a caller, who has to leave it. limit_reached if there are too many, of the caller (429) or in
+// all (503).
+func (h *Hub) join(caller string) (*stream, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := fault.New(fault.LimitReached, "too many pages of this caller listen for changes; they are refreshed without")
+	e.RetryAfter = maxWait
+	switch {
+	case h.over:
+		e.Message = "the server is ending"
+		return nil, handler.Unavailable(e)
+	case len(h.streams) >= h.limits.All:
+		e.Message = "too many pages listen for changes; they are refreshed without"
+		return nil, handler.Unavailable(e)
+	case h.each[caller] >= h.limits.Each:
+		return nil, e
+	}
+	s := &stream{caller: caller, changed: make(chan struct{}, 1), dropped: make(chan struct{})}
+	h.streams[s] = struct{}{}
+	h.each[caller]++
+	if !h.looking {
+		h.looking = true
+		go h.look()
+	}
+	return s, nil
+}
+
+// leave gives the place of a stream back.
+func (h *Hub) leave(s *stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.streams, s)
+	if h.each[s.caller]--; h.each[s.caller] == 0 {
+		delete(h.each, s.caller)
+	}
+}
+
+// End ends every stream, and lets no new one in.
+func (h *Hub) End() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		h.over = true
+		close(h.ended)
+	}
+}
+
+// Count is how many streams there are.
+func (h *Hub) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// now is the position that was seen last, at most Look ago; nil if it has to be waited for.
+func (h *Hub) now() position {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+// look reads the versions until nobody listens any more. It ends only after a whole interval without reading, so that
+// clients who come and go cannot make it read more often.
+func (h *Hub) look() {
+	tick := time.NewTicker(h.limits.Look)
+	defer tick.Stop()
+	for {
+		at, err := h.read(context.Background())
+		if err == nil {
+			h.tell(at)
+		} else {
+			h.warn(err)
+			h.drop()
+		}
+		select {
+		case <-tick.C:
+		case <-h.ended:
+		}
+		if h.idle() {
+			return
+		}
+	}
+}
+
+// idle reports whether looking is over, and notes it.
+func (h *Hub) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.streams) > 0 && !h.over {
+		return false
+	}
+	h.looking, h.at = false, nil
+	return true
+}
+
+// tell wakes the streams if at is news.
+func (h *Hub) tell(at position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at != nil && len(at.since(h.at)) == 0 {
+		return
+	}
+	h.at = at
+	for s := range h.streams {
+		select {
+		case s.changed <- struct{}{}:
+		default: // it knows already that there is something
+		}
+	}
+}
+
+// drop ends the streams, since they would be silent whatever happens.
+func (h *Hub) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = nil
+	for s := range h.streams {
+		select {
+		case <-s.dropped:
+		default:
+			close(s.dropped)
+		}
+	}
+}
+
+// ready waits until it is known where everything stands. An error says that the stream would tell nothing.
+func (h *Hub) ready(ctx context.Context, s *stream) error {
+	if h.now() != nil {
+		return nil
+	}
+	select {
+	case <-s.changed:
+		return nil
+	case <-s.dropped:
+	case <-h.ended:
+	case <-ctx.Done():
+		return fault.From(ctx.Err())
+	}
+	return handler.Unavailable(fault.New(fault.Internal, "nobody can tell what changes; the log says why"))
+}
+
+// maxLook bounds one reading of all versions.
+const maxLook = 5 * time.Second
+
+// Position is what has changed so far, as the page that is told of it later has it; "" if that cannot be found out.
+func (h *Hub) Position(ctx context.Context) string {
+	at, err := h.read(ctx)
+	if err != nil {
+		h.warn(err)
+		return ""
+	}
+	return at.String()
+}
+
+func (h *Hub) warn(err error) {
+	h.env.Log.Warn("changes not looked for", "error", h.env.Redact(handler.Cause(err)))
+}
+
+// read reads the versions now.
+func (h *Hub) read(ctx context.Context) (position, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	at := position{}
+	for _, t := range h.topics {
+		version, err := t.Version(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at = append(at, mark{t.Name, version})
+	}
+	return at, nil
+}

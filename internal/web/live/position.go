@@ -1,0 +1,57 @@
+package live
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mark is the version of a topic.
+type mark struct {
+	topic   string
+	version int64
+}
+
+// position is a mark for each topic; nil for one that nobody knows.
+type position []mark
+
+// String is the position as the id of an event carries it.
+func (p position) String() string {
+	var words []string
+	for _, m := range p {
+		words = append(words, m.topic+":"+strconv.FormatInt(m.version, 10))
+	}
+	return strings.Join(words, ",")
+}
+
+// maxPosition bounds the text of a position, in bytes.
+const maxPosition = 1000
+
+// parsePosition reads what String writes. What is no such text makes a position at which no topic is known, so that its
+// bearer is told of all of them; "" is nil.
+func parsePosition(text string) position {
+	if text == "" {
+		return nil
+	}
+	p := position{}
+	if len(text) > maxPosition {
+		return p
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(word, ":")
+		if version, err := strconv.ParseInt(number, 10, 64); err == nil {
+			p = append(p, mark{name, version})
+		}
+	}
+	return p
+}
+
+// since lists the marks that are not in the earlier position.
+func (p position) since(earlier position) (changed position) {
+	for _, m := range p {
+		if !slices.Contains(earlier, m) {
+			changed = append(changed, m)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,163 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Path is the address of the stream, below the base path.
+const Path = "/events"
+
+// Names of topics.
+const (
+	TopicAudit    = "audit"    // the record: every attempt, review and settlement adds a row
+	TopicSessions = "sessions" // the sessions of agents: that one begins, says something or ends
+)
+
+type eventParams struct {
+	After string `query:"after"` // position of the page, as long as there is no Last-Event-ID
+}
+
+// Events tells a page what has changed, for as long as it listens: server-sent events with the topic and its version.
+func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
+	var q eventParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	a := handler.Response{ContentType: "text/event-stream", Header: http.Header{"X-Accel-Buffering": {"no"}}}
+	a.Stream = func(io.Writer) error { return nil }
+	if req.Method == http.MethodHead {
+		return a, nil
+	}
+	after := parsePosition(q.After)
+	if last := req.Header.Get("Last-Event-ID"); last != "" {
+		after = parsePosition(last)
+	}
+	joined, err := h.join(h.listener(req))
+	if err != nil {
+		return handler.Response{}, err
+	}
+	if err := h.ready(req.Context(), joined); err != nil {
+		h.leave(joined)
+		return handler.Response{}, err
+	}
+	a.Stream = func(w io.Writer) error {
+		defer h.leave(joined)
+		f := follower{Hub: h, request: req, stream: joined, told: after, out: w}
+		if out, ok := w.(http.ResponseWriter); ok {
+			f.control = http.NewResponseController(out)
+		}
+		err := f.follow()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil // whoever listened has gone
+		}
+		return err
+	}
+	return a, nil
+}
+
+// listener is whom a stream counts for: a token or a person, and where nobody signs in, an address.
+func (h *Hub) listener(req *handler.Request) string {
+	switch req.Principal.Via {
+	case access.ViaAnonymous:
+		return h.guard.Client(req.Request).String()
+	case access.ViaProxy:
+		return "user " + req.Principal.Name
+	}
+	return "token " + req.Principal.TokenHash
+}
+
+// follower writes one stream.
+type follower struct {
+	*Hub
+	request *handler.Request
+	stream  *stream
+	told    position // what the client knows; nil for nothing in particular
+	control *http.ResponseController
+	out     io.Writer
+}
+
+// retry is how long a client waits before it connects again.
+const retry = 3 * time.Second
+
+// follow writes until the client is gone or takes too long, its caller is no longer let in, or the server ends.
+func (f *follower) follow() error {
+	// The deadline of the whole request, headers included, would end the stream; each write has its own.
+	if f.control == nil || f.control.SetReadDeadline(time.Time{}) != nil {
+		return http.ErrNotSupported
+	}
+	limits := f.limits
+	beat, recheck := time.NewTicker(limits.Beat), time.NewTicker(limits.Recheck)
+	defer beat.Stop()
+	defer recheck.Stop()
+	err := f.write(fmt.Sprintf("retry: %d\n\n", retry.Milliseconds()))
+	for err == nil {
+		if err = f.news(); err != nil {
+			break
+		}
+		select {
+		case <-f.stream.changed:
+		case <-beat.C:
+			err = f.write(": still here\n\n")
+		case <-recheck.C:
+			if !f.stillLetIn() {
+				return nil
+			}
+		case <-f.request.Context().Done():
+			return nil
+		case <-f.ended:
+			return nil
+		case <-f.stream.dropped:
+			return nil
+		}
+	}
+	return err
+}
+
+// news writes an event for each topic that has changed since the client was told last.
+func (f *follower) news() error {
+	at := f.now()
+	if at == nil {
+		return nil
+	}
+	var b strings.Builder
+	changed := at.since(f.told)
+	if f.told == nil { // it begins here: an id alone is no event
+		changed = nil
+		fmt.Fprintf(&b, "id: %s\n\n", at)
+	}
+	for _, m := range changed {
+		data := handler.EncodeJSON(map[string]any{"topic": m.topic, "version": m.version})
+		fmt.Fprintf(&b, "event: change\nid: %s\ndata: %s\n\n", at, data)
+	}
+	f.told = at
+	if b.Len() == 0 {
+		return nil
+	}
+	return f.write(b.String())
+}
+
+// stillLetIn recognises the caller again: tokens are revoked, sessions end.
+func (f *follower) stillLetIn() bool {
+	who, err := f.guard.Identify(f.request)
+	return err == nil && who.Scopes.Has(access.Read)
+}
+
+// write sends text at once. The deadline is the network's, so it is of the real clock.
+func (f *follower) write(text string) error {
+	if err := f.control.SetWriteDeadline(time.Now().Add(f.limits.Write)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(f.out, text); err != nil {
+		return err
+	}
+	return f.control.Flush()
+}

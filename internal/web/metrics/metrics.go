@@ -1,0 +1,180 @@
+// Package metrics counts what happens, for Prometheus.
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+// Metrics counts what happens. Attempts are counted from the record, so that those of other processes, the agent's
+// MCP server above all, are counted, too: every row that was added since this process started.
+type Metrics struct {
+	registry  *prometheus.Registry
+	attempts  *prometheus.CounterVec
+	took      *prometheus.HistogramVec
+	exchanges *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	hooks     *prometheus.CounterVec
+
+	audit records.Audit
+	mu    sync.Mutex
+	begun bool
+	seen  int64 // the last row that was counted
+}
+
+// Options are what Metrics are made of.
+type Options struct {
+	Settings handler.Settings
+	Audit    records.Audit
+	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
+	Remaining func() map[string]int
+	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
+	// Streams is how many pages listen for changes.
+	Streams func() int
+}
+
+// New makes Metrics that have counted nothing.
+func New(o Options) *Metrics {
+	m := &Metrics{
+		audit:    o.Audit,
+		registry: prometheus.NewRegistry(),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_attempts_total",
+			Help: "Attempts at proposals that were recorded, by any process, since this one looked first; gate is the first that refused.",
+		}, []string{"outcome", "code", "gate", "provider", "door"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "claudeops_attempt_duration_seconds", Help: "How long they took.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 180},
+		}, []string{"outcome", "door"}),
+		exchanges: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_http_requests_total", Help: "Answers to HTTP requests.",
+		}, []string{"route", "status"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "claudeops_http_request_duration_seconds", Help: "How long HTTP requests took.",
+		}, []string{"route"}),
+		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "claudeops_webhook_deliveries_total", Help: "Webhooks of forges; result is taken, ignored, pong or the code of a refusal.",
+		}, []string{"provider", "result"}),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "claudeops_info", Help: "What runs.",
+		ConstLabels: prometheus.Labels{
+			"version": o.Settings.Version, "tier": o.Settings.Tier.String(), "dry_run": strconv.FormatBool(o.Settings.DryRun),
+			"read_only": strconv.FormatBool(o.Settings.ReadOnly != ""),
+		},
+	})
+	info.Set(1)
+	if o.Remaining != nil {
+		m.registry.MustRegister(remaining{o.Remaining})
+	}
+	if o.Latency != nil {
+		m.registry.MustRegister(o.Latency.took)
+	}
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
+		}, func() float64 { return float64(o.Streams()) }),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// remaining asks how many requests are left at the providers when it is scraped. A provider that has not said so yet has none.
+type remaining struct{ now func() map[string]int }
+
+func (remaining) desc() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_provider_requests_remaining",
+		"Requests that the provider last said are left in its current window.", []string{"provider"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (r remaining) Describe(out chan<- *prometheus.Desc) { out <- r.desc() }
+
+// Collect implements prometheus.Collector.
+func (r remaining) Collect(out chan<- prometheus.Metric) {
+	for provider, n := range r.now() {
+		out <- prometheus.MustNewConstMetric(r.desc(), prometheus.GaugeValue, float64(n), provider)
+	}
+}
+
+// Exchange counts an answer to an HTTP request. route is the pattern that matched, so that callers cannot make labels.
+func (m *Metrics) Exchange(route string, status int, took time.Duration) {
+	if route == "" {
+		route = "none"
+	}
+	m.exchanges.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// Delivery counts what became of a webhook's delivery.
+func (m *Metrics) Delivery(source, result string) { m.hooks.WithLabelValues(source, result).Inc() }
+
+// Bounds of how many rows one scrape counts; the next one goes on.
+const (
+	maxCatchUp = 10_000
+	atOnce     = 200
+)
+
+// CatchUp counts the rows that were added since it was called last. The first call only looks where the record ends.
+func (m *Metrics) CatchUp(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.begun {
+		head, _, err := m.audit.Head(ctx)
+		m.seen, m.begun = head, err == nil
+		return err
+	}
+	for counted := 0; counted < maxCatchUp; {
+		rows, err := m.audit.Audit(ctx, record.AuditQuery{After: m.seen, Ascending: true, Limit: atOnce})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, r := range rows {
+			m.count(r)
+		}
+		counted += len(rows)
+	}
+	return nil
+}
+
+func (m *Metrics) count(r record.RecordedAttempt) {
+	m.seen = r.Seq
+	gate := ""
+	for _, v := range r.Verdicts {
+		if v.Ruling == record.Deny {
+			gate = string(v.Gate)
+			break
+		}
+	}
+	if r.Action == record.ActionCreate || r.Action == record.ActionPromote || r.Action == record.ActionSettle {
+		m.attempts.WithLabelValues(string(r.Outcome), string(r.Code), gate, r.Provider, string(r.Door)).Inc()
+		m.took.WithLabelValues(string(r.Outcome), string(r.Door)).Observe(r.Duration.Seconds())
+	}
+}
+
+// Text is all of it in Prometheus's text format.
+func (m *Metrics) Text() (text []byte, contentType string, err error) {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return nil, "", err
+	}
+	var b bytes.Buffer
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	encoder := expfmt.NewEncoder(&b, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return nil, "", err
+		}
+	}
+	return b.Bytes(), string(format), nil
+}

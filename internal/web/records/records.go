@@ -1,0 +1,94 @@
+// Package records says what the handlers of internal/web read of the record: small interfaces that the store implements.
+// Errors of their methods are faults.
+package records
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+// Records is all of it.
+type Records struct {
+	Attempts Attempts
+	Audit    Audit
+	Replies  Replies
+	Summary  Summary
+	Pulls    Pulls
+	Sessions Sessions
+}
+
+// Attempts are attempts at proposals, and the proposals that passed the gates.
+type Attempts interface {
+	Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error)
+	AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error)
+	Proposal(ctx context.Context, id string) (record.Proposal, error)
+	Ping(ctx context.Context) error
+}
+
+// Audit is the record as evidence.
+type Audit interface {
+	Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)
+	VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error)
+	// VerifyAuditAfter verifies what was added since a report that was OK.
+	VerifyAuditAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error)
+	// Head is the number of the last row and its hash; 0 if there is none.
+	Head(ctx context.Context) (seq int64, hash string, err error)
+}
+
+// Replies remembers what was answered under an Idempotency-Key.
+type Replies interface {
+	// TakeKey takes a key of a caller for a body. It returns what was answered before, status 0 for nothing yet; conflict
+	// if the key stands for another body.
+	TakeKey(ctx context.Context, caller, key, bodyHash string, lifetime time.Duration) (record.Reply, error)
+	// KeepReply notes what was answered. The first answer stays.
+	KeepReply(ctx context.Context, caller, key string, reply record.Reply) error
+}
+
+// Summary is what the overview asks.
+type Summary interface {
+	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
+	ProposalCounts(ctx context.Context) (map[record.ProposalState]int, error)
+	Repositories(ctx context.Context) ([]record.RepoName, error)
+	WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error)
+	Unfinished(ctx context.Context) ([]record.Proposal, error)
+}
+
+// Pulls is what was last seen of the pull requests that we opened.
+type Pulls interface {
+	// PullRecords returns the records of those that are ours.
+	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
+}
+
+// Sessions is what is recorded of the sessions of agents.
+type Sessions interface {
+	Session(ctx context.Context, id string) (session.Record, error)
+	Sessions(ctx context.Context, q session.Query) ([]session.Record, error)
+	// SessionEvents returns events after the number, oldest first, at most 500.
+	SessionEvents(ctx context.Context, id string, after int) ([]session.Event, error)
+	// LastSessionEvent is the number of the last one; 0 if there is none.
+	LastSessionEvent(ctx context.Context, id string) (int, error)
+	// SessionCounts counts what was proposed in a session so far.
+	SessionCounts(ctx context.Context, id string) (session.Counts, error)
+}
+
+// CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record stand.
+func CountNow(ctx context.Context, s Sessions, r session.Record) session.Record {
+	if r.State == session.StateRunning {
+		if counts, err := s.SessionCounts(ctx, r.ID); err == nil {
+			r.Counts = counts
+		}
+	}
+	return r
+}
+
+// PullsOf is what was last seen of the pull requests that attempts are about, those that are ours.
+func PullsOf(ctx context.Context, p Pulls, rows []record.RecordedAttempt) (map[record.PullKey]record.PullRecord, error) {
+	keys := record.PullKeys(rows)
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return p.PullRecords(ctx, keys)
+}
