@@ -3,8 +3,10 @@ package local
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -26,30 +28,30 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err != nil {
 		return none, err
 	}
-	if err := p.createBranch(ctx, repo, req, id); err != nil {
+	if err := repo.createBranch(ctx, req, id); err != nil {
 		return none, err
 	}
-	p.remember(repo, req, id)
+	repo.remember(req, id)
 	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
 }
 
 // createBranch makes the commit visible. A failure without a reason that can be seen (somebody else's lock that was held
 // too long, a git that was ended) is tried again: the transaction takes effect as a whole or not at all, and what it
 // expects guards it.
-func (p *Provider) createBranch(ctx context.Context, repo *repository, req gitprovider.CommitRequest, id string) error {
+func (repo *repository) createBranch(ctx context.Context, req gitprovider.CommitRequest, id string) error {
 	const attempts = 3
 	var err error
 	for range attempts {
 		t := &transaction{}
 		t.verify(req.Snapshot.Base, req.Snapshot.BaseCommit)
 		t.create(req.Branch, id)
-		if err = p.transact(ctx, repo, t, "claude-ops: proposed"); err == nil {
+		if err = repo.update(ctx, t, "claude-ops: proposed"); err == nil {
 			return nil
 		}
-		if have, lookErr := p.refs(ctx, repo); lookErr == nil && have.tips[req.Branch] == id {
+		if have, lookErr := repo.branches(ctx); lookErr == nil && have.tips[req.Branch] == id {
 			return nil // git was ended after it had done its work
 		}
-		if why := p.whyRefused(ctx, repo, req, err); fault.CodeOf(why) == fault.Conflict || ctx.Err() != nil {
+		if why := repo.whyRefused(ctx, req, err); fault.CodeOf(why) == fault.Conflict || ctx.Err() != nil {
 			return why
 		}
 		if t.leftLock(repo) != "" {
@@ -60,12 +62,12 @@ func (p *Provider) createBranch(ctx context.Context, repo *repository, req gitpr
 }
 
 // remember keeps what verify has shown, so that opening the pull request need not compare again.
-func (p *Provider) remember(repo *repository, req gitprovider.CommitRequest, id string) {
+func (repo *repository) remember(req gitprovider.CommitRequest, id string) {
 	c := comparison{fork: req.Snapshot.BaseCommit}
 	for _, path := range req.Changes.Paths() { // sorted
 		c.paths = append(c.paths, path.String())
 	}
-	p.comparisons.put(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
+	repo.comparisons.put(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
 }
 
 // checkCommit is CommitRequest.Check, and that git can be asked about the base.
@@ -81,10 +83,10 @@ func checkCommit(req gitprovider.CommitRequest) error {
 
 // makeCommit writes the commit, without a reference, and checks it against the change set.
 func (p *Provider) makeCommit(ctx context.Context, repo *repository, req gitprovider.CommitRequest) (string, error) {
-	if err := p.checkLayout(ctx, repo); err != nil { // see transact
+	if err := repo.checkLayout(ctx); err != nil { // see update
 		return "", err
 	}
-	w, err := p.workspace(repo, req.Snapshot.BaseCommit, true)
+	w, err := repo.workspace(req.Snapshot.BaseCommit, true)
 	if err != nil {
 		return "", err
 	}
@@ -135,8 +137,8 @@ func importStream(req gitprovider.CommitRequest, stamp string) []byte {
 }
 
 // whyRefused explains why git did not create the branch, by looking.
-func (p *Provider) whyRefused(ctx context.Context, repo *repository, req gitprovider.CommitRequest, cause error) error {
-	have, err := p.refs(ctx, repo)
+func (repo *repository) whyRefused(ctx context.Context, req gitprovider.CommitRequest, cause error) error {
+	have, err := repo.branches(ctx)
 	if err != nil {
 		return cause
 	}
@@ -153,4 +155,30 @@ func (p *Provider) whyRefused(ctx context.Context, repo *repository, req gitprov
 		}
 	}
 	return cause
+}
+
+// identity is an author or committer.
+type identity struct{ name, email string }
+
+// newIdentity takes out what would end the field in a commit's header: angle brackets, line ends, NUL.
+func newIdentity(name, email string) identity {
+	clean := func(s string) string {
+		return strings.TrimSpace(strings.Map(func(r rune) rune {
+			if r < ' ' || r == '<' || r == '>' || r == 0x7f {
+				return -1
+			}
+			return r
+		}, s))
+	}
+	return identity{clean(name), clean(email)}
+}
+
+// stamp is the identity with a time, in the raw form of commit headers.
+func (i identity) stamp(t time.Time) string {
+	return fmt.Sprintf("%s <%s> %d +0000", i.name, i.email, t.Unix())
+}
+
+// environ gives the variables by which git takes the identity; role is AUTHOR or COMMITTER.
+func (i identity) environ(role string) []string {
+	return []string{"GIT_" + role + "_NAME=" + i.name, "GIT_" + role + "_EMAIL=" + i.email}
 }

@@ -54,11 +54,11 @@ func (c *comparisons) put(gitDir string, k pair, v comparison) {
 }
 
 // compare compares heads with their bases, in two processes for each distinct base whatever the number of heads.
-func (p *Provider) compare(ctx context.Context, repo *repository, pairs []pair) (map[pair]comparison, error) {
+func (repo *repository) compare(ctx context.Context, pairs []pair) (map[pair]comparison, error) {
 	out := map[pair]comparison{}
 	missing := map[string][]string{} // heads by base
 	for _, k := range pairs {
-		if known, ok := p.comparisons.get(repo.gitDir, k); ok {
+		if known, ok := repo.comparisons.get(repo.gitDir, k); ok {
 			out[k] = known
 		} else if !slices.Contains(missing[k.base], k.head) {
 			missing[k.base] = append(missing[k.base], k.head)
@@ -67,7 +67,7 @@ func (p *Provider) compare(ctx context.Context, repo *repository, pairs []pair) 
 	if len(missing) == 0 {
 		return out, nil
 	}
-	w, err := p.workspace(repo, pairs[0].base, false)
+	w, err := repo.workspace(pairs[0].base, false)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (p *Provider) compare(ctx context.Context, repo *repository, pairs []pair) 
 			return nil, err
 		}
 		for head, c := range found {
-			p.comparisons.put(repo.gitDir, pair{base, head}, c)
+			repo.comparisons.put(repo.gitDir, pair{base, head}, c)
 			out[pair{base, head}] = c
 		}
 	}

@@ -41,10 +41,10 @@ type command struct {
 	stdin  io.Reader
 	accept []int // exit codes beside 0 that are answers, not failures
 	limit  int   // bytes of output; 0 means maxOutput
-	// turn, if not nil, is the turn under which the command writes. The command inherits it and runs to its end, even if
+	// lock, if not nil, is the lock under which the command writes. The command inherits it and runs to its end, even if
 	// this process is killed meanwhile: a git that is ended between making a lock file and noting that it did leaves the
 	// file, and blocks the repository.
-	turn *turn
+	lock *writeLock
 }
 
 // exitError is how git failed. Its text is for logs.
@@ -75,11 +75,11 @@ func (g *git) run(ctx context.Context, c command) (out []byte, code int, err err
 	stderr := &boundedBuffer{limit: maxStderr, cut: true}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, stdout, stderr
 	err = cmd.Run()
-	return stdout.data.Bytes(), cmd.ProcessState.ExitCode(), g.verdict(ctx, cmd, c, err, stdout, stderr)
+	return stdout.data.Bytes(), cmd.ProcessState.ExitCode(), g.outcome(ctx, cmd, c, err, stdout, stderr)
 }
 
-// verdict turns the end of a command into nil or a *fault.Error.
-func (g *git) verdict(ctx context.Context, cmd *exec.Cmd, c command, err error, stdout, stderr *boundedBuffer) error {
+// outcome turns the end of a command into nil or a *fault.Error.
+func (g *git) outcome(ctx context.Context, cmd *exec.Cmd, c command, err error, stdout, stderr *boundedBuffer) error {
 	if err == nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (g *git) prepare(ctx context.Context, c command) (*exec.Cmd, error) {
 	}
 	cmd.Env = append(append(environment(binary), g.committer.environ("COMMITTER")...), c.env...)
 	cmd.WaitDelay = grace
-	isolate(cmd, c.turn)
+	isolate(cmd, c.lock)
 	return cmd, nil
 }
 

@@ -17,9 +17,7 @@ import (
 // objects leads its writes to another place, and it waits for a writer where it opens a pipe. So a repository is served
 // only if all that git would open in it is made of regular files and folders.
 type layout struct {
-	git  *git
 	ctx  context.Context // of the call that looks
-	root string          // without links
 	repo *repository
 	seen map[string]bool // object folders and files of configuration that were looked at
 }
@@ -32,12 +30,8 @@ const (
 
 // checkLayout refuses a repository that leads git out of its folder, or to something that is no file. repo_not_allowed,
 // saying what stands where and what to do.
-func (p *Provider) checkLayout(ctx context.Context, repo *repository) error {
-	root, err := filepath.EvalSymlinks(p.root)
-	if err != nil {
-		return unreadable(err)
-	}
-	l := layout{git: p.git, ctx: ctx, root: root, repo: repo, seen: map[string]bool{}}
+func (repo *repository) checkLayout(ctx context.Context) error {
+	l := layout{ctx: ctx, repo: repo, seen: map[string]bool{}}
 	if err := l.top(); err != nil {
 		return err
 	}
@@ -149,7 +143,7 @@ func (l layout) objects(dir string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // git goes on without it
 		}
-		inside, relErr := filepath.Rel(l.root, other)
+		inside, relErr := filepath.Rel(l.repo.root, other)
 		if err != nil || relErr != nil || !filepath.IsLocal(inside) || len(l.seen) > maxSeen {
 			return l.refusef("%s borrows objects from %.200q, which is not below CLAUDEOPS_LOCAL_ROOT; "+
 				"the operator has to run `git repack -a -d` there and to remove that file", file, line)
@@ -172,7 +166,7 @@ func (l layout) settings(file string) error {
 		return err
 	}
 	const none = 1
-	out, _, err := l.git.run(l.ctx, command{
+	out, _, err := l.repo.git.run(l.ctx, command{
 		gitDir: "", stdin: strings.NewReader(text), accept: []int{none}, limit: maxSettings,
 		args: []string{"config", "--file", "-", "--no-includes", "--null", "--get-regexp", `^include(if\..*)?\.path$`},
 	})

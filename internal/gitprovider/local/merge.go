@@ -49,12 +49,12 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err := r.mayMerge(ctx, repo, pr, n.Force); err != nil {
 		return Merged{}, err
 	}
-	base, head := seen.refs.tips[pr.Base], seen.refs.tips[pr.Branch]
+	base, head := seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]
 	if base == "" {
 		return Merged{}, fault.New(fault.NotFound, "the base branch %s is gone; restore it or close the pull request",
 			pr.Base)
 	}
-	out, err := r.p.checkedOut(ctx, repo)
+	out, err := repo.checkedOut(ctx)
 	if err != nil {
 		return Merged{}, err
 	}
@@ -64,7 +64,7 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 				"--no-ff %s (then: git branch -d %s)",
 			pr.Base, dir, pr.Branch, pr.Branch)
 	}
-	compared, err := r.p.compare(ctx, repo, []pair{{base, head}})
+	compared, err := repo.compare(ctx, []pair{{base, head}})
 	if err != nil {
 		return Merged{}, err
 	}
@@ -79,10 +79,10 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	}
 	t := &transaction{}
 	t.update(pr.Base, id, base)
-	if err := r.p.transact(ctx, repo, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
-		return Merged{}, r.p.whyNotMoved(ctx, repo, pr.Base, base, err)
+	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
+		return Merged{}, repo.whyNotMoved(ctx, pr.Base, base, err)
 	}
-	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, head, out[pr.Branch] != "" || seen.refs.head == pr.Branch), nil
+	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, head, out[pr.Branch] != "" || seen.branches.head == pr.Branch), nil
 }
 
 // afterMerge brings record and head branch up to date. The merge stands, so failures are warnings, and a cancelled
@@ -92,7 +92,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	const bound = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
-	err := r.p.records.UpdatePR(ctx, repo.key(), pr.Number, func(rec *gitprovider.PullRequest) error {
+	err := r.p.pulls.change(ctx, repo, pr.Number, func(rec *gitprovider.PullRequest) error {
 		rec.State, rec.HeadCommit, rec.Paths = gitprovider.StateMerged, head, pr.Paths
 		rec.ClosedAt = r.p.now().UTC()
 		return nil
@@ -107,7 +107,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	if gitprovider.CheckOurs(pr.Branch) != nil {
 		return m
 	}
-	if err := r.p.removeBranch(ctx, repo, pr.Branch, head); err != nil {
+	if err := repo.removeBranch(ctx, pr.Branch, head); err != nil {
 		m.Warnings = append(m.Warnings, "the branch "+pr.Branch+" could not be deleted: "+fault.From(err).Message)
 		return m
 	}
@@ -117,7 +117,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 
 // mayMerge looks at what people said.
 func (r *Reviewer) mayMerge(ctx context.Context, repo *repository, pr gitprovider.PullRequest, force bool) error {
-	recorded, reviews, err := r.p.records.PR(ctx, repo.key(), pr.Number)
+	recorded, reviews, err := r.p.pulls.records.PR(ctx, repo.key(), pr.Number)
 	if err != nil || force {
 		return err
 	}
@@ -156,10 +156,10 @@ func objectors(reviews []gitprovider.Review) []string {
 // mergeCommit writes the merge, without a reference.
 func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprovider.PullRequest, k pair,
 	n Note) (string, error) {
-	if err := p.checkLayout(ctx, repo); err != nil { // see transact
+	if err := repo.checkLayout(ctx); err != nil { // see update
 		return "", err
 	}
-	w, err := p.workspace(repo, k.base, true)
+	w, err := repo.workspace(k.base, true)
 	if err != nil {
 		return "", err
 	}
@@ -203,8 +203,8 @@ func mergeMessage(pr gitprovider.PullRequest, n Note) string {
 }
 
 // whyNotMoved explains why git did not move the base, by looking.
-func (p *Provider) whyNotMoved(ctx context.Context, repo *repository, branch, was string, cause error) error {
-	have, err := p.refs(ctx, repo)
+func (repo *repository) whyNotMoved(ctx context.Context, branch, was string, cause error) error {
+	have, err := repo.branches(ctx)
 	if err == nil && have.tips[branch] != was {
 		return fault.Wrap(cause, fault.Conflict, "the base branch %s moved meanwhile, so nothing was merged; run it again",
 			branch)
@@ -213,8 +213,8 @@ func (p *Provider) whyNotMoved(ctx context.Context, repo *repository, branch, wa
 }
 
 // checkedOut gives the folder of the work tree for each branch that is checked out somewhere.
-func (p *Provider) checkedOut(ctx context.Context, repo *repository) (map[string]string, error) {
-	out, _, err := p.refCommand(ctx, repo, "", nil, "worktree", "list", "--porcelain", "-z")
+func (repo *repository) checkedOut(ctx context.Context) (map[string]string, error) {
+	out, _, err := repo.refCommand(ctx, "", nil, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
@@ -229,4 +229,52 @@ func (p *Provider) checkedOut(ctx context.Context, repo *repository) (map[string
 		}
 	}
 	return found, nil
+}
+
+// mergeTree merges two commits. It answers the tree, and the files that conflict, quoted for a message and at most ten;
+// a tree with conflicts is of no use. Merge drivers that a repository configures do not take part.
+func (w *workspace) mergeTree(ctx context.Context, base, head string) (tree string, conflicts []string, err error) {
+	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base,
+		head)
+	if err != nil {
+		return "", nil, err
+	}
+	fields := splitZ(out)
+	if len(fields) == 0 {
+		return "", nil, failed(&exitError{"merge-tree", code, "no answer"})
+	}
+	if code == 0 {
+		tree, err = w.parseID([]byte(fields[0]))
+		return tree, nil, err
+	}
+	const most = 10
+	for _, path := range fields[1:] {
+		if len(conflicts) == most {
+			conflicts = append(conflicts, "and others")
+			break
+		}
+		conflicts = append(conflicts, fmt.Sprintf("%+q", path))
+	}
+	if len(conflicts) == 0 {
+		conflicts = []string{"files that git does not name"}
+	}
+	return "", conflicts, nil
+}
+
+// mergeable tries the merge in a workspace that keeps nothing. It is false if a branch is gone.
+func (repo *repository) mergeable(ctx context.Context, k pair) (bool, error) {
+	if k.base == "" || k.head == "" {
+		return false, nil
+	}
+	compared, err := repo.compare(ctx, []pair{k})
+	if err != nil || compared[k].unrelated {
+		return false, err
+	}
+	w, err := repo.workspace(k.base, false)
+	if err != nil {
+		return false, err
+	}
+	defer w.close()
+	_, conflicts, err := w.mergeTree(ctx, k.base, k.head)
+	return err == nil && len(conflicts) == 0, err
 }

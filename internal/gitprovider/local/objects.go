@@ -60,7 +60,7 @@ func (o *objects) start() (err error) {
 	}
 	o.out = bufio.NewReader(out)
 	if err := o.cmd.Start(); err != nil {
-		return o.git.verdict(o.ctx, o.cmd, o.call, err, &boundedBuffer{}, o.stderr)
+		return o.git.outcome(o.ctx, o.cmd, o.call, err, &boundedBuffer{}, o.stderr)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (o *objects) close(problem error) error {
 	defer o.cancel()
 	_ = o.in.Close() // git sees the end of its input and exits
 	_, _ = io.Copy(io.Discard, o.out)
-	err := o.git.verdict(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
+	err := o.git.outcome(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
 	if err == nil && problem != nil {
 		err = fault.Wrap(problem, fault.UpstreamError,
 			"an object of the repository cannot be read; ask the operator to run git fsck")

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -29,11 +30,11 @@ type Options struct {
 // a head branch that is gone as closed, with the time at which it was first noticed.
 type Provider struct {
 	root        string
-	records     Records
 	git         *git
 	author      identity
-	now         func() time.Time
 	comparisons *comparisons
+	pulls       *pulls
+	now         func() time.Time
 }
 
 var (
@@ -41,6 +42,7 @@ var (
 	_ gitprovider.Pinger       = (*Provider)(nil)
 	_ gitprovider.Editor       = (*Provider)(nil)
 	_ gitprovider.RemarkReader = (*Provider)(nil)
+	_ gitprovider.Examiner     = (*Provider)(nil)
 )
 
 // New makes a Provider for the repositories below root, an absolute path. It touches neither disk nor git: what is
@@ -49,26 +51,20 @@ func New(root string, records Records, opts Options) (*Provider, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("the local root %q is not an absolute path", root)
 	}
-	if opts.AuthorName == "" {
-		opts.AuthorName = "Claude Ops"
-	}
-	if opts.AuthorEmail == "" {
-		opts.AuthorEmail = "claude-ops@localhost"
-	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	if opts.Timeout <= 0 {
 		opts.Timeout = defaultTimeout
 	}
-	author := newIdentity(opts.AuthorName, opts.AuthorEmail)
+	author := newIdentity(cmp.Or(opts.AuthorName, "Claude Ops"), cmp.Or(opts.AuthorEmail, "claude-ops@localhost"))
 	return &Provider{
 		root:        filepath.Clean(root),
-		records:     records,
 		git:         &git{binary: opts.Git, temp: opts.TempDir, timeout: opts.Timeout, committer: author},
 		author:      author,
-		now:         opts.Now,
 		comparisons: newComparisons(),
+		pulls:       &pulls{records: records, now: opts.Now},
+		now:         opts.Now,
 	}, nil
 }
 

@@ -3,28 +3,44 @@ package local
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
+// openPulls opens a repository and reads its pull requests as they are now.
+func (p *Provider) openPulls(ctx context.Context, ref gitprovider.RepoRef) (*repository, pullsNow, error) {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return nil, pullsNow{}, err
+	}
+	seen, err := p.pulls.refresh(ctx, repo)
+	return repo, seen, err
+}
+
+// openPull opens a repository and reads what is recorded of one pull request.
+func (p *Provider) openPull(ctx context.Context, ref gitprovider.RepoRef, number int) (
+	repo *repository, pr gitprovider.PullRequest, reviews []gitprovider.Review, err error,
+) {
+	if repo, err = p.open(ctx, ref); err == nil {
+		pr, reviews, err = p.pulls.records.PR(ctx, repo.key(), number)
+	}
+	return repo, pr, reviews, err
+}
+
 // OpenPullRequest implements gitprovider.Provider. Beside the codes of the port: not_found for a missing head or base
 // branch, no_change if the base contains the head already, invalid_argument for a head that is not one of ours.
-func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
-	error) {
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	none := gitprovider.PullRequest{}
 	if err := gitprovider.CheckOurs(spec.Head); err != nil {
 		return none, err
 	}
-	repo, err := p.open(ctx, spec.Repo)
+	repo, seen, err := p.openPulls(ctx, spec.Repo) // also ends an older pull request of a branch of the same name
 	if err != nil {
 		return none, err
 	}
-	seen, err := p.look(ctx, repo) // also settles an older pull request of a branch of the same name
-	if err != nil {
-		return none, err
-	}
-	if spec.Base, err = p.base(ctx, repo, seen.refs, spec.Base); err != nil {
+	if spec.Base, err = repo.baseBranch(ctx, seen.branches, spec.Base); err != nil {
 		return none, err
 	}
 	for _, pr := range seen.open {
@@ -32,11 +48,11 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 			return pr, nil
 		}
 	}
-	k := pair{seen.refs.tips[spec.Base], seen.refs.tips[spec.Head]}
+	k := pair{seen.branches.tips[spec.Base], seen.branches.tips[spec.Head]}
 	if k.head == "" {
 		return none, fault.New(fault.NotFound, "the repository %s has no branch %s; commit to it first", repo.ref, spec.Head)
 	}
-	compared, err := p.compare(ctx, repo, []pair{k})
+	compared, err := repo.compare(ctx, []pair{k})
 	if err != nil {
 		return none, err
 	}
@@ -44,15 +60,14 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 		return none, fault.New(fault.NoChange, "the branch %s holds nothing that %s does not; there is nothing to propose",
 			spec.Head, spec.Base)
 	}
-	pr, err := p.records.InsertPR(ctx, repo.key(), gitprovider.PullRequest{
-		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base,
-		State: gitprovider.StateOpen, Labels: missingFrom(nil,
-			spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
+	pr, err := p.pulls.records.InsertPR(ctx, repo.key(), gitprovider.PullRequest{
+		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base, State: gitprovider.StateOpen,
+		Labels: missingFrom(nil, spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
 	})
 	if err != nil {
 		return none, err
 	}
-	return present(repo, pr, seen.refs, compared), nil
+	return asOfNow(repo, pr, seen.branches, compared), nil
 }
 
 // missingFrom lists the wanted labels that are not there, each once.
@@ -68,32 +83,23 @@ func missingFrom(have, want []string) []string {
 
 // Label implements gitprovider.Provider. not_found if there is no such pull request.
 func (p *Provider) Label(ctx context.Context, ref gitprovider.RepoRef, number int, labels []string) error {
-	repo, err := p.open(ctx, ref)
-	if err != nil {
-		return err
-	}
-	pr, _, err := p.records.PR(ctx, repo.key(), number)
+	repo, pr, _, err := p.openPull(ctx, ref, number)
 	if err != nil || len(missingFrom(pr.Labels, labels)) == 0 {
 		return err
 	}
-	return p.records.UpdatePR(ctx, repo.key(), number, func(pr *gitprovider.PullRequest) error {
+	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		pr.Labels = append(slices.Clone(pr.Labels), missingFrom(pr.Labels, labels)...)
 		return nil
 	})
 }
 
 // FindByHead implements gitprovider.Provider.
-func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
-	error) {
-	repo, err := p.open(ctx, ref)
+func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+	repo, seen, err := p.openPulls(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := p.look(ctx, repo)
-	if err != nil {
-		return nil, err
-	}
-	all, err := p.records.PRs(ctx, repo.key(), "")
+	all, err := p.pulls.records.PRs(ctx, repo.key(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -106,29 +112,80 @@ func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, bran
 	return nil, nil
 }
 
-// current is a pull request from the records as the look shows it.
-func (v view) current(repo *repository, recorded gitprovider.PullRequest) gitprovider.PullRequest {
-	for _, pr := range v.open {
-		if pr.Number == recorded.Number && recorded.State == gitprovider.StateOpen {
-			return pr
-		}
+// ListOpen implements gitprovider.Provider.
+func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	_, seen, err := p.openPulls(ctx, ref)
+	if err != nil {
+		return nil, err
 	}
-	recorded.URL = repo.prURL(recorded.Number)
-	return recorded
+	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return !gitprovider.Listed(pr, label) }), nil
 }
 
-// ListOpen implements gitprovider.Provider.
-func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
-	error) {
+// OpenOurs implements gitprovider.Settler.
+func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+	_, seen, err := p.openPulls(ctx, ref)
+	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return pr.Number >= below || notOurs(pr) }), err
+}
+
+// Status implements gitprovider.Provider.
+func (p *Provider) Status(ctx context.Context, ref gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	repo, seen, err := p.openPulls(ctx, ref)
+	if err != nil {
+		return gitprovider.Status{}, err
+	}
+	return p.pulls.status(ctx, repo, number, seen)
+}
+
+// Details implements gitprovider.Editor. Nobody is assigned, or asked for a review, here.
+func (p *Provider) Details(ctx context.Context, ref gitprovider.RepoRef, number int) (gitprovider.Details, error) {
+	_, pr, reviews, err := p.openPull(ctx, ref, number)
+	out := gitprovider.Details{Labels: pr.Labels}
+	for _, review := range reviews {
+		if review.State != gitprovider.ReviewPending {
+			out.Reviewed = append(out.Reviewed, review.Author)
+		}
+	}
+	return out, err
+}
+
+// SetBody implements gitprovider.Editor.
+func (p *Provider) SetBody(ctx context.Context, ref gitprovider.RepoRef, number int, body string) error {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	seen, err := p.look(ctx, repo)
+	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+		pr.Body = body
+		return nil
+	})
+}
+
+// LastRemark implements gitprovider.RemarkReader. Whoever reviews here may decide; comments are reviews, too.
+func (p *Provider) LastRemark(ctx context.Context, ref gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+	_, _, reviews, err := p.openPull(ctx, ref, number)
+	var last *gitprovider.Remark
+	for _, r := range reviews {
+		if r.State != gitprovider.ReviewPending && strings.TrimSpace(r.Body) != "" {
+			last = last.Newer(&gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt})
+		}
+	}
+	return last, err
+}
+
+// Withdraw implements gitprovider.Settler.
+func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitprovider.Withdrawal) error {
+	repo, seen, err := p.openPulls(ctx, ref)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool {
-		return !gitprovider.Listed(pr, label)
-	}), nil
+	return p.pulls.change(ctx, repo, w.Number, func(pr *gitprovider.PullRequest) error {
+		if err := w.Check(seen.current(repo, *pr)); err != nil {
+			return err
+		}
+		if pr.State == gitprovider.StateOpen {
+			pr.State, pr.ClosedAt = gitprovider.StateClosed, p.now().UTC()
+		}
+		pr.Body = w.Body
+		return nil
+	})
 }

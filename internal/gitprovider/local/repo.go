@@ -14,20 +14,23 @@ import (
 
 // repository is a git repository below the root.
 type repository struct {
-	ref    gitprovider.RepoRef // as the folders are spelled
-	dir    string              // the bare repository, or the folder that holds .git
-	gitDir string
+	ref         gitprovider.RepoRef // as the folders are spelled
+	root        string              // without links
+	dir         string              // the bare repository, or the folder that holds .git
+	gitDir      string
+	git         *git
+	comparisons *comparisons
 }
 
 // key is the repository's name in the Records.
-func (r *repository) key() string { return r.ref.String() }
+func (repo *repository) key() string { return repo.ref.String() }
 
 // url is what git clone takes.
-func (r *repository) url() string { return (&url.URL{Scheme: "file", Path: r.dir}).String() }
+func (repo *repository) url() string { return (&url.URL{Scheme: "file", Path: repo.dir}).String() }
 
 // prURL names a pull request of the repository. There is no page behind it: the part before the # can be cloned, the
 // number is what claudeops review and the dashboard take.
-func (r *repository) prURL(number int) string { return r.url() + "#pr-" + strconv.Itoa(number) }
+func (repo *repository) prURL(number int) string { return repo.url() + "#pr-" + strconv.Itoa(number) }
 
 // open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
 // so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
@@ -58,22 +61,20 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 			"it or leave it out",
 			repo.ref, repo.url())
 	}
-	if err := p.checkLayout(ctx, repo); err != nil {
-		return nil, err
-	}
-	return repo, nil
+	repo.root, repo.git, repo.comparisons = root, p.git, p.comparisons
+	return repo, repo.checkLayout(ctx)
 }
 
 // locate finds the one folder that is meant.
 func locate(root string, ref gitprovider.RepoRef) (string, error) {
-	owner, err := spelled(root, ref.Owner)
+	owner, err := entryNamed(root, ref.Owner)
 	if err != nil {
 		return "", err
 	}
 	var found []string
 	if owner != "" {
 		for _, candidate := range []string{ref.Name + ".git", ref.Name} {
-			name, err := spelled(filepath.Join(root, owner), candidate)
+			name, err := entryNamed(filepath.Join(root, owner), candidate)
 			if err != nil {
 				return "", err
 			}
@@ -93,9 +94,9 @@ func locate(root string, ref gitprovider.RepoRef) (string, error) {
 		"%s is ambiguous: there are a folder %s and a folder %s.git; the operator has to rename one", ref, ref.Name, ref.Name)
 }
 
-// spelled returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
+// entryNamed returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
 // "" if there is none.
-func spelled(dir, name string) (string, error) {
+func entryNamed(dir, name string) (string, error) {
 	f, err := openFolder(dir, true)
 	if err != nil {
 		return "", unreadable(err)
@@ -171,11 +172,11 @@ func isGitDir(dir string) bool {
 }
 
 // isAt reports whether a clone URL leads to this repository. ParseRemote has cut a final ".git" off its path.
-func (r *repository) isAt(remote *gitprovider.Remote) bool {
+func (repo *repository) isAt(remote *gitprovider.Remote) bool {
 	if remote.Host != gitprovider.HostLocal {
 		return false
 	}
-	mine, err := os.Stat(r.gitDir)
+	mine, err := os.Stat(repo.gitDir)
 	if err != nil {
 		return false
 	}

@@ -39,15 +39,11 @@ const (
 // as of now.
 func (r *Reviewer) List(ctx context.Context, ref gitprovider.RepoRef,
 	state gitprovider.State) ([]gitprovider.PullRequest, error) {
-	repo, err := r.p.open(ctx, ref)
+	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := r.p.look(ctx, repo)
-	if err != nil {
-		return nil, err
-	}
-	prs, err := r.p.records.PRs(ctx, repo.key(), state)
+	prs, err := r.p.pulls.records.PRs(ctx, repo.key(), state)
 	for i := range prs {
 		prs[i] = seen.current(repo, prs[i])
 	}
@@ -66,16 +62,15 @@ type Detail struct {
 
 // Show returns one pull request with its reviews and its diff.
 func (r *Reviewer) Show(ctx context.Context, ref gitprovider.RepoRef, number int) (Detail, error) {
-	repo, err := r.p.open(ctx, ref)
+	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
 		return Detail{}, err
 	}
-	status, seen, err := r.p.status(ctx, repo, number)
-	if err != nil {
+	var detail Detail
+	if detail.Status, err = r.p.pulls.status(ctx, repo, number, seen); err != nil {
 		return Detail{}, err
 	}
-	detail := Detail{Status: status}
-	detail.Diff, detail.DiffTooLarge, err = r.p.diff(ctx, repo, seen.refs, status.PullRequest)
+	detail.Diff, detail.DiffTooLarge, err = repo.diff(ctx, seen.branches, detail.PullRequest)
 	return detail, err
 }
 
@@ -98,7 +93,7 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 	if err != nil {
 		return err
 	}
-	return r.p.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+	return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
 }
 
 func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number int, verdict gitprovider.ReviewState,
@@ -111,14 +106,14 @@ func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number i
 		return err
 	}
 	if verdict == gitprovider.ReviewApproved {
-		if err := r.p.records.UpdatePR(ctx, repo.key(), number, func(rec *gitprovider.PullRequest) error {
+		if err := r.p.pulls.change(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
 			rec.HeadCommit, rec.Paths = pr.HeadCommit, pr.Paths
 			return stillOpen(*rec)
 		}); err != nil {
 			return err
 		}
 	}
-	return r.p.addReview(ctx, repo, number, verdict, n)
+	return r.p.pulls.addReview(ctx, repo, number, verdict, n)
 }
 
 // Close ends a pull request without merging it. The head branch stays, so that nothing is lost. A body is recorded as a
@@ -131,7 +126,7 @@ func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err != nil {
 		return err
 	}
-	err = r.p.records.UpdatePR(ctx, repo.key(), number, func(rec *gitprovider.PullRequest) error {
+	err = r.p.pulls.change(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
 		if err := stillOpen(*rec); err != nil {
 			return err
 		}
@@ -142,26 +137,22 @@ func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err != nil || n.Body == "" {
 		return err
 	}
-	return r.p.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+	return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
 }
 
 // openPR returns a pull request that is open, and whose head is the one that the person looked at.
 func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) (*repository,
-	gitprovider.PullRequest, view, error) {
-	repo, err := r.p.open(ctx, ref)
+	gitprovider.PullRequest, pullsNow, error) {
+	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
-		return nil, gitprovider.PullRequest{}, view{}, err
+		return nil, gitprovider.PullRequest{}, seen, err
 	}
-	seen, err := r.p.look(ctx, repo)
-	if err != nil {
-		return nil, gitprovider.PullRequest{}, view{}, err
-	}
-	pr, _, err := r.p.records.PR(ctx, repo.key(), number)
+	pr, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
 	if err == nil {
 		err = stillOpen(pr)
 	}
 	if err != nil {
-		return nil, gitprovider.PullRequest{}, view{}, err
+		return nil, gitprovider.PullRequest{}, seen, err
 	}
 	pr = seen.current(repo, pr)
 	if n.Head != "" && n.Head != pr.HeadCommit {
@@ -178,13 +169,6 @@ func stillOpen(pr gitprovider.PullRequest) error {
 	return fault.New(fault.Conflict, "pull request #%d is %s already; nothing was done", pr.Number, pr.State)
 }
 
-func (p *Provider) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState,
-	n Note) error {
-	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
-		Author: n.Who, State: state, Body: n.Body, SubmittedAt: p.now().UTC(),
-	})
-}
-
 func (n Note) check(needsBody bool) error {
 	switch {
 	case strings.TrimSpace(n.Who) == "" || len(n.Who) > maxWho || strings.ContainsFunc(n.Who, unicode.IsControl):
@@ -198,19 +182,19 @@ func (n Note) check(needsBody bool) error {
 }
 
 // diff is the unified diff of a pull request; see Detail.
-func (p *Provider) diff(ctx context.Context, repo *repository, have refs, pr gitprovider.PullRequest) (text string,
+func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.PullRequest) (text string,
 	tooLarge bool, err error) {
 	if !isID(pr.HeadCommit) {
 		return "", false, nil
 	}
-	w, err := p.workspace(repo, pr.HeadCommit, false)
+	w, err := repo.workspace(pr.HeadCommit, false)
 	if err != nil {
 		return "", false, err
 	}
 	defer w.close()
 	span := []string{"--root", pr.HeadCommit}
 	if k := (pair{have.tips[pr.Base], pr.HeadCommit}); k.base != "" && pr.State == gitprovider.StateOpen {
-		compared, err := p.compare(ctx, repo, []pair{k})
+		compared, err := repo.compare(ctx, []pair{k})
 		if err != nil {
 			return "", false, err
 		}
@@ -224,7 +208,7 @@ func (p *Provider) diff(ctx context.Context, repo *repository, have refs, pr git
 	c := w.command(nil, nil, append([]string{"diff-tree", "-p", "-r", "--no-renames", "--no-ext-diff", "--no-textconv",
 		"--no-color", "--no-commit-id"}, span...)...)
 	c.limit = maxDiff
-	out, _, err := p.git.run(ctx, c)
+	out, _, err := repo.git.run(ctx, c)
 	if errors.Is(err, errTooMuch) {
 		return "", true, nil
 	}

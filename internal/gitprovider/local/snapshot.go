@@ -2,8 +2,6 @@ package local
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -12,20 +10,16 @@ import (
 // may bring their records up to date (see Provider). DefaultBranch is the branch that HEAD names, which in an ordinary
 // repository is the one that is checked out; "" if there is no such branch.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	repo, err := p.open(ctx, q.Repo)
+	repo, seen, err := p.openPulls(ctx, q.Repo)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := p.look(ctx, repo)
-	if err != nil {
-		return nil, err
-	}
-	base, err := p.base(ctx, repo, seen.refs, q.Base)
+	base, err := repo.baseBranch(ctx, seen.branches, q.Base)
 	if err != nil {
 		return nil, err
 	}
 	snap := &gitprovider.Snapshot{
-		Repo: repo.ref, URL: repo.url(), DefaultBranch: seen.refs.head, Base: base, BaseCommit: seen.refs.tips[base],
+		Repo: repo.ref, URL: repo.url(), DefaultBranch: seen.branches.head, Base: base, BaseCommit: seen.branches.tips[base],
 		Tips: map[string]string{},
 	}
 	for _, pr := range seen.open {
@@ -37,20 +31,20 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 		}
 	}
 	for _, branch := range q.Branches {
-		if tip, exists := seen.refs.tips[branch]; exists {
+		if tip, exists := seen.branches.tips[branch]; exists {
 			snap.Tips[branch] = tip
 		}
 	}
-	if snap.Closed, err = p.closedSince(ctx, repo, q.ClosedSince); err != nil {
+	if snap.Closed, err = p.pulls.closedSince(ctx, repo, q.ClosedSince); err != nil {
 		return nil, err
 	}
-	return snap, p.readFiles(ctx, repo, snap, q)
+	return snap, repo.readFiles(ctx, snap, q)
 }
 
 // readFiles fills in the tree, and the contents if they are wanted.
-func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitprovider.Snapshot,
+func (repo *repository) readFiles(ctx context.Context, snap *gitprovider.Snapshot,
 	q gitprovider.SnapshotQuery) error {
-	w, err := p.workspace(repo, snap.BaseCommit, false)
+	w, err := repo.workspace(snap.BaseCommit, false)
 	if err != nil {
 		return err
 	}
@@ -65,24 +59,3 @@ func (p *Provider) readFiles(ctx context.Context, repo *repository, snap *gitpro
 	}
 	return o.close(err)
 }
-
-// closedSince lists what was closed without merging. Its paths are those at the time.
-func (p *Provider) closedSince(ctx context.Context, repo *repository, since time.Time) ([]gitprovider.PullRequest,
-	error) {
-	if since.IsZero() {
-		return nil, nil
-	}
-	closed, err := p.records.PRs(ctx, repo.key(), gitprovider.StateClosed)
-	if err != nil {
-		return nil, err
-	}
-	closed = slices.DeleteFunc(closed, func(pr gitprovider.PullRequest) bool {
-		return notOurs(pr) || pr.ClosedAt.Before(since)
-	})
-	for i := range closed {
-		closed[i].URL = repo.prURL(closed[i].Number)
-	}
-	return closed, nil
-}
-
-func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr) }

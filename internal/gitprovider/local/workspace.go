@@ -28,13 +28,13 @@ const (
 
 // workspace makes a workspace for a repository. sample is any object id of the repository: its length tells the object
 // format. With keep, new objects go to the repository.
-func (p *Provider) workspace(repo *repository, sample string, keep bool) (*workspace, error) {
-	dir, err := os.MkdirTemp(p.git.temp, "claudeops-git-")
+func (repo *repository) workspace(sample string, keep bool) (*workspace, error) {
+	dir, err := os.MkdirTemp(repo.git.temp, "claudeops-git-")
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal,
 			"no temporary folder could be made; the operator has to make room or to set TMPDIR")
 	}
-	w := &workspace{git: p.git, dir: dir, idLen: len(sample)}
+	w := &workspace{git: repo.git, dir: dir, idLen: len(sample)}
 	objects := filepath.Join(repo.gitDir, "objects")
 	if keep {
 		w.env = []string{"GIT_OBJECT_DIRECTORY=" + objects}

@@ -11,29 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Lateness implements gitprovider.Settler: git commands that change a branch are waited for (see BranchTip), those of a
-// process that was killed included.
-func (p *Provider) Lateness() time.Duration { return 0 }
-
-// OurBranches implements gitprovider.Settler. It waits for nobody who writes: what has just been made is for those who make it.
-func (p *Provider) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (map[string]string, error) {
-	repo, err := p.open(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	have, err := p.refs(ctx, repo)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for branch, tip := range have.tips {
-		if strings.HasPrefix(branch, gitprovider.BranchPrefix) {
-			out[branch] = tip
-		}
-	}
-	return out, nil
-}
-
 // ReadCommit implements gitprovider.Settler.
 func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	none := gitprovider.CommitInfo{}
@@ -45,7 +22,7 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 	if !isID(id) {
 		return none, missing
 	}
-	w, err := p.workspace(repo, id, false)
+	w, err := repo.workspace(id, false)
 	if err != nil {
 		return none, err
 	}
@@ -86,36 +63,4 @@ func parseCommit(text string) (gitprovider.CommitInfo, error) {
 		}
 	}
 	return gitprovider.CommitInfo{}, fault.New(fault.Internal, "git answered something else than a commit")
-}
-
-// Withdraw implements gitprovider.Settler.
-func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitprovider.Withdrawal) error {
-	repo, err := p.open(ctx, ref)
-	if err != nil {
-		return err
-	}
-	seen, err := p.look(ctx, repo)
-	if err != nil {
-		return err
-	}
-	return p.records.UpdatePR(ctx, repo.key(), w.Number, func(pr *gitprovider.PullRequest) error {
-		if err := w.Check(seen.current(repo, *pr)); err != nil {
-			return err
-		}
-		if pr.State == gitprovider.StateOpen {
-			pr.State, pr.ClosedAt = gitprovider.StateClosed, p.now().UTC()
-		}
-		pr.Body = w.Body
-		return nil
-	})
-}
-
-// OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
-	repo, err := p.open(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := p.look(ctx, repo)
-	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return pr.Number >= below || notOurs(pr) }), err
 }

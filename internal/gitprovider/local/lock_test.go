@@ -15,58 +15,58 @@ func repositoryIn(dir string) *repository {
 	return &repository{ref: gitprovider.RepoRef{Owner: "demo", Name: "home-cluster"}, gitDir: dir}
 }
 
-func mustTake(t *testing.T, repo *repository) *turn {
+func mustTake(t *testing.T, repo *repository) *writeLock {
 	t.Helper()
-	mine, err := takeTurn(t.Context(), repo)
+	lock, err := lockForWriting(t.Context(), repo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mine
+	return lock
 }
 
 func isFree(t *testing.T, repo *repository) bool {
 	t.Helper()
-	mine, err := tryTurn(repo.gitDir)
+	lock, err := tryLock(repo.gitDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mine != nil {
-		mine.end()
+	if lock != nil {
+		lock.unlock()
 	}
-	return mine != nil
+	return lock != nil
 }
 
-func TestOneWriterHasTheTurn(t *testing.T) {
+func TestOneWriterHasTheLock(t *testing.T) {
 	t.Parallel()
 	repo := repositoryIn(t.TempDir())
-	mine := mustTake(t, repo)
+	lock := mustTake(t, repo)
 	if isFree(t, repo) {
-		t.Error("two have the turn at once")
+		t.Error("two have the lock at once")
 	}
-	mine.end()
+	lock.unlock()
 	if !isFree(t, repo) {
-		t.Error("the turn did not end")
+		t.Error("the lock did not end")
 	}
 }
 
-func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
+func TestWaitingForALockEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	repo := repositoryIn(t.TempDir())
-	defer mustTake(t, repo).end()
+	defer mustTake(t, repo).unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := takeTurn(ctx, repo); fault.CodeOf(err) != fault.Timeout {
+	if _, err := lockForWriting(ctx, repo); fault.CodeOf(err) != fault.Timeout {
 		t.Errorf("got %v, want a timeout", err)
 	}
 }
 
-// What a killed process leaves behind is a git command that has inherited its turn.
-func TestATurnLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
+// What a killed process leaves behind is a git command that has inherited its lock.
+func TestALockLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
 	t.Parallel()
 	repo := repositoryIn(t.TempDir())
-	mine := mustTake(t, repo)
-	g := &git{timeout: turnPatience}
-	cmd, err := g.prepare(t.Context(), command{args: []string{"stripspace"}, turn: mine})
+	lock := mustTake(t, repo)
+	g := &git{timeout: lockWait}
+	cmd, err := g.prepare(t.Context(), command{args: []string{"stripspace"}, lock: lock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +77,9 @@ func TestATurnLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	mine.end()
+	lock.unlock()
 	if isFree(t, repo) {
-		t.Error("the turn ended while the command was at work")
+		t.Error("the lock ended while the command was at work")
 	}
 	if _, err := io.WriteString(in, "done\n"); err != nil {
 		t.Fatal(err)
@@ -89,13 +89,13 @@ func TestATurnLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !isFree(t, repo) {
-		t.Error("the turn outlasted the command")
+		t.Error("the lock outlasted the command")
 	}
 }
 
-func TestAFolderThatIsGoneGivesNoTurn(t *testing.T) {
+func TestAFolderThatIsGoneGivesNoLock(t *testing.T) {
 	t.Parallel()
-	_, err := takeTurn(t.Context(), repositoryIn(t.TempDir()+"/gone"))
+	_, err := lockForWriting(t.Context(), repositoryIn(t.TempDir()+"/gone"))
 	if fault.CodeOf(err) != fault.UpstreamError {
 		t.Errorf("got %v, want an upstream error", err)
 	}

@@ -1,0 +1,192 @@
+package local
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Records keeps what a forge would keep beside a git repository: pull requests and their reviews. internal/store
+// implements it. repo is "owner/name" as the folder below the root is spelled. Errors are *fault.Error: not_found for
+// an unknown number, internal when the store fails; an error that a callback returns is passed on as it is.
+type Records interface {
+	// InsertPR records a new open pull request under the repository's next number, starting at 1. If an open one with
+	// the same head branch and base exists, that one is returned and nothing is recorded.
+	InsertPR(ctx context.Context, repo string, pr gitprovider.PullRequest) (gitprovider.PullRequest, error)
+	// PR returns one pull request and its reviews, oldest first.
+	PR(ctx context.Context, repo string, number int) (gitprovider.PullRequest, []gitprovider.Review, error)
+	// PRs returns every pull request of the repository in the given state ("" for all), oldest first.
+	PRs(ctx context.Context, repo string, state gitprovider.State) ([]gitprovider.PullRequest, error)
+	// UpdatePR hands the recorded pull request to change within one transaction and records what it left there. If
+	// change fails, nothing is recorded.
+	UpdatePR(ctx context.Context, repo string, number int, change func(*gitprovider.PullRequest) error) error
+	// AddReview appends a review to a pull request.
+	AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error
+}
+
+// pulls keeps the records of pull requests in step with the repositories.
+type pulls struct {
+	records Records
+	now     func() time.Time
+}
+
+// pullsNow are a repository's branches, and its open pull requests as they show them: head, paths and URL as of now.
+type pullsNow struct {
+	branches branches
+	open     []gitprovider.PullRequest // oldest first
+}
+
+// refresh reads the open pull requests and compares them with the repository. What people did with plain git is recorded:
+// a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read before
+// branches, so that a pull request that is opened meanwhile is not taken for one whose branch is gone.
+func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error) {
+	recorded, err := p.records.PRs(ctx, repo.key(), gitprovider.StateOpen)
+	if err != nil {
+		return pullsNow{}, err
+	}
+	seen := pullsNow{}
+	if seen.branches, err = repo.branches(ctx); err != nil || len(recorded) == 0 {
+		return seen, err
+	}
+	compared, err := repo.compare(ctx, pairsOf(recorded, seen.branches))
+	if err != nil {
+		return seen, err
+	}
+	for _, pr := range recorded {
+		state, err := repo.stateOf(ctx, pr, seen.branches, compared)
+		if err != nil {
+			return seen, err
+		}
+		if state == gitprovider.StateOpen {
+			seen.open = append(seen.open, asOfNow(repo, pr, seen.branches, compared))
+		} else if err := p.end(ctx, repo, pr.Number, state); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// end records how a pull request ended, unless somebody else did.
+func (p *pulls) end(ctx context.Context, repo *repository, number int, state gitprovider.State) error {
+	return p.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+		if pr.State == gitprovider.StateOpen {
+			pr.State, pr.ClosedAt = state, p.now().UTC()
+		}
+		return nil
+	})
+}
+
+func (p *pulls) change(ctx context.Context, repo *repository, number int, change func(*gitprovider.PullRequest) error) error {
+	return p.records.UpdatePR(ctx, repo.key(), number, change)
+}
+
+// status is a pull request with its reviews. There is no CI, so the checks are always ChecksNone. Whether an open pull
+// request can be merged is computed at once, never nil.
+func (p *pulls) status(ctx context.Context, repo *repository, number int, seen pullsNow) (gitprovider.Status, error) {
+	pr, reviews, err := p.records.PR(ctx, repo.key(), number)
+	if err != nil {
+		return gitprovider.Status{}, err
+	}
+	status := gitprovider.Status{
+		PullRequest: seen.current(repo, pr), Reviews: reviews, Checks: gitprovider.Checks{State: gitprovider.ChecksNone},
+	}
+	if status.State != gitprovider.StateOpen {
+		return status, nil
+	}
+	mergeable, err := repo.mergeable(ctx, pair{seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]})
+	status.Mergeable = &mergeable
+	return status, err
+}
+
+// closedSince lists what was closed without merging. Its paths are those at the time.
+func (p *pulls) closedSince(ctx context.Context, repo *repository, since time.Time) ([]gitprovider.PullRequest, error) {
+	if since.IsZero() {
+		return nil, nil
+	}
+	closed, err := p.records.PRs(ctx, repo.key(), gitprovider.StateClosed)
+	closed = slices.DeleteFunc(closed, func(pr gitprovider.PullRequest) bool {
+		return notOurs(pr) || pr.ClosedAt.Before(since)
+	})
+	for i := range closed {
+		closed[i].URL = repo.prURL(closed[i].Number)
+	}
+	return closed, err
+}
+
+func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr) }
+
+// addReview records what a person said.
+func (p *pulls) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState, n Note) error {
+	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
+		Author: n.Who, State: state, Body: n.Body, SubmittedAt: p.now().UTC(),
+	})
+}
+
+// current is a pull request from the records as it is now.
+func (s pullsNow) current(repo *repository, recorded gitprovider.PullRequest) gitprovider.PullRequest {
+	for _, pr := range s.open {
+		if pr.Number == recorded.Number && recorded.State == gitprovider.StateOpen {
+			return pr
+		}
+	}
+	recorded.URL = repo.prURL(recorded.Number)
+	return recorded
+}
+
+// asOfNow fills in what is read from git. A head or base that is gone leaves what was recorded.
+func asOfNow(repo *repository, pr gitprovider.PullRequest, have branches, compared map[pair]comparison) gitprovider.PullRequest {
+	pr.URL = repo.prURL(pr.Number)
+	if tip := have.tips[pr.Branch]; tip != "" && pr.State == gitprovider.StateOpen {
+		pr.HeadCommit = tip
+		if c, done := compared[pair{have.tips[pr.Base], tip}]; done {
+			pr.Paths = slices.Clone(c.paths)
+		}
+	}
+	return pr
+}
+
+// pairsOf lists what has to be compared: the heads and bases that exist.
+func pairsOf(prs []gitprovider.PullRequest, have branches) (pairs []pair) {
+	for _, pr := range prs {
+		if k := (pair{have.tips[pr.Base], have.tips[pr.Branch]}); k.base != "" && k.head != "" {
+			pairs = append(pairs, k)
+		}
+	}
+	return pairs
+}
+
+// stateOf tells whether a pull request that is recorded as open still is. A head that is in the base says "merged" if
+// it is, or comes after, the head that was recorded; a branch that was merely set back to an older commit says nothing.
+func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest, have branches, compared map[pair]comparison) (gitprovider.State, error) {
+	base, tip := have.tips[pr.Base], have.tips[pr.Branch]
+	contained := compared[pair{base, tip}].contained
+	switch {
+	case tip == "" && base == "":
+		return gitprovider.StateClosed, nil
+	case base == "" || tip != "" && !contained:
+		return gitprovider.StateOpen, nil
+	case contained && tip == pr.HeadCommit:
+		return gitprovider.StateMerged, nil
+	}
+	w, err := repo.workspace(base, false)
+	if err != nil {
+		return "", err
+	}
+	defer w.close()
+	merged, err := w.isAncestor(ctx, pr.HeadCommit, base)
+	switch {
+	case err != nil:
+		return "", err
+	case merged:
+		return gitprovider.StateMerged, nil
+	case tip == "":
+		return gitprovider.StateClosed, nil
+	}
+	setBack, err := w.isAncestor(ctx, tip, pr.HeadCommit)
+	if err != nil || setBack {
+		return gitprovider.StateOpen, err
+	}
+	return gitprovider.StateMerged, nil
+}
