@@ -4,7 +4,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
-	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 // What the files are compared with. Everything that is not taken from another package stands here and nowhere else.
@@ -17,7 +17,12 @@ const serverName = "claudeops"
 const containerBinary = "/app/claudeops"
 
 // toolNames are the tools of the MCP server (design §4).
-func toolNames() []string { return mcpserver.ToolNames() }
+func toolNames() (names []string) {
+	for _, o := range prflow.Toolset(nil).Operations {
+		names = append(names, o.Name)
+	}
+	return names
+}
 
 // bodySections are the sections of a proposal's body, in order.
 func bodySections() []string { return []string{"## Observed", "## Why", "## What", "## Impact"} }

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
 	"os/signal"
 	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 func (a *app) mcpServerCommand() *cobra.Command {
@@ -20,8 +23,11 @@ func (a *app) mcpServerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
 			p := a.wire(needs{log: logQueuedJSON})
-			server, err := mcpserver.New(p.flow, mcpserver.Options{
-				Version: version(), HideCreate: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
+			server, err := mcpserver.New(a.toolsets(), mcpserver.Options{
+				Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
+				Reject: func(ctx context.Context, caller operation.Caller, _ string, code fault.Code, message string) {
+					p.flow.Reject(ctx, caller, code, message)
+				},
 			})
 			if err != nil {
 				return err

@@ -52,7 +52,7 @@ func (a *app) prCreateCommand() *cobra.Command {
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
 	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
-	f.StringVar(&o.title, "title", "", "title, at most 72 characters")
+	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
 	f.StringVar(&o.body, "body", "", "body in markdown")
 	f.StringVar(&o.bodyFile, "body-file", "", "file with the body; - reads stdin")
 	f.StringArrayVar(&o.create, "create", nil, "new file, as PATH=FILE; may be repeated")
@@ -67,8 +67,7 @@ func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
 	if err != nil {
 		return err
 	}
-	p := a.wire(needs{})
-	result, err := p.flow.Create(cmd.Context(), a.caller(p), raw)
+	result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.ToolCreatePR, raw)
 	if err != nil {
 		return err
 	}
@@ -199,7 +198,7 @@ func (a *app) prListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := a.wire(needs{}).flow.List(cmd.Context(), raw)
+			result, err := askFor[prflow.ListResult](cmd.Context(), a, prflow.ToolListPRs, raw)
 			if err != nil {
 				return err
 			}
@@ -243,7 +242,7 @@ func (a *app) prStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := a.wire(needs{}).flow.Status(cmd.Context(), raw)
+			result, err := askFor[prflow.StatusResult](cmd.Context(), a, prflow.ToolGetPRStatus, raw)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/logqueue"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // app is one run of the command line.
@@ -14,7 +15,8 @@ type app struct {
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command
 	parts   *parts
-	logs    *logqueue.Writer // stands before streams.Err in commands that run for long; nil in others
+	more    []operation.Toolset // beside those of the program; tests add some
+	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -52,6 +54,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.backupCommand(),
 		a.pruneCommand(),
 	)
+	a.addOperations(root)
 	return root
 }
 

@@ -1,5 +1,5 @@
-// Package mcpserver offers the use case of package prflow as three MCP tools. It decodes, calls and encodes; the rules
-// are prflow's, the transport is stdio's.
+// Package mcpserver offers operations as MCP tools. It decodes, calls and encodes; the rules are the operations', the
+// transport is stdio's.
 package mcpserver
 
 import (
@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -15,126 +16,85 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 )
-
-// instructions are all that a client which searches for tools shows a model before it has loaded one.
-const instructions = "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; " +
-	"a person reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, " +
-	"files), read the outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or " +
-	"stop and report."
-
-// Flow is the use case that the tools call; *prflow.Service is one.
-type Flow interface {
-	Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error)
-	List(ctx context.Context, raw []byte) (prflow.ListResult, error)
-	Status(ctx context.Context, raw []byte) (prflow.StatusResult, error)
-	// Reject records a proposal that never became a call.
-	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
-}
 
 // Options describe the server to clients.
 type Options struct {
 	Version string
-	// HideCreate leaves create_pr out of tools/list; a call to it still reaches the flow, which refuses and records it.
-	HideCreate bool
-	Log        *slog.Logger
-	NewID      func() string // request ids for faults outside the flow
+	// ReadOnly leaves tools that do more than read out of tools/list; a call to one still reaches its operation, which
+	// refuses and records it.
+	ReadOnly bool
+	// Reject records a message that may have asked for more than reading and never became a call. tool is "" if too little
+	// of it could be read to know.
+	Reject func(ctx context.Context, caller operation.Caller, tool string, code fault.Code, message string)
+	Log    *slog.Logger
+	NewID  func() string // request ids for faults outside the operations
 }
 
 // Server holds the tools.
 type Server struct {
-	flow Flow
-	opts Options
-	mcp  *server.MCPServer
+	opts    Options
+	mcp     *server.MCPServer
+	effects map[string]operation.Effect // by the tool's name
 }
 
 // New builds the server. An error is a fault in an embedded schema.
-func New(flow Flow, o Options) (*Server, error) {
-	s := &Server{flow: flow, opts: o}
+func New(toolsets []operation.Toolset, o Options) (*Server, error) {
+	s := &Server{opts: o, effects: map[string]operation.Effect{}}
 	hooks := &server.Hooks{}
-	hooks.AddAfterListTools(s.hideCreate)
+	hooks.AddAfterListTools(s.hideEffects)
+	var instructions []string
+	for _, set := range toolsets {
+		instructions = append(instructions, set.Instructions)
+	}
 	s.mcp = server.NewMCPServer("claudeops", o.Version,
 		server.WithTitle("Claude Ops"), server.WithToolCapabilities(false), server.WithHooks(hooks),
-		server.WithInstructions(instructions),
+		server.WithInstructions(strings.Join(instructions, " ")),
 	)
-	handlers := map[string]server.ToolHandlerFunc{
-		ToolCreatePR: s.createPR, ToolListPRs: s.listPRs, ToolGetPRStatus: s.prStatus,
-	}
-	for _, d := range definitions() {
-		tool, err := d.tool()
-		if err != nil {
-			return nil, err
+	for _, set := range toolsets {
+		for _, o := range set.Operations {
+			if o.Tool.Title == "" {
+				continue
+			}
+			t, err := tool(set, o)
+			if err != nil {
+				return nil, err
+			}
+			s.effects[o.Name] = o.Effect
+			s.mcp.AddTool(t, s.handler(o))
 		}
-		s.mcp.AddTool(tool, s.guarded(d.name, handlers[d.name]))
 	}
 	return s, nil
 }
 
 // Serve speaks MCP on in and out until in ends or ctx is done; see stdio.Serve.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, OnReject: s.onReject})
+	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, OnReject: s.rejected})
 }
 
-func (s *Server) hideCreate(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	if !s.opts.HideCreate {
-		return
+func (s *Server) hideEffects(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+	if s.opts.ReadOnly {
+		result.Tools = slices.DeleteFunc(slices.Clone(result.Tools), func(t mcp.Tool) bool { return s.effects[t.Name] != operation.Read })
 	}
-	kept := result.Tools[:0:0]
-	for _, t := range result.Tools {
-		if t.Name != ToolCreatePR {
-			kept = append(kept, t)
-		}
-	}
-	result.Tools = kept
 }
 
-// onReject records a message that may have been a proposal: a call of create_pr, or one of which too little could be
-// read to know. Read calls and protocol errors leave no attempt.
-func (s *Server) onReject(ctx context.Context, r stdio.Rejection) {
-	if r.Tool != ToolCreatePR && (r.Tool != "" || r.Method != "" && r.Method != string(mcp.MethodToolsCall)) {
+// rejected records a message that may have asked for more than reading: a call of such a tool, or one of which too little
+// could be read to know. Protocol errors and calls of tools that only read, or that do not exist, leave no attempt.
+func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
+	effect := s.effects[r.Tool]
+	isCall := r.Method == "" || r.Method == string(mcp.MethodToolsCall)
+	if !isCall || r.Tool != "" && (effect == operation.Read || effect == "") {
 		return
 	}
 	code := fault.InvalidArgument
 	switch r.Reason {
 	case stdio.ReasonInternal:
-		return // the flow recovers from its own panics and has the record
+		return // operations recover from their own panics and have the record
 	case stdio.ReasonBusy, stdio.ReasonShutdown, stdio.ReasonCancelled:
 		code = fault.Timeout
 	}
-	s.flow.Reject(ctx, caller(ctx), code, fmt.Sprintf("%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
-}
-
-// guarded keeps a panic's text from the client.
-func (s *Server) guarded(tool string, next server.ToolHandlerFunc) server.ToolHandlerFunc {
-	return func(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				id := s.opts.NewID()
-				s.opts.Log.Error("panic in a tool", "tool", tool, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-				result, err = failed(fault.From(fmt.Errorf("panic: %v", p)), id), nil
-			}
-		}()
-		return next(ctx, req)
-	}
-}
-
-func (s *Server) createPR(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	who := caller(ctx)
-	who.Progress = s.progress(ctx, req)
-	result, err := s.flow.Create(ctx, who, stdio.Arguments(ctx))
-	return answer(result, err), nil
-}
-
-func (s *Server) listPRs(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	result, err := s.flow.List(ctx, stdio.Arguments(ctx))
-	return answer(result, err), nil
-}
-
-func (s *Server) prStatus(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	result, err := s.flow.Status(ctx, stdio.Arguments(ctx))
-	return answer(result, err), nil
+	s.opts.Reject(ctx, caller(ctx), r.Tool, code, fmt.Sprintf("%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
 }
 
 // caller is who the client says it is.
@@ -146,21 +106,4 @@ func caller(ctx context.Context) operation.Caller {
 		}
 	}
 	return who
-}
-
-// progress sends a notification per phase, if the client asked for progress.
-func (s *Server) progress(ctx context.Context, req mcp.CallToolRequest) func(string) {
-	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
-		return nil
-	}
-	step := 0
-	return func(phase string) {
-		step++
-		err := s.mcp.SendNotificationToClient(ctx, "notifications/progress", map[string]any{
-			"progressToken": req.Params.Meta.ProgressToken, "progress": step, "message": phase,
-		})
-		if err != nil {
-			s.opts.Log.Debug("progress not sent", "error", err)
-		}
-	}
 }

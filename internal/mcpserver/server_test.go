@@ -33,30 +33,42 @@ type flow struct {
 	rejected []string
 }
 
-func (f *flow) Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error) {
-	f.raw = append(f.raw, string(raw))
-	return f.create(ctx, caller, raw)
+// toolset is the one of pull requests with the flow behind it.
+func (f *flow) toolset() operation.Toolset {
+	set := prflow.Toolset(nil)
+	for i, o := range set.Operations {
+		set.Operations[i].Handle = func(ctx context.Context, call operation.Call) (any, error) {
+			f.raw = append(f.raw, string(call.Arguments))
+			switch o.Name {
+			case prflow.ToolCreatePR:
+				return f.create(ctx, call.Caller, call.Arguments)
+			case prflow.ToolListPRs:
+				return f.list, f.err
+			default:
+				return f.status, f.err
+			}
+		}
+	}
+	return set
 }
 
-func (f *flow) List(_ context.Context, raw []byte) (prflow.ListResult, error) {
-	f.raw = append(f.raw, string(raw))
-	return f.list, f.err
+func (f *flow) reject(_ context.Context, _ operation.Caller, tool string, code fault.Code, message string) {
+	f.rejected = append(f.rejected, tool+" "+string(code)+": "+message)
 }
 
-func (f *flow) Status(_ context.Context, raw []byte) (prflow.StatusResult, error) {
-	f.raw = append(f.raw, string(raw))
-	return f.status, f.err
-}
-
-func (f *flow) Reject(_ context.Context, _ operation.Caller, code fault.Code, message string) {
-	f.rejected = append(f.rejected, string(code)+": "+message)
+func toolNames() (names []string) {
+	for _, o := range prflow.Toolset(nil).Operations {
+		names = append(names, o.Name)
+	}
+	return names
 }
 
 // exchange sends lines to a server over stdio until the end of input, and returns its answers.
 func exchange(t *testing.T, f *flow, o mcpserver.Options, lines ...string) []map[string]any {
 	t.Helper()
 	o.Version, o.Log, o.NewID = "test", slog.New(slog.DiscardHandler), func() string { return "id-1" }
-	s, err := mcpserver.New(f, o)
+	o.Reject = f.reject
+	s, err := mcpserver.New([]operation.Toolset{f.toolset()}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +148,10 @@ func tools(t *testing.T, o mcpserver.Options) map[string]map[string]any {
 
 func TestEveryToolStatesTitleHintsAndStrictSchemas(t *testing.T) {
 	all := tools(t, mcpserver.Options{})
-	if len(all) != len(mcpserver.ToolNames()) {
+	if len(all) != len(toolNames()) {
 		t.Errorf("tools %v", all)
 	}
-	for _, name := range mcpserver.ToolNames() {
+	for _, name := range toolNames() {
 		tool := all[name]
 		hints, _ := tool["annotations"].(map[string]any)
 		for _, hint := range []string{"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
@@ -147,14 +159,14 @@ func TestEveryToolStatesTitleHintsAndStrictSchemas(t *testing.T) {
 				t.Errorf("%s does not state %s", name, hint)
 			}
 		}
-		if tool["title"] == "" || tool["description"] == "" || hints["readOnlyHint"] != (name != mcpserver.ToolCreatePR) || hints["destructiveHint"] != false {
+		if tool["title"] == "" || tool["description"] == "" || hints["readOnlyHint"] != (name != prflow.ToolCreatePR) || hints["destructiveHint"] != false {
 			t.Errorf("%s: %v", name, hints)
 		}
 		for _, schema := range []string{"inputSchema", "outputSchema"} {
 			mustBeStrict(t, name+"."+schema, tool[schema])
 		}
 	}
-	if input, _ := json.Marshal(all[mcpserver.ToolCreatePR]["inputSchema"]); strings.Contains(string(input), "tier") {
+	if input, _ := json.Marshal(all[prflow.ToolCreatePR]["inputSchema"]); strings.Contains(string(input), "tier") {
 		t.Error("create_pr has a tier parameter")
 	}
 }
@@ -178,13 +190,13 @@ func mustBeStrict(t *testing.T, at string, schema any) {
 }
 
 func TestReadOnlyHidesCreateAndStillLetsTheFlowRefuseIt(t *testing.T) {
-	if all := tools(t, mcpserver.Options{HideCreate: true}); len(all) != 2 || all[mcpserver.ToolCreatePR] != nil {
+	if all := tools(t, mcpserver.Options{ReadOnly: true}); len(all) != 2 || all[prflow.ToolCreatePR] != nil {
 		t.Errorf("tools %v", all)
 	}
 	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
 		return prflow.CreateResult{}, fault.New(fault.ReadOnly, "no")
 	}}
-	answers := exchange(t, f, mcpserver.Options{HideCreate: true}, hello, call(mcpserver.ToolCreatePR, `{}`))
+	answers := exchange(t, f, mcpserver.Options{ReadOnly: true}, hello, call(prflow.ToolCreatePR, `{}`))
 	if text := textOf(answers[1]); !strings.HasPrefix(text, "[read_only] no") {
 		t.Errorf("answer %v", answers[1])
 	}
@@ -225,19 +237,19 @@ func TestAnswersMatchTheirSchemasAndSayTheSameAsText(t *testing.T) {
 		tool string
 		flow *flow
 	}{
-		{"opened", mcpserver.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Commit: "c", Files: []string{"f"}, Warnings: []string{"w"}}, nil)},
-		{"reused", mcpserver.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Files: []string{"f"}, Reused: true}, nil)},
-		{"dry run", mcpserver.ToolCreatePR, creating(prflow.CreateResult{Branch: "b", Files: []string{"f"}, DryRun: true, Preview: &prflow.Preview{
+		{"opened", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Commit: "c", Files: []string{"f"}, Warnings: []string{"w"}}, nil)},
+		{"reused", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Files: []string{"f"}, Reused: true}, nil)},
+		{"dry run", prflow.ToolCreatePR, creating(prflow.CreateResult{Branch: "b", Files: []string{"f"}, DryRun: true, Preview: &prflow.Preview{
 			Base: "main", Title: "t", Body: "<b>&", Labels: []string{"l"}, Diff: "+<x>\n", Calls: []string{"c"},
 			Gates: []record.Verdict{{Gate: record.GateScope, Ruling: record.Pass}},
 		}}, nil)},
-		{"an empty list", mcpserver.ToolListPRs, &flow{list: prflow.ListResult{PRs: []prflow.PRSummary{}, Untrusted: "u"}}},
-		{"a list", mcpserver.ToolListPRs, &flow{list: prflow.ListResult{Untrusted: "u", PRs: []prflow.PRSummary{
+		{"an empty list", prflow.ToolListPRs, &flow{list: prflow.ListResult{PRs: []prflow.PRSummary{}, Untrusted: "u"}}},
+		{"a list", prflow.ToolListPRs, &flow{list: prflow.ListResult{Untrusted: "u", PRs: []prflow.PRSummary{
 			{Number: 1, Title: "<t> & more", URL: "u", Branch: "b", CreatedAt: "2026-01-01T00:00:00Z", Files: []string{}}}}}},
-		{"a status", mcpserver.ToolGetPRStatus, &flow{status: prflow.StatusResult{
+		{"a status", prflow.ToolGetPRStatus, &flow{status: prflow.StatusResult{
 			Number: 1, Title: "t", URL: "u", State: "open", Mergeable: yes(), Untrusted: "u",
 			Reviews: []prflow.ReviewEntry{{Author: "a", State: "approved"}}, Checks: prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
-		{"a status that is being computed", mcpserver.ToolGetPRStatus, &flow{status: prflow.StatusResult{
+		{"a status that is being computed", prflow.ToolGetPRStatus, &flow{status: prflow.StatusResult{
 			Number: 1, State: "merged", Reviews: []prflow.ReviewEntry{}, Checks: prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
 	}
 	for _, c := range cases {
@@ -279,7 +291,7 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 			},
 			Existing: &fault.ExistingPR{Number: 4, URL: "u"},
 		}
-		for _, tool := range mcpserver.ToolNames() {
+		for _, tool := range toolNames() {
 			f := creating(prflow.CreateResult{}, e)
 			f.err = e
 			answers := exchange(t, f, mcpserver.Options{}, hello, call(tool, `{}`))
@@ -310,7 +322,7 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 
 func TestThePanicOfAToolStaysInside(t *testing.T) {
 	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) { panic("secret detail") }}
-	answers := exchange(t, f, mcpserver.Options{}, hello, call(mcpserver.ToolCreatePR, `{}`))
+	answers := exchange(t, f, mcpserver.Options{}, hello, call(prflow.ToolCreatePR, `{}`))
 	if text := textOf(answers[1]); !strings.HasPrefix(text, "[internal]") || strings.Contains(answers[1]["line"].(string), "secret detail") ||
 		!strings.Contains(text, "id-1") {
 		t.Errorf("answer %s", answers[1]["line"])
@@ -320,7 +332,7 @@ func TestThePanicOfAToolStaysInside(t *testing.T) {
 func TestTheFlowGetsTheArgumentsAsTheyWereWritten(t *testing.T) {
 	for _, raw := range []string{`{"a":1,"a":2}`, `{"big":12345678901234567890}`, `{ "x" : "\u003c" }`, `{"A":1}`} {
 		f := creating(prflow.CreateResult{Files: []string{}}, nil)
-		exchange(t, f, mcpserver.Options{}, hello, call(mcpserver.ToolCreatePR, raw))
+		exchange(t, f, mcpserver.Options{}, hello, call(prflow.ToolCreatePR, raw))
 		if len(f.raw) != 1 || f.raw[0] != raw {
 			t.Errorf("sent %s, the flow got %q", raw, f.raw)
 		}
@@ -333,7 +345,7 @@ func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T
 		caller.Progress("two")
 		return prflow.CreateResult{Branch: caller.Name, Files: []string{string(caller.Door)}}, nil
 	}}
-	answers := exchange(t, f, mcpserver.Options{}, hello, call(mcpserver.ToolCreatePR, `{}`))
+	answers := exchange(t, f, mcpserver.Options{}, hello, call(prflow.ToolCreatePR, `{}`))
 	if len(answers) != 4 {
 		t.Fatalf("answers %v", answers)
 	}
@@ -343,7 +355,7 @@ func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T
 			t.Errorf("notification %v", answers[1+i])
 		}
 	}
-	if s := mustMatchSchema(t, mcpserver.ToolCreatePR, answers[3]); s["branch"] != "tester 9" || !slices.Equal(s["files"].([]any), []any{"mcp"}) {
+	if s := mustMatchSchema(t, prflow.ToolCreatePR, answers[3]); s["branch"] != "tester 9" || !slices.Equal(s["files"].([]any), []any{"mcp"}) {
 		t.Errorf("caller %v", s)
 	}
 }

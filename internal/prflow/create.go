@@ -20,13 +20,16 @@ type CreateResult struct {
 	Branch   string   `json:"branch"`
 	Commit   string   `json:"commit,omitempty"`
 	Files    []string `json:"files"`
-	Reused   bool     `json:"reused,omitempty"`
-	DryRun   bool     `json:"dry_run,omitempty"`
+	Reused   bool     `json:"reused,omitempty" doc:"The same change was open already"`
+	DryRun   bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
 	Warnings []string `json:"warnings,omitempty"`
 	Preview  *Preview `json:"preview,omitempty"`
 
 	RequestID string `json:"-"`
 }
+
+// Created reports whether a pull request was opened: by none of a dry run, and of one that was open already.
+func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused }
 
 // creation is one run of the pipeline.
 type creation struct {

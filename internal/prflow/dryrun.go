@@ -18,7 +18,7 @@ type Preview struct {
 	Body   string           `json:"body"`
 	Labels []string         `json:"labels"`
 	Diff   string           `json:"diff"` // unified, against the base commit
-	Gates  []record.Verdict `json:"gates"`
+	Gates  []record.Verdict `json:"gates" brief:"true"`
 	Calls  []string         `json:"calls"` // what would have been done, in order
 }
 

@@ -49,7 +49,7 @@ func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
 			tooLong = len(t.value) > maxSearched
 			r.withheld = r.withheld || tooLong
 		case t.what == "body":
-			tooLong = len(t.value) > MaxBodyBytes
+			tooLong = len(t.value) > MaxBodyBytes()
 		default:
 			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool { return v.Path == t.label || v.Rule == "total-size" })
 		}

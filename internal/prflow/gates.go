@@ -27,7 +27,7 @@ func (c *creation) gates(ctx context.Context, raw []byte) error {
 		}
 	}
 	if violations := c.violations(); len(violations) > 0 {
-		return refusal(violations)
+		return fault.Refusal(violations)
 	}
 	c.branch = c.chooseBranch()
 	c.digest = changeDigest(c.resolution.Provider.Name(), c.snapshot.Repo, c.snapshot.Base, c.filesDigest)

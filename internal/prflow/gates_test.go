@@ -76,7 +76,7 @@ func TestArgumentsGate(t *testing.T) {
 		"a title of two lines":              {request(with("title", "one\ntwo")), []string{"title"}},
 		"a title without a letter":          {request(with("title", "!!!")), []string{"title"}},
 		"an empty body":                     {request(with("body", " \n")), []string{"body"}},
-		"a huge body":                       {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes+1))), []string{"body"}},
+		"a huge body":                       {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))), []string{"body"}},
 		"an unknown change type":            {request(with("change_type", "hack")), []string{"change_type"}},
 		"a malformed base branch":           {request(with("base_branch", "a..b")), []string{"base_branch"}},
 		"a base branch like an option":      {request(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},

@@ -23,13 +23,13 @@ func (c *creation) rewriteTexts() []fault.Violation {
 	c.leaving = leaving{title, body, append(aboutTitle, aboutBody...)}
 	const how = "leave out what the pull request shall only show and not do: mentions, keywords that close issues, switches of CI, HTML"
 	var out []fault.Violation
-	if n := utf8.RuneCountInString(title); n > MaxTitleRunes {
+	if n := utf8.RuneCountInString(title); n > MaxTitleRunes() {
 		out = append(out, invalid("title", fmt.Sprintf("`title` has %d characters when it is written so that it does nothing (%+q); "+
-			"at most %d are accepted", n, title, MaxTitleRunes), how))
+			"at most %d are accepted", n, title, MaxTitleRunes()), how))
 	}
-	if len(body) > MaxBodyBytes {
+	if len(body) > MaxBodyBytes() {
 		out = append(out, invalid("body", fmt.Sprintf("`body` has %d bytes when it is written so that it does and hides nothing; "+
-			"at most %d are accepted", len(body), MaxBodyBytes), how))
+			"at most %d are accepted", len(body), MaxBodyBytes()), how))
 	}
 	return out
 }

@@ -62,11 +62,11 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 
 func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	b := newBench(t)
-	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes-9))), fault.InvalidArgument)
+	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))), fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "title" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
 	}
-	e, _ = b.mustRefuse(request(with("body", strings.Repeat("@ann ", prflow.MaxBodyBytes/5))), fault.InvalidArgument)
+	e, _ = b.mustRefuse(request(with("body", strings.Repeat("@ann ", prflow.MaxBodyBytes()/5))), fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "body" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
 	}

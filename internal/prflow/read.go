@@ -94,8 +94,8 @@ type StatusResult struct {
 	Number    int           `json:"number"`
 	Title     string        `json:"title"`
 	URL       string        `json:"url"`
-	State     string        `json:"state"`
-	Mergeable *bool         `json:"mergeable"` // null while the provider is computing it, and when not open
+	State     string        `json:"state" enum:"open,closed,merged"`
+	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
 	Reviews   []ReviewEntry `json:"reviews"`
 	Checks    ChecksEntry   `json:"checks"`
 	Untrusted string        `json:"untrusted"`
@@ -104,14 +104,14 @@ type StatusResult struct {
 // ReviewEntry is one review.
 type ReviewEntry struct {
 	Author      string `json:"author"`
-	State       string `json:"state"`
+	State       string `json:"state" enum:"approved,changes_requested,commented,dismissed,pending"`
 	Body        string `json:"body"`
 	SubmittedAt string `json:"submitted_at,omitempty"` // RFC 3339, UTC
 }
 
 // ChecksEntry is the combined CI state and the contexts that fail.
 type ChecksEntry struct {
-	State   string   `json:"state"`
+	State   string   `json:"state" enum:"none,pending,success,failure"`
 	Failing []string `json:"failing"`
 }
 
@@ -119,9 +119,6 @@ type ChecksEntry struct {
 func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) {
 	var req StatusRequest
 	violations := decode(raw, &req)
-	if len(violations) == 0 && req.PRNumber < 1 {
-		violations = append(violations, invalid("pr_number", "`pr_number` must be at least 1", ""))
-	}
 	if len(violations) > 0 {
 		return StatusResult{}, s.readError(refuseArguments(violations))
 	}

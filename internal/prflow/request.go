@@ -2,60 +2,69 @@ package prflow
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
-// Bounds of a request's arguments.
-const (
-	MaxTitleRunes = 72
-	MaxBodyBytes  = 60_000 // GitHub stores 65,536 characters; the rest is room for our footer
-)
-
-// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose.
+// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for our
+// footer within the 65,536 characters that GitHub stores.
 type CreateRequest struct {
 	RepoOwner  string        `json:"repo_owner" required:"true"`
 	RepoName   string        `json:"repo_name" required:"true"`
-	CloneURL   string        `json:"clone_url,omitempty"`
-	BaseBranch string        `json:"base_branch,omitempty"`
-	ChangeType string        `json:"change_type,omitempty"`
-	Title      string        `json:"title" required:"true"`
-	Body       string        `json:"body" required:"true"`
-	Files      []FileRequest `json:"files" required:"true" maxItems:"100"`
+	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, in one line" fix:"say in a few words what changes; details belong into the body"`
+	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
+	Files      []FileRequest `json:"files" required:"true" minItems:"1" maxItems:"100" fix:"name at least one file"`
+	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
+	ChangeType string        `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
 
 	withheld bool // title or paths hold what looks like a secret, so no record may repeat them
 }
 
 // FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
 type FileRequest struct {
-	Path    string  `json:"path" required:"true"`
-	Action  string  `json:"action" required:"true"`
-	Content *string `json:"content,omitempty"`
+	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
+	Action  string  `json:"action" required:"true" enum:"create,update,delete"`
+	Content *string `json:"content,omitempty" doc:"The whole new file; leave out for delete"`
 }
 
 // ListRequest asks for the open pull requests of a repository.
 type ListRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true"`
 	RepoName  string `json:"repo_name" required:"true"`
-	CloneURL  string `json:"clone_url,omitempty"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
 }
 
 // StatusRequest asks for one pull request.
 type StatusRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true"`
 	RepoName  string `json:"repo_name" required:"true"`
-	PRNumber  int    `json:"pr_number" required:"true"`
-	CloneURL  string `json:"clone_url,omitempty"`
+	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
 }
 
-// decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once.
+// MaxTitleRunes is how many characters a title may have.
+func MaxTitleRunes() int {
+	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "title", "maxLength")
+}
+
+// MaxBodyBytes is how many bytes a body may have.
+func MaxBodyBytes() int {
+	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "body", "maxBytes")
+}
+
+// decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once, and
+// so is what is beyond the limits that the type states.
 func decode(raw []byte, dst any) []fault.Violation {
-	return strictjson.Decode(raw, dst, strictjson.Options{})
+	if violations := strictjson.Decode(raw, dst, strictjson.Options{}); len(violations) > 0 {
+		return violations
+	}
+	return strictjson.Limits(dst)
 }
 
 // decodeSome reads a proposal as decode does. With violations r has what could be read, so that the other gates can speak
@@ -69,7 +78,7 @@ func refuseArguments(violations []fault.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	return refusal(violations)
+	return fault.Refusal(violations)
 }
 
 // parseRepo checks the repository's arguments.
@@ -98,20 +107,20 @@ func (r *CreateRequest) normalize() {
 
 // check is the part of gate 1 that the decoder cannot see: lengths, known values, what belongs together.
 func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
-	var out []fault.Violation
-	out = append(out, checkTitle(r.Title)...)
-	out = append(out, checkBody(r.Body, requiredSections)...)
-	if !gitprovider.ChangeType(r.ChangeType).Valid() {
-		out = append(out, invalid("change_type", "`change_type` is not one of check, playbook, skill, manifest, fix",
-			"leave it out for fix"))
+	out := strictjson.Limits(r)
+	within := func(argument string) bool {
+		return !slices.ContainsFunc(out, func(v fault.Violation) bool { return v.Path == argument })
+	}
+	if within("title") {
+		out = append(out, checkTitle(r.Title)...)
+	}
+	if within("body") {
+		out = append(out, checkBody(r.Body, requiredSections)...)
 	}
 	if r.BaseBranch != "" {
 		if err := gitprovider.CheckBranchName(r.BaseBranch); err != nil {
 			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
 		}
-	}
-	if len(r.Files) == 0 {
-		out = append(out, invalid("files", "`files` is empty", "name at least one file"))
 	}
 	for i, f := range r.Files {
 		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)
@@ -120,14 +129,7 @@ func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
 }
 
 func checkTitle(title string) []fault.Violation {
-	n := utf8.RuneCountInString(title)
-	switch {
-	case n == 0:
-		return []fault.Violation{invalid("title", "`title` is empty", "say in a few words what changes")}
-	case n > MaxTitleRunes:
-		return []fault.Violation{invalid("title", fmt.Sprintf("`title` has %d characters; at most %d are accepted", n, MaxTitleRunes),
-			"shorten it; details belong into the body")}
-	case strings.ContainsAny(title, "\n\r\t"):
+	if strings.ContainsAny(title, "\n\r\t") {
 		return []fault.Violation{invalid("title", "`title` has a line break or a tab", "give one line")}
 	}
 	if _, err := gitprovider.Slug(title); err != nil {
@@ -138,12 +140,8 @@ func checkTitle(title string) []fault.Violation {
 }
 
 func checkBody(body string, required []string) []fault.Violation {
-	switch {
-	case strings.TrimSpace(body) == "":
+	if strings.TrimSpace(body) == "" {
 		return []fault.Violation{invalid("body", "`body` is empty", "say what was observed, why the change helps, what it does, its impact")}
-	case len(body) > MaxBodyBytes:
-		return []fault.Violation{invalid("body", fmt.Sprintf("`body` has %d bytes; at most %d are accepted", len(body), MaxBodyBytes),
-			"shorten it")}
 	}
 	var out []fault.Violation
 	headings := headingsOf(body)
@@ -176,8 +174,8 @@ func (f FileRequest) check(at string) []fault.Violation {
 	switch {
 	case f.Path == "":
 		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
-	case !action.Valid():
-		return []fault.Violation{invalid(at+".action", "`"+at+".action` is not one of create, update, delete", "")}
+	case !action.Valid(): // beyond the limits, and told already
+		return nil
 	case action == gitprovider.ActionDelete && f.Content != nil:
 		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete", "leave content out, or use update")}
 	case action != gitprovider.ActionDelete && f.Content == nil:

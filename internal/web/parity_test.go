@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -50,7 +51,7 @@ func (w *world) effect(success, failure map[string]any) effect {
 // throughMCP sends a tool call as an agent does.
 func (w *world) throughMCP(tool, arguments string) effect {
 	w.Helper()
-	server, err := mcpserver.New(prflow.New(w.flow), mcpserver.Options{
+	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(w.flow) })}, mcpserver.Options{
 		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
 	})
 	if err != nil {

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
+func (a *app) toolsets() []operation.Toolset {
+	return append([]operation.Toolset{
+		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
+	}, a.more...)
+}
+
+// ask does an operation for the person at the terminal.
+func (a *app) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
+	return o.Handle(ctx, operation.Call{Caller: a.caller(a.wire(needs{})), Ceiling: operation.Unlimited, Arguments: arguments})
+}
+
+// askFor is ask for an operation that has a command of its own, by its name.
+func askFor[Out any](ctx context.Context, a *app, name string, arguments []byte) (Out, error) {
+	var none Out
+	for _, o := range operation.List(a.toolsets()...) {
+		if o.Name != name {
+			continue
+		}
+		result, err := a.ask(ctx, o, arguments)
+		if out, ok := result.(Out); ok && err == nil {
+			return out, nil
+		}
+		return none, err
+	}
+	return none, errors.New("there is no operation " + name)
+}
+
+// addOperations gives a command to each operation that has none yet.
+func (a *app) addOperations(root *cobra.Command) {
+	for _, o := range operation.List(a.toolsets()...) {
+		if o.Command == "" {
+			continue
+		}
+		words := strings.Fields(o.Command)
+		parent, last := root, len(words)-1
+		for _, word := range words[:last] {
+			group := child(parent, word)
+			if group == nil {
+				group = &cobra.Command{
+					Use: word, Short: "Commands of " + word, Args: usageArgs(cobra.NoArgs),
+					RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+				}
+				parent.AddCommand(group)
+			}
+			parent = group
+		}
+		if child(parent, words[last]) == nil {
+			parent.AddCommand(a.operationCommand(o, words[last]))
+		}
+	}
+}
+
+func child(parent *cobra.Command, name string) *cobra.Command {
+	at := slices.IndexFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	if at < 0 {
+		return nil
+	}
+	return parent.Commands()[at]
+}
+
+// operationCommand is the command of an operation: a flag for each field of its input that holds one value or a list of
+// texts, and --from for the whole input as JSON. The answer is JSON.
+func (a *app) operationCommand(o operation.Operation, name string) *cobra.Command {
+	var from string
+	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Args: usageArgs(cobra.NoArgs)}
+	given := inputFlags(cmd, o.Input)
+	cmd.Flags().StringVar(&from, "from", "", "file with the whole request as JSON; - reads stdin")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		raw, err := json.Marshal(given())
+		switch {
+		case from != "" && len(given()) > 0:
+			return usageError{errors.New("--from holds the whole request: leave the other flags out")}
+		case from != "":
+			raw, err = a.readInput(from)
+		}
+		if err != nil {
+			return err
+		}
+		result, err := a.ask(cmd.Context(), o, raw)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(result)
+	}
+	return cmd
+}
+
+// inputFlags adds the flags of an input type. given is what was set of them, by the names in JSON.
+func inputFlags(cmd *cobra.Command, input reflect.Type) (given func() map[string]any) {
+	values := map[string]func() any{} // by the name of the flag
+	names := map[string]string{}
+	for i := range input.NumField() {
+		f := input.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		flag := strings.ReplaceAll(name, "_", "-")
+		usage := usageOf(f)
+		kind := f.Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		switch {
+		case kind.Kind() == reflect.String:
+			v := cmd.Flags().String(flag, "", usage)
+			values[flag] = func() any { return *v }
+		case kind.Kind() == reflect.Int:
+			v := cmd.Flags().Int(flag, 0, usage)
+			values[flag] = func() any { return *v }
+		case kind.Kind() == reflect.Bool:
+			v := cmd.Flags().Bool(flag, false, usage)
+			values[flag] = func() any { return *v }
+		case kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.String:
+			v := cmd.Flags().StringArray(flag, nil, usage+"; may be repeated")
+			values[flag] = func() any { return *v }
+		default:
+			continue // by --from
+		}
+		names[flag] = name
+	}
+	return func() map[string]any {
+		set := map[string]any{}
+		for flag, name := range names {
+			if cmd.Flags().Changed(flag) {
+				set[name] = values[flag]()
+			}
+		}
+		return set
+	}
+}
+
+// usageOf is the help of a field's flag: its doc, and what may be given.
+func usageOf(f reflect.StructField) string {
+	parts := []string{}
+	if doc := f.Tag.Get("doc"); doc != "" {
+		parts = append(parts, doc)
+	}
+	if enum := f.Tag.Get("enum"); enum != "" {
+		parts = append(parts, "one of "+strings.ReplaceAll(enum, ",", ", "))
+	}
+	if most := f.Tag.Get("maxLength"); most != "" {
+		parts = append(parts, "at most "+most+" characters")
+	}
+	if f.Tag.Get("required") == "true" {
+		parts = append(parts, "required")
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(new(app).toolsets()))
+}
+
+// nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty
+// one is an argument without a flag.
+func nicerFlags() map[string]string {
+	return map[string]string{
+		"repo_owner": "repo", "repo_name": "repo", "base_branch": "base", "change_type": "type", "files": "create", "pr_number": "",
+	}
+}
+
+func TestEveryOperationHasItsCommandWithEveryField(t *testing.T) {
+	a := &app{}
+	root := a.rootCommand()
+	for _, o := range operation.List(a.toolsets()...) {
+		if o.Command == "" {
+			continue
+		}
+		words := strings.Fields(o.Command)
+		cmd, rest, err := root.Find(words)
+		if err != nil || len(rest) > 0 || cmd.Name() != words[len(words)-1] {
+			t.Errorf("%s: there is no command %q", o.Name, o.Command)
+			continue
+		}
+		for i := range o.Input.NumField() {
+			f := o.Input.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			nicer, has := nicerFlags()[name]
+			listed := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-")) != nil ||
+				has && (nicer == "" || cmd.Flags().Lookup(nicer) != nil)
+			if f.IsExported() && !listed && scalar(f.Type) {
+				t.Errorf("%s: no flag for the field %s of %s", o.Command, name, o.Name)
+			}
+		}
+	}
+}
+
+func scalar(t reflect.Type) bool {
+	return slices.Contains([]reflect.Kind{reflect.String, reflect.Int, reflect.Bool}, t.Kind())
+}

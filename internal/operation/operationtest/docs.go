@@ -1,0 +1,89 @@
+package operationtest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// Docs is the page of everything that can be asked, in markdown.
+func Docs(toolsets []operation.Toolset) []byte {
+	var b strings.Builder
+	b.WriteString("# What can be asked\n\n<!-- Written by `make golden` from the operations in the code; edit those. -->\n\n" +
+		"An operation is one thing that agents, programs and people can ask of Claude Ops. Whatever way it comes in (MCP tool, REST,\n" +
+		"command line), the same code handles it, with the same limits and the same [codes](codes.md).\n\n" +
+		"| operation | what it does | effect | from tier | dry run | MCP tool | REST | command |\n|---|---|---|---|---|---|---|---|\n")
+	for _, o := range operation.List(toolsets...) {
+		rest, tool, command := "", "", ""
+		if o.Route.Method != "" {
+			rest = fmt.Sprintf("`%s /api/v1%s`", o.Route.Method, o.Route.Path)
+		}
+		if o.Tool.Title != "" {
+			tool = "yes"
+		}
+		if o.Command != "" {
+			command = "`claudeops " + o.Command + "`"
+		}
+		dryRun := ""
+		if o.HonoursDryRun {
+			dryRun = "honoured"
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join([]string{
+			"[`" + o.Name + "`](#" + o.Name + ")", o.Summary, string(o.Effect), fmt.Sprint(int(o.LowestTier)), dryRun, tool, rest, command,
+		}, " | "))
+	}
+	for _, set := range toolsets {
+		fmt.Fprintf(&b, "\n## Toolset `%s`\n", set.Name)
+		for _, o := range set.Operations {
+			fmt.Fprintf(&b, "\n### `%s`\n\n", o.Name)
+			if o.Tool.Description != "" {
+				b.WriteString(o.Tool.Description + "\n\n")
+			}
+			if o.Input.NumField() == 0 {
+				b.WriteString("It takes no arguments.\n")
+				continue
+			}
+			b.WriteString("| argument | type | meaning and limits |\n|---|---|---|\n")
+			arguments(&b, "", o.Input)
+		}
+	}
+	return []byte(b.String())
+}
+
+// arguments writes a line for each field, and for those of the elements of lists.
+func arguments(b *strings.Builder, within string, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		kind := fmt.Sprint(schemaOf(f.Type).values["type"])
+		if f.Tag.Get("required") == "true" {
+			kind += ", required"
+		}
+		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", within, name, kind, strings.Join(facts(f), "; "))
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			arguments(b, within+name+"[].", f.Type.Elem())
+		}
+	}
+}
+
+// facts are the doc of a field and its limits in words.
+func facts(f reflect.StructField) (list []string) {
+	for _, fact := range []struct{ tag, words string }{
+		{"doc", "%s"}, {"enum", "one of %s"}, {"default", "default %s"}, {"minLength", "characters: at least %s"},
+		{"maxLength", "characters: at most %s"}, {"maxBytes", "bytes: at most %s"}, {"pattern", "matches `%s`"}, {"minimum", "at least %s"},
+		{"maximum", "at most %s"}, {"minItems", "at least %s"}, {"maxItems", "at most %s"}, {"example", "such as `%s`"},
+	} {
+		if text, has := f.Tag.Lookup(fact.tag); has {
+			if fact.tag == "enum" {
+				text = strings.ReplaceAll(text, ",", ", ")
+			}
+			list = append(list, fmt.Sprintf(fact.words, strings.ReplaceAll(text, "|", "\\|")))
+		}
+	}
+	return list
+}

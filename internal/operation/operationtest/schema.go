@@ -1,0 +1,217 @@
+// Package operationtest makes the files that are derived from operations, and holds them against what is embedded. It is for
+// tests: no program makes schemas when it starts.
+package operationtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// Schemas holds the schema files of a toolset, in the folder schema of the test's package, against the types of its
+// operations; with UPDATE_GOLDEN it writes them.
+func Schemas(t *testing.T, set operation.Toolset) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, o := range set.Operations {
+		if o.Tool.Title == "" {
+			continue
+		}
+		output := schemaOf(o.Output)
+		output.orError()
+		for side, s := range map[string]*schema{"input": schemaOf(o.Input), "output": output} {
+			name := filepath.Join("schema", o.Name+"."+side+".json")
+			known[name] = true
+			Golden(t, name, s.indented())
+		}
+	}
+	files, err := filepath.Glob(filepath.Join("schema", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if !known[name] {
+			t.Errorf("%s belongs to no tool: remove it", name)
+		}
+	}
+}
+
+// Golden holds text against a file; with UPDATE_GOLDEN it writes the file.
+func Golden(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(name, text, 0o644); err != nil { // #nosec G306: part of the sources
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(text)); diff != "" {
+		t.Errorf("%s is out of date; look at the difference, then run `make golden`:\n%s", name, diff)
+	}
+}
+
+// schema is a JSON Schema whose members keep their order.
+type schema struct {
+	names  []string
+	values map[string]any
+}
+
+func (s *schema) set(name string, value any) {
+	if s.values == nil {
+		s.values = map[string]any{}
+	}
+	if _, has := s.values[name]; !has {
+		s.names = append(s.names, name)
+	}
+	s.values[name] = value
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s *schema) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range s.names {
+		value, err := json.Marshal(s.values[name])
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", name, value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func (s *schema) indented() []byte {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return append(text, '\n')
+}
+
+// orError lets an answer be {"error": ...} instead.
+func (s *schema) orError() {
+	failure := &schema{}
+	failure.set("type", "object")
+	s.values["properties"].(*schema).set("error", failure)
+	either := []map[string]any{{"required": s.values["required"]}, {"required": []string{"error"}}}
+	s.names[slices.Index(s.names, "required")] = "anyOf"
+	delete(s.values, "required")
+	s.values["anyOf"] = either
+}
+
+// schemaOf is the schema of a type.
+func schemaOf(t reflect.Type) *schema {
+	s := &schema{}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.String:
+		s.set("type", "string")
+	case reflect.Bool:
+		s.set("type", "boolean")
+	case reflect.Int, reflect.Int64:
+		s.set("type", "integer")
+	case reflect.Float64:
+		s.set("type", "number")
+	case reflect.Slice:
+		s.set("type", "array")
+		s.set("items", schemaOf(t.Elem()))
+	case reflect.Struct:
+		s.object(t)
+	default:
+		panic(fmt.Sprintf("operationtest: no schema for %s", t))
+	}
+	return s
+}
+
+func (s *schema) object(t reflect.Type) {
+	properties, required := &schema{}, []string{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		properties.set(name, fieldSchema(f, options))
+		if f.Tag.Get("required") == "true" || f.Tag.Get("required") == "" && !strings.Contains(options, "omitempty") {
+			required = append(required, name)
+		}
+	}
+	s.set("type", "object")
+	s.set("properties", properties)
+	if len(required) > 0 {
+		s.set("required", required)
+	}
+	s.set("additionalProperties", false)
+}
+
+// fieldSchema is the schema of a field with its limits. The tag brief leaves out what would only cost a model's attention:
+// the doc of a field, what the elements of a list hold.
+func fieldSchema(f reflect.StructField, options string) *schema {
+	s, of := &schema{}, schemaOf(f.Type)
+	brief := f.Tag.Get("brief") == "true"
+	if f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omitempty") {
+		null := &schema{}
+		null.set("type", "null")
+		s.set("anyOf", []any{of, null})
+	} else {
+		s.set("type", of.values["type"])
+		s.limits(f)
+		for _, name := range of.names {
+			s.set(name, of.values[name])
+		}
+	}
+	if items, isList := s.values["items"].(*schema); isList && brief {
+		items.names = []string{"type"}
+	}
+	if text, has := f.Tag.Lookup("default"); has {
+		s.set("default", typed(text, f.Type))
+	}
+	if text, has := f.Tag.Lookup("example"); has {
+		s.set("examples", []any{typed(text, f.Type)})
+	}
+	if text, has := f.Tag.Lookup("doc"); has && !brief {
+		s.set("description", text)
+	}
+	return s
+}
+
+// limits are those that strictjson keeps to. A text of at most so many bytes has at most so many characters.
+func (s *schema) limits(f reflect.StructField) {
+	for _, name := range []string{"minLength", "maxLength", "maxBytes", "minimum", "maximum", "minItems", "maxItems"} {
+		if text, has := f.Tag.Lookup(name); has {
+			s.set(strings.Replace(name, "maxBytes", "maxLength", 1), json.Number(text))
+		}
+	}
+	if text, has := f.Tag.Lookup("pattern"); has {
+		s.set("pattern", text)
+	}
+	if text, has := f.Tag.Lookup("enum"); has {
+		s.set("enum", strings.Split(text, ","))
+	}
+}
+
+// typed is the value that a tag writes, as a field of the type has it in JSON.
+func typed(text string, t reflect.Type) any {
+	if t.Kind() == reflect.String {
+		return text
+	}
+	return json.RawMessage(text)
+}

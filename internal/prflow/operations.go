@@ -1,0 +1,85 @@
+package prflow
+
+import (
+	"context"
+	"embed"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// Names of the tools. They are a contract: prompts, settings and clients name them.
+const (
+	ToolCreatePR    = "create_pr"
+	ToolListPRs     = "list_prs"
+	ToolGetPRStatus = "get_pr_status"
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// Toolset is what agents, programs and people ask of the use case. service is called for each request.
+func Toolset(service func() *Service) operation.Toolset {
+	return operation.Toolset{
+		Name: "pr", Schemas: schemas,
+		Instructions: "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; " +
+			"a person reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, " +
+			"files), read the outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or " +
+			"stop and report.",
+		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service)},
+	}
+}
+
+// createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull request
+// that exists.
+func createPR(service func() *Service) operation.Operation {
+	return operation.NewRaw[CreateRequest](operation.Operation{
+		Name: ToolCreatePR, Summary: "Propose a change as a pull request",
+		Effect: operation.Write, LowestTier: gitprovider.TierInvestigate, HonoursDryRun: true, Command: "pr create",
+		Tool: operation.Tool{
+			Title: "Propose a change", Repeatable: true,
+			Description: "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person reviews " +
+				"and merges. All files go into one commit. A refusal names every rule that was broken and what to do; do not " +
+				"repeat a refused call unchanged. The same change again returns the pull request that exists (reused). With " +
+				"dry_run in the answer nothing was written.",
+		},
+		Route: operation.Route{
+			Method: "POST", Path: "/prs", Scope: access.Propose, ID: "createPR", Creates: true, Keyed: true,
+			Notes: "201 for a pull request that was opened; 200 for a dry run, and for the open pull request that holds this " +
+				"very change already (reused). Every refusal names every broken rule. There is no tier: the lower one of the server's " +
+				"and the token's holds. Repeating an identical request is safe.",
+			MaxBody: 4 << 20, TooLarge: "propose less in one pull request", // what one MCP message may have
+		},
+	}, func(ctx context.Context, call operation.Call) (CreateResult, error) {
+		return service().AtMost(call.Ceiling).Create(ctx, call.Caller, call.Arguments)
+	})
+}
+
+func getPRStatus(service func() *Service) operation.Operation {
+	return operation.NewRaw[StatusRequest](operation.Operation{
+		Name: ToolGetPRStatus, Summary: "Read a pull request: state, reviews, checks",
+		Effect: operation.Read, LowestTier: gitprovider.TierObserve, Command: "pr status",
+		Tool: operation.Tool{
+			Title: "Read a pull request", Description: "State, mergeability, reviews and CI checks of one pull request.",
+		},
+		Route: operation.Route{Method: "GET", Path: "/prs/{number}", Scope: access.Read, ID: "getPRStatus"},
+	}, func(ctx context.Context, call operation.Call) (StatusResult, error) {
+		return service().Status(ctx, call.Arguments)
+	})
+}
+
+func listPRs(service func() *Service) operation.Operation {
+	return operation.NewRaw[ListRequest](operation.Operation{
+		Name: ToolListPRs, Summary: "List our open pull requests of a repository",
+		Effect: operation.Read, LowestTier: gitprovider.TierObserve, Command: "pr list",
+		Tool: operation.Tool{
+			Title: "List open proposals",
+			Description: "List the open pull requests of ours (label claude-ops) in a repository, with the files that each changes. " +
+				"Look here before you propose.",
+		},
+		Route: operation.Route{Method: "GET", Path: "/prs", Scope: access.Read, ID: "listPRs"},
+	}, func(ctx context.Context, call operation.Call) (ListResult, error) {
+		return service().List(ctx, call.Arguments)
+	})
+}
