@@ -55,15 +55,7 @@ type pruneAnswer struct {
 
 func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err error) {
 	answer := pruneAnswer{DryRun: p.cfg.Permissions.DryRun, Before: time.Now().Add(-keep).UTC()}
-	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) error {
-		if p.cfg.Permissions.DryRun {
-			answer.Removed, err = p.store.CountPrunable(ctx, answer.Before)
-		} else {
-			answer.Removed, err = p.store.Prune(ctx, answer.Before, pruneRow(row, answer.Before))
-		}
-		return err
-	})
-	if err != nil {
+	if answer.Removed, err = pruneOlder(ctx, p, a.caller(p), answer.Before); err != nil {
 		return err
 	}
 	return a.print(answer, func(w *strings.Builder) {
@@ -78,43 +70,40 @@ func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err erro
 	})
 }
 
-// pruneRow makes the row of the audit about a removal.
-func pruneRow(row people.Row, before time.Time) func([]store.Pruned) record.Attempt {
-	return func(removed []store.Pruned) record.Attempt {
-		message := "removed what is older than " + before.UTC().Format(time.RFC3339) + ":"
-		for _, r := range removed {
-			message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)
+// pruneOlder removes what is older than before, and records by whom.
+func pruneOlder(ctx context.Context, p *parts, by operation.Caller, before time.Time) (removed []store.Pruned, err error) {
+	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: by}, func(row people.Row) error {
+		if p.cfg.Permissions.DryRun {
+			removed, err = p.store.CountPrunable(ctx, before)
+			return err
 		}
-		return row(message)
-	}
+		removed, err = p.store.Prune(ctx, before, func(removed []store.Pruned) record.Attempt {
+			message := "removed what is older than " + before.UTC().Format(time.RFC3339) + ":"
+			for _, r := range removed {
+				message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)
+			}
+			return row(message)
+		})
+		return err
+	})
+	return removed, err
 }
 
 // pruneInterval is how often a server removes what is older than the retention.
 const pruneInterval = 24 * time.Hour
 
-// pruneInBackground removes what is old, now and then daily, until ctx ends. done is closed at the end.
-func (p *parts) pruneInBackground(ctx context.Context) (done chan struct{}) {
-	done = make(chan struct{})
+// keepPruned removes what is older than the retention, now and then daily, until ctx ends.
+func keepPruned(ctx context.Context, p *parts) {
 	if p.cfg.Records.Retention == 0 || p.cfg.Permissions.DryRun {
-		close(done)
-		return done
+		return
 	}
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			before := time.Now().Add(-p.cfg.Records.Retention)
-			var removed []store.Pruned
-			act := people.Act{Action: people.Prune, By: operation.Caller{Door: record.DoorWeb, Name: "retention"}}
-			err := p.people.Do(ctx, act, func(row people.Row) (err error) {
-				removed, err = p.store.Prune(ctx, before, pruneRow(row, before))
-				return err
-			})
-			if err != nil && ctx.Err() == nil {
-				p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
-			}
-			p.log.Info("retention", "before", before, "removed", removed)
-			sleep(ctx, pruneInterval)
+	for ctx.Err() == nil {
+		before := time.Now().Add(-p.cfg.Records.Retention)
+		removed, err := pruneOlder(ctx, p, operation.Caller{Door: record.DoorWeb, Name: "retention"}, before)
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 		}
-	}()
-	return done
+		p.log.Info("retention", "before", before, "removed", removed)
+		sleep(ctx, pruneInterval)
+	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +35,10 @@ func (a *app) runCommand() *cobra.Command {
 					return err
 				}
 			}
-			records, err := a.runSessions(cmd.Context(), session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note})
+			p := a.wire(needs{})
+			sessions := session.Service{People: p.people, Audit: p.store, Supervisor: p.supervisor}
+			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
+			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
 			if err != nil && len(records) == 0 {
 				return err
 			}
@@ -45,26 +47,6 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
 	return cmd
-}
-
-// runSessions runs a session for the command's user, and those that it escalates to.
-func (a *app) runSessions(ctx context.Context, spec session.Spec) (records []session.Record, err error) {
-	p := a.wire(needs{})
-	var ran error // of a chain that has begun, which is on the record: its failure is no refusal
-	err = p.byPerson(ctx, people.Operator{By: a.caller(p), RequestID: newID()}, spec, func(spec session.Spec) error {
-		supervisor, err := p.supervisor()
-		if err != nil {
-			return err
-		}
-		if records, err = supervisor.Run(ctx, spec); len(records) > 0 {
-			ran, err = err, nil
-		}
-		return err
-	})
-	if err == nil {
-		err = ran
-	}
-	return records, err
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.

@@ -9,12 +9,13 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 // drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
@@ -48,14 +49,15 @@ func (a *app) serve(ctx context.Context) error {
 	if err := p.refuseGuessedSchedule(); err != nil {
 		return err
 	}
-	operator, err := p.wayIn(ctx)
+	in := newSignIn(p)
+	operator, err := in.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	if err := p.refuseUnusableState(ctx); err != nil {
 		return err
 	}
-	agents, err := newSessions(p)
+	agents, err := p.agentSessions()
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return cannotListen(p.cfg.Web.Addr, err)
 	}
-	welcome, err := p.welcome(ctx, operator, listener.Addr())
+	welcome, err := in.welcome(ctx, operator, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -76,7 +78,12 @@ func (a *app) serve(ctx context.Context) error {
 	follower.Begin(ctx)
 	defer follower.Finish()
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
-	defer p.inBackground(ctx, handler, agents)()
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { handler.KeepVerifying(ctx) })
+	background.Go(func() { prflow.NewRounds(p.flow, p.store).Run(ctx, time.Tick(prflow.RoundsTick)) })
+	background.Go(func() { keepPruned(ctx, p) })
+	background.Go(func() { agents.Keep(ctx) })
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
@@ -84,21 +91,6 @@ func (a *app) serve(ctx context.Context) error {
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Permissions.Tier, welcome)
 	defer end()
 	return p.run(ctx, handler.HTTPServer(), listener)
-}
-
-// inBackground does what a server does beside answering, until ctx ends. wait returns when all of it has ended.
-func (p *parts) inBackground(ctx context.Context, handler *web.Server, agents *sessions) (wait func()) {
-	verified := make(chan struct{})
-	go func() {
-		defer close(verified)
-		handler.KeepVerifying(ctx)
-	}()
-	all := []chan struct{}{p.settleInBackground(ctx), verified, p.pruneInBackground(ctx), agents.keep(ctx)}
-	return func() {
-		for _, done := range all {
-			<-done
-		}
-	}
 }
 
 // reachable is an address of the listener that this machine can open.

@@ -20,7 +20,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 	}
 	p := a.wire(needs{})
 	t.Cleanup(func() { _ = p.store.Close() })
-	secret, err := p.operatorToken(t.Context())
+	secret, err := newSignIn(p).operatorToken(t.Context())
 	if err != nil || secret == "" {
 		t.Fatalf("%q, %v", secret, err)
 	}
@@ -32,7 +32,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 		!strings.Contains(rows[0].Message, "token operator (") || strings.Contains(rows[0].Message, secret) {
 		t.Errorf("the audit has %+v, %v", rows, err)
 	}
-	if _, err := p.operatorToken(t.Context()); err != nil {
+	if _, err := newSignIn(p).operatorToken(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if rows, err := p.store.Audit(t.Context(), record.AuditQuery{}); err != nil || len(rows) != 1 {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	claudeops "github.com/claudeops/claudeops"
@@ -12,7 +13,24 @@ import (
 	"github.com/claudeops/claudeops/internal/session"
 )
 
-// supervisor makes what runs sessions. log is the caller's, since `run` is told of more than warnings.
+// agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
+// machine's: without an interval there is none before the first session.
+func (p *parts) agentSessions() (*session.Service, error) {
+	s := &session.Service{People: p.people, Audit: p.store, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(p.supervisor)}
+	if p.cfg.Sessions.Schedule.Interval == 0 {
+		return s, nil
+	}
+	supervisor, err := s.Supervisor()
+	if err != nil {
+		return nil, err
+	}
+	s.Schedule = session.NewSchedule(session.ScheduleOptions{
+		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store, Now: time.Now, After: time.After, Log: p.log,
+	})
+	return s, nil
+}
+
+// supervisor makes what runs sessions.
 func (p *parts) supervisor() (*session.Supervisor, error) {
 	settings, err := p.sessionSettings()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/prflow"
 )
 
 // A branch of ours whose records are lost goes away in a round of a server.
@@ -22,10 +24,10 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	t.Cleanup(func() { _ = p.store.Close() })
 	p.flow.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
-	s := &settler{parts: p, sweeper: p.flow.NewSweeper(), ticks: ticks}
+	rounds := prflow.NewRounds(p.flow, p.store)
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { s.rounds(ctx); close(done) }()
+	go func() { rounds.Run(ctx, ticks); close(done) }()
 	ticks <- time.Now()
 	ticks <- time.Now() // the first round has ended
 	end()

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// signIn is how people and programs come to be let in at a server.
+type signIn struct {
+	web           config.Web
+	first         access.FirstToken
+	folderProblem string // why there is no folder for the first token; "" if there is one
+	tokens        func(ctx context.Context) ([]access.Token, error)
+	log           *slog.Logger
+}
+
+func newSignIn(p *parts) signIn {
+	s := signIn{web: p.cfg.Web, tokens: p.store.Tokens, log: p.log}
+	if p.cfg.Records.Dir == "" {
+		s.folderProblem = p.cfg.Records.Problem
+	}
+	s.first = access.FirstToken{
+		Folder: p.cfg.Records.Dir, File: config.OperatorTokenFile,
+		Read:     func() string { return config.OperatorToken(p.cfg.Records.Dir) },
+		AnyToken: p.store.AnyToken,
+		Insert: func(ctx context.Context, t access.Token) error {
+			return p.store.InsertToken(ctx, t, record.Attempt{
+				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: string(people.CreateToken),
+				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
+			})
+		},
+		Gatekeeper: p.access, Learn: func(secret string) { p.scanner.Learn(secret) }, Now: time.Now, NewID: newID, Random: rand.Reader,
+	}
+	return s
+}
+
+// prepare makes sure that there is somebody who may come in, and returns the operator's token if the server has made one. It
+// refuses settings that let others in, or nobody at all.
+func (s signIn) prepare(ctx context.Context) (operator string, err error) {
+	local := listensLocally(ctx, s.web.Host())
+	if err := s.warn(local); err != nil {
+		return "", err
+	}
+	operator, err = s.operatorToken(ctx)
+	if err != nil && waitsOut(err) { // nobody is let in meanwhile
+		s.log.Warn("the records cannot be read yet, so it is not known who may come in", "error", fault.From(err).Message)
+		return "", nil
+	}
+	if err != nil || operator != "" {
+		return operator, err
+	}
+	admits, err := s.admitsSomebody(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case admits:
+		return "", nil
+	case local:
+		s.log.Warn("no token is good, so nobody can come in: make one with `claudeops token create --name NAME --scopes propose,review,read`")
+		return "", nil
+	}
+	return "", usageError{fmt.Errorf("no token is good, so nobody could come in, and the server does not start; make one with "+
+		"`claudeops token create --name NAME --scopes propose,review,read`, or set CLAUDEOPS_API_TOKENS to at least %d characters",
+		access.MinConfigured)}
+}
+
+// warn says what the settings let others do. local: only this machine can connect.
+func (s signIn) warn(local bool) error {
+	for i, token := range s.web.Tokens {
+		if len(token) < access.MinConfigured {
+			s.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least", access.MinConfigured)
+		}
+	}
+	if s.web.AnonymousRead && !local {
+		return usageError{fmt.Errorf("other machines can reach %s, so nobody may read there without a token: leave --anonymous-read "+
+			"(CLAUDEOPS_ANONYMOUS_READ) out, or listen on 127.0.0.1", s.web.Addr)}
+	}
+	if !local {
+		s.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS", "address", s.web.Addr)
+	}
+	if s.web.AnonymousRead {
+		s.log.Warn("whoever reaches this address on this machine, an agent included, may read without a token", "address", s.web.Addr)
+	}
+	return nil
+}
+
+// operatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names users.
+func (s signIn) operatorToken(ctx context.Context) (string, error) {
+	if len(s.web.Tokens) > 0 || s.web.ProxyUserHeader != "" {
+		return "", nil
+	}
+	if s.folderProblem == "" {
+		return s.first.Secret(ctx)
+	}
+	if known, err := s.first.AnyToken(ctx); err != nil || known {
+		return "", err
+	}
+	return "", usageError{errors.New(s.folderProblem + "; or set CLAUDEOPS_API_TOKENS")}
+}
+
+// waitsOut reports whether an error is one that may pass by itself, such as a database that is away for a while.
+func waitsOut(err error) bool {
+	var usage usageError
+	return !errors.As(err, &usage) && fault.CodeOf(err) != fault.Misconfigured
+}
+
+// admitsSomebody reports whether a token is good, or a proxy names users.
+func (s signIn) admitsSomebody(ctx context.Context) (bool, error) {
+	if s.web.ProxyUserHeader != "" || access.UsableSecret(s.web.Tokens) {
+		return true, nil
+	}
+	tokens, err := s.tokens(ctx)
+	return access.AnyGood(tokens), err
+}
+
+// welcome says how the operator signs in. On an address of this machine alone it is one click; elsewhere the address of the
+// server is not known here, and who reads the log may be many.
+func (s signIn) welcome(ctx context.Context, secret string, at net.Addr) (string, error) {
+	if secret == "" {
+		return "Sign in with a token; `claudeops token create` makes one.\n", nil
+	}
+	if !loopbackAddr(at) {
+		return fmt.Sprintf("Sign in with the token in %s\n", s.first.Path()), nil
+	}
+	code, err := s.first.Gatekeeper.OneTimeCode(ctx, secret)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Sign in within %d minutes, once, at http://%s%s/sign-in?code=%s\nLater, and for programs, use the token in %s\n",
+		int(access.CodeLife.Minutes()), reachable(at), s.web.BasePath, code, s.first.Path()), nil
+}
+
+// listensLocally reports whether the host to listen on is one of this machine alone.
+func listensLocally(ctx context.Context, host string) bool {
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	local := host != "" && err == nil && len(addresses) > 0
+	for _, ip := range addresses {
+		local = local && ip.Unmap().IsLoopback()
+	}
+	return local
+}
