@@ -67,7 +67,7 @@ func (a *app) wire(n needs) *parts {
 	if p.policyErr != nil {
 		p.policy = policy.Default()
 	}
-	p.policy.EnvRepositories = p.cfg.Permissions.Repos
+	p.policy.Targets.EnvRepositories = p.cfg.Permissions.Repos
 	targets := p.readTargets()
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
 	p.store = store.NewLazy(p.cfg.Records.Dir, store.Options{
@@ -110,7 +110,7 @@ func (p *parts) providers() {
 			pins = append(pins, pin)
 		}
 	}
-	for _, pin := range p.policy.Pins {
+	for _, pin := range p.policy.Targets.Pins {
 		pins = append(pins, gitprovider.Pin{
 			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
 		})

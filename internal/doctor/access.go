@@ -20,7 +20,7 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 		}
 	}
 	stops(a.Archived, "it is archived and takes no changes")
-	stops(a.Fork && !d.Policy.AllowForks, "it is a fork; set allow_forks in the policy if it may be targeted")
+	stops(a.Fork && !d.Policy.Targets.AllowForks, "it is a fork; set allow_forks in the policy if it may be targeted")
 	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+", so no pull request can be opened; give it that")
 	stops(len(a.Lacks) == 0 && is(a.CanPush, false),
 		"the token's user may not push, so no branch can be made; give that user write access")

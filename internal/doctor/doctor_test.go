@@ -51,7 +51,7 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 		if err != nil {
 			panic(err)
 		}
-		p.EnvRepositories = append(p.EnvRepositories, pattern)
+		p.Targets.EnvRepositories = append(p.Targets.EnvRepositories, pattern)
 	}
 	return New(Options{
 		Config: config.Config{
@@ -133,7 +133,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 }
 
 func onlyOthers(d *Doctor, _ *forge) {
-	d.Policy.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+	d.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
 }
 
 // giteaToken is an environment with a token of Gitea and no address.

@@ -55,14 +55,14 @@ func (d *Doctor) entryProblem(r policy.RepoPattern) string {
 
 // disjoint names the entries of CLAUDEOPS_REPOS that the policy's own list shuts out: a repository must be on both.
 func (d *Doctor) disjoint() (out []string) {
-	if len(d.Policy.Repositories) == 0 {
+	if len(d.Policy.Targets.Repositories) == 0 {
 		return nil
 	}
-	for _, r := range d.Policy.EnvRepositories {
+	for _, r := range d.Policy.Targets.EnvRepositories {
 		if _, one := exact(r); !one {
 			continue
 		}
-		if !slices.ContainsFunc(d.Policy.Repositories, func(p policy.RepoPattern) bool {
+		if !slices.ContainsFunc(d.Policy.Targets.Repositories, func(p policy.RepoPattern) bool {
 			return (r.Provider == "" || p.Provider == "" || p.Provider == r.Provider) && p.Matches(p.Provider, r.Owner, r.Name)
 		}) {
 			out = append(out, r.String()+" is in CLAUDEOPS_REPOS and not in the policy's repositories: it must be in both")

@@ -41,7 +41,7 @@ func act(action people.Action) people.Act {
 
 func TestEachRuleRefusesWhatItSaysAndRecordsIt(t *testing.T) {
 	listed := policy.Default()
-	listed.EnvRepositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+	listed.Targets.EnvRepositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
 	for name, c := range map[string]struct {
 		settings people.Settings
 		refuses  func(people.Rule) bool

@@ -187,7 +187,7 @@ func (f file) tiers(p *Policy) error {
 	if f.Tiers == nil {
 		return nil
 	}
-	p.TierCaps = map[gitprovider.Tier]Caps{}
+	p.Limits.TierCaps = map[gitprovider.Tier]Caps{}
 	for _, t := range []struct {
 		tier  gitprovider.Tier
 		rules *tierRules
@@ -196,16 +196,16 @@ func (f file) tiers(p *Policy) error {
 		if t.rules == nil {
 			continue
 		}
-		key, caps := "tiers."+t.tier.String(), p.Caps
+		key, caps := "tiers."+t.tier.String(), p.Limits.Caps
 		err := errors.Join(
 			bounded(key+".max_files", t.limit, t.rules.MaxFiles, *t.limit),
-			bounded(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Caps.OpenPRs),
-			bounded(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour, p.Caps.CreationsPerHour),
+			bounded(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Limits.Caps.OpenPRs),
+			bounded(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
 		)
 		if err != nil {
 			return err
 		}
-		p.TierCaps[t.tier] = caps
+		p.Limits.TierCaps[t.tier] = caps
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (f file) repositories(p *Policy) error {
 		if err != nil {
 			return fmt.Errorf("repositories: %w", err)
 		}
-		p.Repositories = append(p.Repositories, pattern)
+		p.Targets.Repositories = append(p.Targets.Repositories, pattern)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (f file) baseBranches(p *Policy) error {
 			return fmt.Errorf("base_branches: %q would let proposals be stacked on the branches of other proposals", pattern)
 		}
 	}
-	p.BaseBranches = f.BaseBranches
+	p.Targets.BaseBranches = f.BaseBranches
 	return nil
 }
 
@@ -254,8 +254,8 @@ func (f file) limits(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("limits.max_file_bytes", &p.MaxFileBytes, f.Limits.MaxFileBytes, MaxTotalBytes),
-		bounded("limits.max_total_bytes", &p.MaxTotalBytes, f.Limits.MaxTotalBytes, MaxTotalBytes),
+		bounded("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, MaxTotalBytes),
+		bounded("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, MaxTotalBytes),
 	)
 }
 
@@ -264,14 +264,14 @@ func (f file) caps(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("caps.open_prs", &p.Caps.OpenPRs, f.Caps.OpenPRs, MaxCap),
-		bounded("caps.creations_per_hour", &p.Caps.CreationsPerHour, f.Caps.CreationsPerHour, MaxCap),
+		bounded("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, MaxCap),
+		bounded("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, MaxCap),
 	)
 }
 
 func (f file) cooldown(p *Policy) error {
-	hours := int(p.Cooldown / time.Hour)
+	hours := int(p.Limits.Cooldown / time.Hour)
 	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
-	p.Cooldown = time.Duration(hours) * time.Hour
+	p.Limits.Cooldown = time.Duration(hours) * time.Hour
 	return err
 }

@@ -48,7 +48,7 @@ func (f file) pins(p *Policy) error {
 		if other, found := p.PinFor(pin.Owner, pin.Name); found {
 			return fmt.Errorf("pins[%d]: %s/%s is pinned twice; say all of it in one entry", i, other.Owner, other.Name)
 		}
-		p.Pins = append(p.Pins, pin)
+		p.Targets.Pins = append(p.Targets.Pins, pin)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s pinSection) pin() (RepoPin, error) {
 
 // PinFor returns the pin of a repository.
 func (p Policy) PinFor(owner, name string) (pin RepoPin, found bool) {
-	for _, pin := range p.Pins {
+	for _, pin := range p.Targets.Pins {
 		if pin.Matches(owner, name) {
 			return pin, true
 		}

@@ -28,26 +28,41 @@ const (
 
 // Policy is the effective set of rules. It is immutable after loading.
 type Policy struct {
-	Scope            gitprovider.Scope
-	Tiers            gitprovider.TierLimits
-	Repositories     []RepoPattern // of the file; empty: every repository that a provider serves
-	EnvRepositories  []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
-	BaseBranches     []string      // patterns; empty: the default branch, or the one that the manifest names
-	Pins             []RepoPin     // what holds for single repositories, whatever their manifests say
-	MaxFileBytes     int
-	MaxTotalBytes    int
-	Caps             Caps
-	TierCaps         map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
-	Cooldown         time.Duration             // how long a rejected change blocks its paths; 0: not at all
-	Labels           []string                  // always begins with gitprovider.LabelOurs
-	Pulls            PullRequests              // what they get beside labels
-	Duplicates       Duplicates                // whose open pull requests keep a change of the same files off
-	AllowForks       bool                      // whether a repository that is a fork may be targeted
-	RequiredSections []string                  // headings that a pull request's body must have
-	Mentions         []string                  // names that a proposal may mention with @, lower case
-	ClosingKeywords  bool                      // whether "fixes #1" may close issues
-	NotifyRefused    bool                      // whether people are told of refusals, too
-	Source           string                    // file that it came from, or "embedded default"
+	Source        string // file that it came from, or "embedded default"
+	Scope         gitprovider.Scope
+	Tiers         gitprovider.TierLimits
+	Targets       Targets
+	Limits        Limits
+	Text          Text
+	Labels        []string     // always begins with gitprovider.LabelOurs
+	Pulls         PullRequests // what they get beside labels
+	Duplicates    Duplicates   // whose open pull requests keep a change of the same files off
+	NotifyRefused bool         // whether people are told of refusals, too
+}
+
+// Targets are the repositories and branches that proposals may be made for.
+type Targets struct {
+	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
+	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
+	BaseBranches    []string      // patterns; empty: the default branch, or the one that the manifest names
+	Pins            []RepoPin     // what holds for single repositories, whatever their manifests say
+	AllowForks      bool          // whether a repository that is a fork may be targeted
+}
+
+// Limits bound a proposal, and how many there may be.
+type Limits struct {
+	MaxFileBytes  int
+	MaxTotalBytes int
+	Caps          Caps
+	TierCaps      map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
+	Cooldown      time.Duration             // how long a rejected change blocks its paths; 0: not at all
+}
+
+// Text is what titles and bodies of proposals must and may hold.
+type Text struct {
+	RequiredSections []string // headings that a pull request's body must have
+	Mentions         []string // names that a proposal may mention with @, lower case
+	ClosingKeywords  bool     // whether "fixes #1" may close issues
 }
 
 // Caps bound how many pull requests the agents may have open and create, per repository.
@@ -67,25 +82,24 @@ const (
 
 // CapsFor are the caps that hold for a tier.
 func (p Policy) CapsFor(t gitprovider.Tier) Caps {
-	if own, ok := p.TierCaps[t]; ok {
+	if own, ok := p.Limits.TierCaps[t]; ok {
 		return Caps{
-			OpenPRs: min(own.OpenPRs, p.Caps.OpenPRs), CreationsPerHour: min(own.CreationsPerHour, p.Caps.CreationsPerHour),
+			OpenPRs: min(own.OpenPRs, p.Limits.Caps.OpenPRs), CreationsPerHour: min(own.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
 		}
 	}
-	return p.Caps
+	return p.Limits.Caps
 }
 
 // Default is the embedded policy.
 func Default() Policy {
 	return Policy{
-		Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
-		MaxFileBytes: DefaultMaxFileBytes, MaxTotalBytes: DefaultMaxTotalBytes,
-		Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
-		Cooldown: DefaultCooldown,
-		Labels:   []string{gitprovider.LabelOurs, "automated"},
-
-		Duplicates: DuplicatesOurs,
-		Source:     "embedded default",
+		Source: "embedded default", Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
+		Limits: Limits{
+			MaxFileBytes: DefaultMaxFileBytes, MaxTotalBytes: DefaultMaxTotalBytes,
+			Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
+			Cooldown: DefaultCooldown,
+		},
+		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
 	}
 }
 
@@ -139,7 +153,7 @@ func matchFold(pattern, s string) bool {
 // AllowsRepo reports whether proposals to the repository are allowed, and by which entry.
 func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) {
 	rule = "no allowlist"
-	for _, list := range [][]RepoPattern{p.Repositories, p.EnvRepositories} {
+	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories} {
 		if len(list) == 0 {
 			continue
 		}
@@ -154,16 +168,16 @@ func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) 
 
 // AllRepositories lists the entries of both allowlists.
 func (p Policy) AllRepositories() []RepoPattern {
-	return slices.Concat(p.Repositories, p.EnvRepositories)
+	return slices.Concat(p.Targets.Repositories, p.Targets.EnvRepositories)
 }
 
 // AllowsBase reports whether a pull request may target base. Without a list only the repository's default branch and
 // the branch that its mounted manifest declares are allowed; with a list, base must match it, the default branch too.
 func (p Policy) AllowsBase(base, defaultBranch, manifestBase string) bool {
-	if len(p.BaseBranches) == 0 {
+	if len(p.Targets.BaseBranches) == 0 {
 		return base == defaultBranch || manifestBase != "" && base == manifestBase
 	}
-	return slices.ContainsFunc(p.BaseBranches, func(pattern string) bool {
+	return slices.ContainsFunc(p.Targets.BaseBranches, func(pattern string) bool {
 		ok, _ := doublestar.Match(pattern, base)
 		return ok
 	})
@@ -204,13 +218,13 @@ func (p Policy) View() View {
 		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(),
 		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
 		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
-		Repositories:  []string{}, BaseBranches: append([]string{}, p.BaseBranches...), Pins: append([]RepoPin{}, p.Pins...),
-		MaxFileBytes: p.MaxFileBytes, MaxTotalBytes: p.MaxTotalBytes,
-		OpenPRs: p.Caps.OpenPRs, CreationsPerHour: p.Caps.CreationsPerHour, CooldownHours: p.Cooldown.Hours(),
-		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.RequiredSections...),
-		Mentions: append([]string{}, p.Mentions...), ClosingKeywords: p.ClosingKeywords, NotifyRefused: p.NotifyRefused,
+		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
+		MaxFileBytes: p.Limits.MaxFileBytes, MaxTotalBytes: p.Limits.MaxTotalBytes,
+		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
+		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
+		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.NotifyRefused,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
+		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -221,9 +235,9 @@ func (p Policy) View() View {
 // Hash identifies the effective rules, wherever they came from: 12 hex digits.
 func (p Policy) Hash() string {
 	rules := []any{
-		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Repositories, p.EnvRepositories, p.BaseBranches, p.Pins,
-		p.MaxFileBytes, p.MaxTotalBytes, p.Caps, p.CapsFor(2), p.CapsFor(3), p.Cooldown, p.Labels, p.RequiredSections,
-		p.Mentions, p.ClosingKeywords, p.NotifyRefused, p.Pulls, p.AllowForks,
+		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches, p.Targets.Pins,
+		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
+		p.Text.Mentions, p.Text.ClosingKeywords, p.NotifyRefused, p.Pulls, p.Targets.AllowForks,
 		p.Duplicates,
 	}
 	b, err := json.Marshal(rules)

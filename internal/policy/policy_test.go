@@ -46,18 +46,18 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if p.Scope.Check("services/rules.yaml").Allowed {
 		t.Error("the policy file itself may be proposed")
 	}
-	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.MaxFileBytes != 1000 || p.MaxTotalBytes != 2000 {
+	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.Limits.MaxFileBytes != 1000 || p.Limits.MaxTotalBytes != 2000 {
 		t.Errorf("limits: %+v", p)
 	}
-	if p.Caps != (policy.Caps{OpenPRs: 3, CreationsPerHour: 5}) || p.Cooldown != 2*time.Hour {
-		t.Errorf("caps: %+v, cooldown %s", p.Caps, p.Cooldown)
+	if p.Limits.Caps != (policy.Caps{OpenPRs: 3, CreationsPerHour: 5}) || p.Limits.Cooldown != 2*time.Hour {
+		t.Errorf("caps: %+v, cooldown %s", p.Limits.Caps, p.Limits.Cooldown)
 	}
-	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.RequiredSections, " ") != "Why" {
-		t.Errorf("labels %v, sections %v", p.Labels, p.RequiredSections)
+	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.Text.RequiredSections, " ") != "Why" {
+		t.Errorf("labels %v, sections %v", p.Labels, p.Text.RequiredSections)
 	}
 	pins := []policy.RepoPin{{Owner: "joe", Name: "infra", Provider: "gitea", BaseBranch: "main"}, {Owner: "joe", Name: "other", BaseBranch: "release/1"}}
-	if pin, found := p.PinFor("JOE", "Infra"); !reflect.DeepEqual(p.Pins, pins) || !found || pin != pins[0] {
-		t.Errorf("pins %+v, that of joe/infra %+v", p.Pins, pin)
+	if pin, found := p.PinFor("JOE", "Infra"); !reflect.DeepEqual(p.Targets.Pins, pins) || !found || pin != pins[0] {
+		t.Errorf("pins %+v, that of joe/infra %+v", p.Targets.Pins, pin)
 	}
 	if _, found := p.PinFor("joe", "infra2"); found {
 		t.Error("a pin holds for another repository")
@@ -66,8 +66,8 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
 		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
 	}
-	if !reflect.DeepEqual(p.Pulls, pulls) || !p.AllowForks {
-		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.AllowForks)
+	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks {
+		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.Targets.AllowForks)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestAllowsRepo(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p := policy.Default()
-			p.Repositories, p.EnvRepositories = parse(c.file...), parse(c.env...)
+			p.Targets.Repositories, p.Targets.EnvRepositories = parse(c.file...), parse(c.env...)
 			if _, ok := p.AllowsRepo(c.provider, "joe", c.repo); ok != c.want {
 				t.Errorf("allowed %t, want %t", ok, c.want)
 			}
@@ -199,7 +199,7 @@ func TestAllowsBase(t *testing.T) {
 			t.Errorf("without a list, %q: %t, want %t", base, got, want)
 		}
 	}
-	p.BaseBranches = []string{"release/*"}
+	p.Targets.BaseBranches = []string{"release/*"}
 	for base, want := range map[string]bool{"main": false, "release/1": true, "release/1/x": false, "xrelease/1": false} {
 		if got := p.AllowsBase(base, "main", ""); got != want {
 			t.Errorf("with a list, %q: %t, want %t", base, got, want)

@@ -28,7 +28,7 @@ type pullSection struct {
 }
 
 func (f file) pulls(p *Policy) error {
-	p.AllowForks = f.Forks
+	p.Targets.AllowForks = f.Forks
 	if f.Pulls == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (f file) body(p *Policy) error {
 		if strings.TrimSpace(s) == "" {
 			return fmt.Errorf("body.required_sections: a heading is empty")
 		}
-		p.RequiredSections = append(p.RequiredSections, strings.TrimSpace(s))
+		p.Text.RequiredSections = append(p.Text.RequiredSections, strings.TrimSpace(s))
 	}
 	return nil
 }
@@ -78,9 +78,9 @@ func (f file) outgoing(p *Policy) error {
 		if name == "" || strings.ContainsAny(name, " \t\n@") {
 			return fmt.Errorf("mentions: %q is no name", name)
 		}
-		p.Mentions = append(p.Mentions, name)
+		p.Text.Mentions = append(p.Text.Mentions, name)
 	}
-	p.ClosingKeywords = f.Closing
+	p.Text.ClosingKeywords = f.Closing
 	p.NotifyRefused = f.Notify != nil && f.Notify.Refused
 	return nil
 }
@@ -108,4 +108,24 @@ func people(key string, names []string, teams bool) ([]string, error) {
 func (p PullRequests) view() PullRequests {
 	p.Reviewers, p.Assignees = append([]string{}, p.Reviewers...), append([]string{}, p.Assignees...)
 	return p
+}
+
+// Duplicates says whose open pull requests keep a proposal off the files that they change.
+type Duplicates string
+
+// The rules about duplicates. Under DuplicatesOurs a pull request of somebody else is a warning in the answer.
+const (
+	DuplicatesOurs Duplicates = "ours" // the default
+	DuplicatesAny  Duplicates = "any"
+)
+
+func (f file) duplicates(p *Policy) error {
+	if f.Duplicates == nil {
+		return nil
+	}
+	p.Duplicates = Duplicates(*f.Duplicates)
+	if p.Duplicates != DuplicatesOurs && p.Duplicates != DuplicatesAny {
+		return fmt.Errorf("duplicates: %q is neither %q nor %q", *f.Duplicates, DuplicatesOurs, DuplicatesAny)
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ func rulesCreation(b *testing.B) *creation {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p.Caps.OpenPRs = 10_000
+	p.Limits.Caps.OpenPRs = 10_000
 	changes, violations := gitprovider.NewChangeSet(
 		gitprovider.Rules{Tier: 3, Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope()},
 		[]gitprovider.FileChange{{Path: "checks/new.md", Action: gitprovider.ActionCreate, Content: "x"}})

@@ -62,7 +62,7 @@ func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
 
 // checkContent is gate 5. The error is for a scanner that cannot work: the caller must then refuse.
 func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.Violation, error) {
-	out := checkSizes(r, s.Policy.MaxFileBytes, s.Policy.MaxTotalBytes)
+	out := checkSizes(r, s.Policy.Limits.MaxFileBytes, s.Policy.Limits.MaxTotalBytes)
 	searchable := r.searchable(out)
 	for _, t := range searchable {
 		if !t.isPath {

@@ -167,7 +167,7 @@ func (m mounted) Find(string, string) (gitprovider.Manifest, bool, error) {
 func (b *bench) withManifest(m gitprovider.Manifest) {
 	b.Helper()
 	var pins []gitprovider.Pin
-	for _, p := range b.options.Policy.Pins {
+	for _, p := range b.options.Policy.Targets.Pins {
 		pins = append(pins, gitprovider.Pin{Provider: p.Provider, Owner: p.Owner, Name: p.Name, BaseBranch: p.BaseBranch, Policy: true})
 	}
 	b.options.Registry = gitprovider.NewRegistry(b.options.Registry.Entries(), pins, "", mounted(m))

@@ -49,7 +49,7 @@ func (s *Service) checkBase(
 			Suggestion: "ask a person which repository took its place",
 		})
 	}
-	if snap.Fork && !s.Policy.AllowForks {
+	if snap.Fork && !s.Policy.Targets.AllowForks {
 		out = append(out, fault.Violation{
 			Code: fault.RepoNotAllowed, Rule: "allow_forks",
 			Message:    fmt.Sprintf("the repository %s is a fork", snap.Repo),

@@ -85,7 +85,7 @@ func (c *creation) argumentsGate(raw []byte) {
 		c.repo = repo
 	}
 	if !malformed {
-		violations = append(c.req.check(c.Policy.RequiredSections), problems...)
+		violations = append(c.req.check(c.Policy.Text.RequiredSections), problems...)
 	}
 	if len(violations) == 0 {
 		violations = c.rewriteTexts()
@@ -170,7 +170,7 @@ func (c *creation) repositoryAllowed() bool {
 func (c *creation) snapshotGates(ctx context.Context, targets []target) error {
 	c.progress("reading the repository")
 	query := gitprovider.SnapshotQuery{
-		Repo: c.repo, Base: c.req.BaseBranch, ClosedSince: c.started.Add(-c.Policy.Cooldown), Foreign: true,
+		Repo: c.repo, Base: c.req.BaseBranch, ClosedSince: c.started.Add(-c.Policy.Limits.Cooldown), Foreign: true,
 	}
 	if c.DryRun { // a preview shows them; a creation learns from Commit whether a name is taken, and needs no bytes
 		query.Branches, query.Contents = c.branchNames(), true

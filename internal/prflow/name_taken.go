@@ -129,7 +129,7 @@ func (c *creation) askRemoteGatesAgain(ctx context.Context) (reused *gitprovider
 		return nil, err
 	}
 	now, err := c.resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{
-		Repo: c.snapshot.Repo, Base: c.snapshot.Base, ClosedSince: c.started.Add(-c.Policy.Cooldown), Foreign: true,
+		Repo: c.snapshot.Repo, Base: c.snapshot.Base, ClosedSince: c.started.Add(-c.Policy.Limits.Cooldown), Foreign: true,
 	})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type leaving struct {
 // rewriteTexts sets c.leaving. A text that is too long once it is rewritten is refused, so that what a dry run shows can be
 // proposed as it is.
 func (c *creation) rewriteTexts() []fault.Violation {
-	rules := outgoing.Rules{Mentions: c.Policy.Mentions, ClosingKeywords: c.Policy.ClosingKeywords}
+	rules := outgoing.Rules{Mentions: c.Policy.Text.Mentions, ClosingKeywords: c.Policy.Text.ClosingKeywords}
 	title, aboutTitle := rules.Title(c.req.Title)
 	body, aboutBody := rules.Body(c.req.Body)
 	c.leaving = leaving{title, body, append(aboutTitle, aboutBody...)}

@@ -195,7 +195,7 @@ func (c *creation) rememberPaths(ctx context.Context) error {
 }
 
 func (c *creation) cooldownLeft(pr gitprovider.PullRequest) time.Duration {
-	return pr.ClosedAt.Add(c.Policy.Cooldown).Sub(c.started)
+	return pr.ClosedAt.Add(c.Policy.Limits.Cooldown).Sub(c.started)
 }
 
 // listed joins paths for a message, three at most.

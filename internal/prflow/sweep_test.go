@@ -141,7 +141,7 @@ func TestTheSweepTellsOfARepositoryThatCannotBeRead(t *testing.T) {
 func TestRepositoriesOfTheAllowlistAreKnownByName(t *testing.T) {
 	b := newBench(t)
 	rules := policy.Default()
-	rules.Repositories = []policy.RepoPattern{
+	rules.Targets.Repositories = []policy.RepoPattern{
 		{Owner: "joe", Name: "infra"}, {Owner: "joe", Name: "*"}, {Provider: "fake", Owner: "ann", Name: "home"}, {Provider: "fake", Owner: "Joe", Name: "Infra"},
 	}
 	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).ProviderOf)
