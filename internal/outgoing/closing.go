@@ -12,21 +12,21 @@ const referenceForm = `((?:[\w.-]*/)*[\w.-]*[#!]\d+|GH-\d+|` + issueAddressForm 
 const issueAddressForm = `(?:(?:https?://|www\.)[^\s\x00]*?)?/(?:issues|pull|pulls|merge_requests|work_items|discussions)/\d+`
 
 // closing puts a word between keyword and reference: forges act only on neighbours.
-func (w *rewriter) closing(v *view) []edit {
-	if w.ClosingKeywords {
+func (r textRules) closing(v *view) []edit {
+	if r.ClosingKeywords {
 		return nil
 	}
 	var out []edit
-	for _, found := range w.forms.closing.FindAllSubmatchIndex(v.text, -1) {
-		w.warn("%s in the %s was changed so that it closes nothing", quote(string(v.text[found[0]:found[1]])), w.where)
+	for _, found := range r.forms.closing.FindAllSubmatchIndex(v.text, -1) {
+		r.warn("%s in the %s was changed so that it closes nothing", quote(string(v.text[found[0]:found[1]])), r.where)
 		out = append(out, insertion(int(v.from[found[2]]), "(see) "))
 	}
 	for _, link := range v.links {
-		if !w.forms.issueAddress.MatchString("/" + link.destination) {
+		if !r.forms.issueAddress.MatchString("/" + link.destination) {
 			continue
 		}
-		if found := w.forms.closingEnd.FindIndex(v.text[max(0, link.at-40):link.at]); found != nil {
-			w.warn("the link to an issue after a closing keyword in the %s was changed so that it closes nothing", w.where)
+		if found := r.forms.closingEnd.FindIndex(v.text[max(0, link.at-40):link.at]); found != nil {
+			r.warn("the link to an issue after a closing keyword in the %s was changed so that it closes nothing", r.where)
 			out = append(out, insertion(link.source, "(see) "))
 		}
 	}

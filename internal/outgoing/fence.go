@@ -14,10 +14,10 @@ func drawnForm() *regexp.Regexp {
 
 // fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in the
 // line that opens it, where no reader sees it.
-func (w *rewriter) fence(p *page, n *ast.FencedCodeBlock) []edit {
+func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
 	var out []edit
-	if n == p.openFence {
-		w.warn("a code block in the body that did not end is closed")
+	if n == p.nodes.openFence {
+		r.warn("a code block in the body that did not end is closed")
 		out = append(out, insertion(len(p.text), "\n"+fenceRun(p.text[n.Pos():])))
 	}
 	if n.Info == nil {
@@ -26,16 +26,16 @@ func (w *rewriter) fence(p *page, n *ast.FencedCodeBlock) []edit {
 	from, to := n.Info.Segment.Start, n.Info.Segment.Stop
 	info := p.text[from:min(to, len(p.text))]
 	switch {
-	case !w.forms.language.MatchString(info):
-		w.warn("%s, which opens a code block, is shown as code", quote(info))
+	case !r.forms.language.MatchString(info):
+		r.warn("%s, which opens a code block, is shown as code", quote(info))
 		first := strings.IndexAny(info, " \t")
-		if first < 0 || !w.forms.language.MatchString(info[:first]) {
+		if first < 0 || !r.forms.language.MatchString(info[:first]) {
 			first = 0
 		}
 		rest := len(info) - len(strings.TrimLeft(info[first:], " \t")) - first
 		out = append(out, edit{from + first, rest, "\n" + continued(p.text, n.Pos())})
-	case w.forms.drawn.MatchString(info):
-		w.warn("the code block %s is shown as code, not drawn", quote(info))
+	case r.forms.drawn.MatchString(info):
+		r.warn("the code block %s is shown as code, not drawn", quote(info))
 		out = append(out, insertion(from, "text-"))
 	default:
 		p.show(from, to)

@@ -35,14 +35,14 @@ const trailerForm = `(?:[a-z]+-){1,3}by\s*:|(?:change-id|depends-on|release-as|o
 	`request-checks?|git-dch)\s*:|BREAKING[ -]CHANGE\s*:|(?:BEGIN|END)_(?:COMMIT_OVERRIDE|NESTED_COMMIT|VERSION_OVERRIDE)`
 
 // lines puts a word before commands and trailers: they act only at the start of a line.
-func (w *rewriter) lines(v *view) []edit {
+func (r textRules) lines(v *view) []edit {
 	var out []edit
-	for _, found := range w.forms.line.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.line.FindAllSubmatchIndex(v.text, -1) {
 		if found[4] >= 0 && !isCommand(string(v.text[found[4]:found[5]])) {
 			continue
 		}
-		w.warn("%s in the %s was changed so that no program takes it for a command or a trailer",
-			quote(strings.TrimSpace(string(v.text[found[2]:found[3]]))), w.where)
+		r.warn("%s in the %s was changed so that no program takes it for a command or a trailer",
+			quote(strings.TrimSpace(string(v.text[found[2]:found[3]]))), r.where)
 		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
 	}
 	return out
@@ -52,11 +52,11 @@ func (w *rewriter) lines(v *view) []edit {
 const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
 
 // marks splits what reads like a mark.
-func (w *rewriter) marks(v *view) []edit {
+func (r textRules) marks(v *view) []edit {
 	var out []edit
-	for _, found := range w.forms.mark.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.mark.FindAllSubmatchIndex(v.text, -1) {
 		if found[2] == found[3] {
-			w.warn("text in the body that reads like the mark of Claude Ops was split")
+			r.warn("text in the body that reads like the mark of Claude Ops was split")
 			out = append(out, insertion(int(v.from[found[2]]), " "))
 		}
 	}
@@ -67,10 +67,10 @@ func (w *rewriter) marks(v *view) []edit {
 const footerForm = `(?im)^\s*(Proposed\s+by\s+an\s+agent\s+through\s+Claude\s+Ops)`
 
 // footers marks text that reads like our footer.
-func (w *rewriter) footers(v *view) []edit {
+func (r textRules) footers(v *view) []edit {
 	var out []edit
-	for _, found := range w.forms.footer.FindAllSubmatchIndex(v.text, -1) {
-		w.warn("text in the body that reads like the footer of Claude Ops is marked as quoted")
+	for _, found := range r.forms.footer.FindAllSubmatchIndex(v.text, -1) {
+		r.warn("text in the body that reads like the footer of Claude Ops is marked as quoted")
 		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
 	}
 	return out
@@ -82,12 +82,12 @@ func titleStartForm() *regexp.Regexp {
 }
 
 // titleStart puts such a start into brackets.
-func (w *rewriter) titleStart(v *view) []edit {
+func (r textRules) titleStart(v *view) []edit {
 	found := titleStartForm().FindSubmatchIndex(v.text)
 	if found == nil {
 		return nil
 	}
-	w.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[2]:found[3]])))
+	r.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[2]:found[3]])))
 	return []edit{insertion(int(v.from[found[2]]), "("), insertion(int(v.to[found[3]-1]), ")")}
 }
 
@@ -98,10 +98,10 @@ func titleMarkupForm() *regexp.Regexp {
 }
 
 // titleMarkup puts a space into such mark-up.
-func (w *rewriter) titleMarkup(v *view) []edit {
+func (r textRules) titleMarkup(v *view) []edit {
 	var out []edit
 	for _, found := range titleMarkupForm().FindAllSubmatchIndex(v.text, -1) {
-		w.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[0]:found[1]])))
+		r.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[0]:found[1]])))
 		out = append(out, insertion(int(v.to[found[0]]), " "))
 	}
 	return out

@@ -7,16 +7,16 @@ import (
 
 // math writes the signs of formulas as entities where a formula could hide text or reach over the end of code: GitHub and
 // Gitea render what stands between dollars, older versions of Gitea also between \( and \), and \[ and \].
-func (w *rewriter) math(p *page) []edit {
+func (r pageRules) math(p *page) []edit {
 	var out []edit
-	for _, b := range p.blocks {
-		out = append(out, w.formulas(p, b)...)
+	for _, b := range p.nodes.blocks {
+		out = append(out, r.formulas(p, b)...)
 	}
 	return out
 }
 
 // formulas are the edits of math for one block.
-func (w *rewriter) formulas(p *page, b span) []edit {
+func (r pageRules) formulas(p *page, b span) []edit {
 	var dollars, escaped []int
 	for i := b.from; i < b.to; i++ {
 		switch {
@@ -32,7 +32,7 @@ func (w *rewriter) formulas(p *page, b span) []edit {
 		end = min(int(p.view.to[b.to-1]), len(p.text))
 	}
 	if len(dollars) > 0 && mayBeFormula(p.text[dollars[0]:end]) {
-		w.warn("dollars in the body are written so that they begin no formula")
+		r.warn("dollars in the body are written so that they begin no formula")
 		for _, at := range dollars {
 			out = append(out, entity(p.text, at))
 		}
@@ -40,7 +40,7 @@ func (w *rewriter) formulas(p *page, b span) []edit {
 	for _, at := range escaped {
 		rest := p.text[at:end]
 		if closing := map[byte]string{'(': `\)`, '[': `\]`}[rest[1]]; strings.Contains(rest, closing) || startsLine(p.text, at) {
-			w.warn(`\%c in the body is written so that it begins no formula`, rest[1])
+			r.warn(`\%c in the body is written so that it begins no formula`, rest[1])
 			out = append(out, edit{at, 2, entity(rest, 1).put})
 		}
 	}
@@ -59,11 +59,11 @@ func startsLine(text string, at int) bool {
 }
 
 // shortLinks splits [[: Gitea makes links and images of what follows it.
-func (w *rewriter) shortLinks(v *view) []edit {
+func (r textRules) shortLinks(v *view) []edit {
 	var out []edit
 	for i := 1; i < len(v.text); i++ {
 		if v.text[i] == '[' && v.text[i-1] == '[' && strings.Contains(string(v.text[i:min(len(v.text), i+1000)]), "]]") {
-			w.warn("[[ in the body was split, so that it begins no link of a wiki")
+			r.warn("[[ in the body was split, so that it begins no link of a wiki")
 			out = append(out, insertion(int(v.from[i]), " "))
 		}
 	}
@@ -72,11 +72,11 @@ func (w *rewriter) shortLinks(v *view) []edit {
 
 // frontMatter writes a rule in the first line with other signs: Gitea would take what follows it for data of a page, and
 // not show it.
-func (w *rewriter) frontMatter(text string) []edit {
+func (r textRules) frontMatter(text string) []edit {
 	found := regexp.MustCompile(`^[ \t\r\n]*(-{3,})[ \t\r]*(?:\n|$)`).FindStringSubmatchIndex(text)
 	if found == nil {
 		return nil
 	}
-	w.warn("the rule in the first line of the body is written as ***")
+	r.warn("the rule in the first line of the body is written as ***")
 	return []edit{{found[2], found[3] - found[2], strings.Repeat("*", found[3]-found[2])}}
 }

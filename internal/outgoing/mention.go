@@ -23,42 +23,42 @@ func isBot(name string) bool {
 
 // mentions puts a space behind the @ of every mention that is not allowed; in an address, where nobody is mentioned but a
 // commit's message has no addresses, the sign is written as %40. A mail address mentions nobody.
-func (w *rewriter) mentions(v *view) []edit {
+func (r textRules) mentions(v *view) []edit {
 	var out []edit
-	for _, found := range w.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {
 		at := found[0]
 		if at > 0 && isAlphanumeric(v.text[at-1]) && !v.edge[at] {
 			continue
 		}
 		name := strings.TrimRight(string(v.text[found[2]:found[3]]), ".-")
-		if w.mayMention(name) && !slices.Contains(v.edge[at+1:found[3]], true) {
+		if r.mayMention(name) && !slices.Contains(v.edge[at+1:found[3]], true) {
 			continue
 		}
-		out = append(out, w.silence(v, at, name))
+		out = append(out, r.silence(v, at, name))
 	}
 	return out
 }
 
 // bots is mentions for programs, wherever their name stands.
-func (w *rewriter) bots(v *view) []edit {
+func (r textRules) bots(v *view) []edit {
 	var out []edit
-	for _, found := range w.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {
 		at := found[0]
 		name, _, _ := strings.Cut(strings.TrimRight(string(v.text[found[2]:found[3]]), ".-_"), "/")
-		if isBot(name) && !w.mayMention(name) && (at == 0 || !isAlphanumeric(v.text[at-1])) {
-			out = append(out, w.silence(v, at, name))
+		if isBot(name) && !r.mayMention(name) && (at == 0 || !isAlphanumeric(v.text[at-1])) {
+			out = append(out, r.silence(v, at, name))
 		}
 	}
 	return out
 }
 
-func (w *rewriter) mayMention(name string) bool {
-	return slices.Contains(w.Mentions, strings.ToLower(name))
+func (r textRules) mayMention(name string) bool {
+	return slices.Contains(r.Mentions, strings.ToLower(name))
 }
 
 // silence is the edit for the @ at an index of the view.
-func (w *rewriter) silence(v *view, at int, name string) edit {
-	w.warn("the mention of %s in the %s was made silent", name, w.where)
+func (r textRules) silence(v *view, at int, name string) edit {
+	r.warn("the mention of %s in the %s was made silent", name, r.where)
 	of := sort.Search(len(v.addresses), func(i int) bool { return v.addresses[i].to > at })
 	if of < len(v.addresses) && v.addresses[of].from < at && isWebAddress(string(v.text[v.addresses[of].from:at])) {
 		return edit{int(v.from[at]), int(v.to[at] - v.from[at]), "%40"}

@@ -8,8 +8,6 @@
 package outgoing
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,7 +39,7 @@ func (r Rules) Title(text string) (rewritten string, warnings []string) {
 		}
 		text = next
 	}
-	return text, w.said()
+	return text, w.list()
 }
 
 // Body rewrites a Markdown body. A footer that follows after an empty line is a block of its own, outside of everything
@@ -53,17 +51,17 @@ func (r Rules) Body(text string) (rewritten string, warnings []string) {
 	w := newRewriter(r, "body")
 	text = strings.TrimRight(strings.ToValidUTF8(text, "\ufffd"), " \t\r\n")
 	if isOneFence(text) {
-		return w.sourceOnly(text), w.said()
+		return w.sourceOnly(text), w.list()
 	}
 	if reason := tooComplex(text); reason != "" {
 		w.warn("the body is shown as a code block, since it has %s", reason)
-		return w.sourceOnly(fenced(text)), w.said()
+		return w.sourceOnly(fenced(text)), w.list()
 	}
 	if next, ok := w.harmless(text); ok && tooComplex(next) == "" {
-		return next, w.said()
+		return next, w.list()
 	}
 	w.warn("the body is shown as a code block, since no other form of it was found that hides nothing and does nothing")
-	return w.sourceOnly(fenced(text)), w.said()
+	return w.sourceOnly(fenced(text)), w.list()
 }
 
 // harmless rewrites a body until nothing is left to change. It fails if that comes to no end, if a footer would be part of
@@ -86,59 +84,28 @@ func (w *rewriter) harmless(text string) (string, bool) {
 
 // rewriter is one rewriting of one text.
 type rewriter struct {
-	Rules
-	where    string // "title" or "body"
-	forms    forms
-	warnings []string
-	more     int // warnings that were left out
+	*warnings
+	text textRules
+	page pageRules
 }
 
 func newRewriter(r Rules, where string) *rewriter {
-	return &rewriter{Rules: r, where: where, forms: newForms()}
-}
-
-// maxWarnings bounds the warnings about one text; quoted bounds what each quotes of it, in bytes.
-const (
-	maxWarnings = 20
-	maxQuoted   = 60
-)
-
-func (w *rewriter) warn(format string, args ...any) {
-	switch warning := fmt.Sprintf(format, args...); {
-	case slices.Contains(w.warnings, warning):
-	case len(w.warnings) == maxWarnings:
-		w.more++
-	default:
-		w.warnings = append(w.warnings, warning)
+	w := &warnings{where: where}
+	return &rewriter{
+		warnings: w, text: textRules{Rules: r, forms: newTextForms(), warnings: w}, page: pageRules{forms: newPageForms(), warnings: w},
 	}
-}
-
-// said lists the warnings.
-func (w *rewriter) said() []string {
-	if w.more > 0 {
-		return append(w.warnings, fmt.Sprintf("there were more changes of this kind to the %s", w.where))
-	}
-	return w.warnings
-}
-
-// quote is a piece of the text for a warning.
-func quote(text string) string {
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
-	}
-	return fmt.Sprintf("%q", text)
 }
 
 // titleEdits are the edits for a title: it is read as it is written, and by some readers (release notes) as Markdown.
 func (w *rewriter) titleEdits(text string) []edit {
 	var out []edit
 	for _, v := range []*view{rawView(text), decodedView(text)} {
-		out = append(out, w.switches(v)...)
-		out = append(out, w.lines(v)...)
-		out = append(out, w.mentions(v)...)
-		out = append(out, w.closing(v)...)
-		out = append(out, w.titleStart(v)...)
-		out = append(out, w.titleMarkup(v)...)
+		out = append(out, w.text.switches(v)...)
+		out = append(out, w.text.lines(v)...)
+		out = append(out, w.text.mentions(v)...)
+		out = append(out, w.text.closing(v)...)
+		out = append(out, w.text.titleStart(v)...)
+		out = append(out, w.text.titleMarkup(v)...)
 	}
 	return out
 }
@@ -147,10 +114,10 @@ func (w *rewriter) titleEdits(text string) []edit {
 // commits, and bots read it as it is.
 func (w *rewriter) sourceEdits(text string) []edit {
 	v := rawView(text)
-	out := w.switches(v)
-	out = append(out, w.lines(v)...)
-	out = append(out, w.marks(v)...)
-	return append(out, w.bots(v)...)
+	out := w.text.switches(v)
+	out = append(out, w.text.lines(v)...)
+	out = append(out, w.text.marks(v)...)
+	return append(out, w.text.bots(v)...)
 }
 
 // sourceOnly applies sourceEdits alone, to a text that is one code block.
@@ -174,15 +141,15 @@ type reading struct {
 
 // read finds out what is to be changed in a body.
 func (w *rewriter) read(text string) reading {
-	r := reading{edits: append(w.sourceEdits(text), w.frontMatter(text)...), footerStands: true}
+	r := reading{edits: append(w.sourceEdits(text), w.text.frontMatter(text)...), footerStands: true}
 	for _, grammar := range grammars() {
 		p := read(grammar, text)
 		r.footerStands = r.footerStands && p.footerStands
 		r.shown = append(r.shown, p.words.String())
-		for _, rule := range []func(*page) []edit{w.structure, w.math} {
+		for _, rule := range []func(*page) []edit{w.page.structure, w.page.math} {
 			r.edits = append(r.edits, rule(p)...)
 		}
-		for _, rule := range []func(*view) []edit{w.switches, w.lines, w.mentions, w.closing, w.shortLinks, w.footers} {
+		for _, rule := range []func(*view) []edit{w.text.switches, w.text.lines, w.text.mentions, w.text.closing, w.text.shortLinks, w.text.footers} {
 			r.edits = append(r.edits, rule(p.view)...)
 		}
 	}

@@ -15,6 +15,14 @@ type page struct {
 	view   *view
 	shown  []bool // of each byte of text: it is seen, or it is part of a mark-up that hides nothing
 
+	nodes pageNodes
+	words strings.Builder // what the page shows, code included, without HTML
+
+	footerStands bool
+}
+
+// pageNodes are the parts of a page that are more than text.
+type pageNodes struct {
 	html        []ast.Node // *ast.RawHTML and *ast.HTMLBlock
 	images      []*ast.Image
 	links       []linkNode
@@ -22,11 +30,8 @@ type page struct {
 	addresses   []address
 	notes       []int // where footnotes and references to them begin
 	fences      []*ast.FencedCodeBlock
-	blocks      []span // of text: blocks that hold text, such as paragraphs and cells
 	openFence   *ast.FencedCodeBlock
-	words       strings.Builder // what the page shows, code included, without HTML
-
-	footerStands bool
+	blocks      []span // of text: blocks that hold text, such as paragraphs and cells
 }
 
 type linkNode struct {
@@ -62,7 +67,7 @@ func read(grammar parser.Parser, text string) *page {
 		}
 		if fence, isFence := block.(*ast.FencedCodeBlock); isFence {
 			if n := fence.Lines().Len(); n > 0 && fence.Lines().At(n-1).Stop > len(text) {
-				p.openFence = fence
+				p.nodes.openFence = fence
 			}
 		}
 		p.node(block)

@@ -19,7 +19,7 @@ func (p *page) address(n *ast.AutoLink) {
 	p.view.addRaw(at, at+len(label))
 	p.show(at, at+len(label))
 	p.words.WriteString(label)
-	p.addresses = append(p.addresses, address{n, at, label})
+	p.nodes.addresses = append(p.nodes.addresses, address{n, at, label})
 	p.view.addresses = append(p.view.addresses, span{first, len(p.view.text)})
 	if first < len(p.view.from) && at > 0 && p.view.source[at-1] == '<' {
 		p.view.from[first]-- // what is put before the address has to stand before its bracket
@@ -31,7 +31,7 @@ func (p *page) link(n *ast.Link) {
 	first := len(p.view.text)
 	p.view.links = append(p.view.links, linkAt{first, n.Pos(), string(n.Destination)})
 	p.children(n)
-	p.links = append(p.links, linkNode{n, span{first, len(p.view.text)}})
+	p.nodes.links = append(p.nodes.links, linkNode{n, span{first, len(p.view.text)}})
 	end := n.Pos() + 1
 	if last := len(p.view.to); last > first {
 		end = max(end, int(p.view.to[last-1]))

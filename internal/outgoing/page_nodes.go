@@ -16,7 +16,7 @@ func (p *page) node(n ast.Node) {
 	from := len(p.view.text)
 	p.children(n)
 	if n.Type() == ast.TypeBlock && n.FirstChild() != nil && n.FirstChild().Type() == ast.TypeInline {
-		p.blocks = append(p.blocks, span{from, len(p.view.text)})
+		p.nodes.blocks = append(p.nodes.blocks, span{from, len(p.view.text)})
 		if n.Kind() == east.KindTableCell {
 			p.opaque(n.Pos(), n.Pos()) // no reader looks across cells
 		}
@@ -34,7 +34,7 @@ func (p *page) code(n ast.Node) bool {
 		p.codeLines(n.Lines())
 	case *ast.FencedCodeBlock:
 		p.codeLines(n.Lines())
-		p.fences = append(p.fences, n)
+		p.nodes.fences = append(p.nodes.fences, n)
 	default:
 		return false
 	}
@@ -51,25 +51,25 @@ func (p *page) unlike(n ast.Node) bool {
 	case *ast.RawHTML:
 		p.rawHTML(n)
 	case *ast.HTMLBlock:
-		p.html = append(p.html, n)
+		p.nodes.html = append(p.nodes.html, n)
 		p.showLines(n.Lines())
 		p.show(n.ClosureLine.Start, n.ClosureLine.Stop)
 		p.endBlock()
 	case *ast.LinkReferenceDefinition:
-		p.definitions = append(p.definitions, n)
+		p.nodes.definitions = append(p.nodes.definitions, n)
 		p.showLines(n.Lines())
 	case *east.TaskCheckBox:
 		p.show(n.Pos(), n.Pos()+len("[x]"))
 	case *ast.Link:
 		p.link(n)
 	case *ast.Image:
-		p.images = append(p.images, n)
+		p.nodes.images = append(p.nodes.images, n)
 		return false
 	case *ast.ListItem:
 		p.listItem(n)
 		return false
 	case *east.FootnoteLink, *east.Footnote:
-		p.notes = append(p.notes, n.Pos())
+		p.nodes.notes = append(p.nodes.notes, n.Pos())
 		return false
 	default:
 		return false
@@ -158,7 +158,7 @@ func (p *page) rawHTML(n *ast.RawHTML) {
 	case "<br>", "<br/>", "<br />":
 		p.view.add('\n', first, last)
 	default:
-		p.html = append(p.html, n)
+		p.nodes.html = append(p.nodes.html, n)
 		p.view.add(' ', first, last)
 	}
 }

@@ -12,43 +12,43 @@ import (
 
 // structure are the edits for what a grammar makes of a body beside its text: HTML, images, links, definitions, notes,
 // code blocks, and whatever else is not shown.
-func (w *rewriter) structure(p *page) []edit {
+func (r pageRules) structure(p *page) []edit {
 	var out []edit
-	out = append(out, w.html(p)...)
-	for _, n := range p.images {
-		w.warn("an image in the body is a link now, so that reading it loads nothing")
+	out = append(out, r.html(p)...)
+	for _, n := range p.nodes.images {
+		r.warn("an image in the body is a link now, so that reading it loads nothing")
 		out = append(out, insertion(n.Pos(), `\`))
 	}
-	for _, l := range p.links {
-		if reason := w.misleads(p, l); reason != "" {
-			w.warn("a link in the body is shown as it is written, since %s", reason)
+	for _, l := range p.nodes.links {
+		if reason := r.misleads(p, l); reason != "" {
+			r.warn("a link in the body is shown as it is written, since %s", reason)
 			out = append(out, asWritten(p, l)...)
 		}
 	}
-	out = append(out, w.definitions(p)...)
-	out = append(out, w.embedded(p)...)
-	for _, at := range p.notes {
-		w.warn("a footnote in the body is shown where it is written")
+	out = append(out, r.definitions(p)...)
+	out = append(out, r.embedded(p)...)
+	for _, at := range p.nodes.notes {
+		r.warn("a footnote in the body is shown where it is written")
 		out = append(out, entity(p.text, at))
 	}
-	for _, n := range p.fences {
-		out = append(out, w.fence(p, n)...)
+	for _, n := range p.nodes.fences {
+		out = append(out, r.fence(p, n)...)
 	}
 	for _, at := range p.view.veiled {
-		w.warn("an entity in the body stands for a character that nobody sees, and is shown as it is written")
+		r.warn("an entity in the body stands for a character that nobody sees, and is shown as it is written")
 		out = append(out, entity(p.text, at))
 	}
 	if len(out) > 0 {
 		return out // what is not shown may be due to these
 	}
-	return w.unseen(p)
+	return r.unseen(p)
 }
 
 // html shows HTML as text: the first bracket of each tag is written as an entity.
-func (w *rewriter) html(p *page) []edit {
+func (r pageRules) html(p *page) []edit {
 	var out []edit
-	for _, n := range p.html {
-		w.warn("HTML in the body is shown as text")
+	for _, n := range p.nodes.html {
+		r.warn("HTML in the body is shown as text")
 		switch n := n.(type) {
 		case *ast.RawHTML:
 			out = append(out, entity(p.text, n.Segments.At(0).Start))
@@ -87,7 +87,7 @@ const (
 )
 
 // misleads says why a link hides something, "" if it does not.
-func (w *rewriter) misleads(p *page, l linkNode) string {
+func (r pageRules) misleads(p *page, l linkNode) string {
 	shown := strings.TrimSpace(string(p.view.text[l.view.from:l.view.to]))
 	switch {
 	case len(l.node.Title) > 0:
@@ -98,7 +98,7 @@ func (w *rewriter) misleads(p *page, l linkNode) string {
 		return "its address is none of a page"
 	case otherHost(shown, string(l.node.Destination)):
 		return "its text names another address"
-	case l.node.Reference != nil && !w.forms.label.MatchString(string(l.node.Reference.Value)) &&
+	case l.node.Reference != nil && !r.forms.label.MatchString(string(l.node.Reference.Value)) &&
 		l.node.Reference.Type == ast.ReferenceLinkFull:
 		return "the label of its definition may hide text"
 	}
@@ -109,9 +109,9 @@ func (w *rewriter) misleads(p *page, l linkNode) string {
 // become text as well.
 func asWritten(p *page, l linkNode) []edit {
 	out := []edit{entity(p.text, l.node.Pos())}
-	of := sort.Search(len(p.blocks), func(i int) bool { return p.blocks[i].to >= l.view.from })
-	if of < len(p.blocks) {
-		for i := p.blocks[of].from; i < l.view.from; i++ {
+	of := sort.Search(len(p.nodes.blocks), func(i int) bool { return p.nodes.blocks[i].to >= l.view.from })
+	if of < len(p.nodes.blocks) {
+		for i := p.nodes.blocks[of].from; i < l.view.from; i++ {
 			if p.view.is(i, '[') {
 				out = append(out, entity(p.text, int(p.view.from[i])))
 			}
@@ -150,20 +150,20 @@ func otherHost(shown, target string) bool {
 }
 
 // definitions shows those definitions of links that no link uses, or that hide something.
-func (w *rewriter) definitions(p *page) []edit {
+func (r pageRules) definitions(p *page) []edit {
 	used := map[string]bool{}
-	for _, l := range p.links {
+	for _, l := range p.nodes.links {
 		if l.node.Reference != nil {
 			used[util.ToLinkReference(l.node.Reference.Value)] = true
 		}
 	}
-	for _, n := range p.images {
+	for _, n := range p.nodes.images {
 		if n.Reference != nil {
 			used[util.ToLinkReference(n.Reference.Value)] = true
 		}
 	}
 	var out []edit
-	for _, d := range p.definitions {
+	for _, d := range p.nodes.definitions {
 		label := util.ToLinkReference(d.Label)
 		if used[label] && len(d.Title) == 0 && plainTarget(string(d.Destination)) {
 			delete(used, label) // a second one of the same label is not used
@@ -171,7 +171,7 @@ func (w *rewriter) definitions(p *page) []edit {
 		}
 		from := min(max(d.Pos(), 0), len(p.text))
 		if at := strings.IndexByte(p.text[from:], '['); at >= 0 {
-			w.warn("a definition of a link, which a page does not show, is shown as text")
+			r.warn("a definition of a link, which a page does not show, is shown as text")
 			out = append(out, entity(p.text, from+at))
 		}
 	}
@@ -179,17 +179,17 @@ func (w *rewriter) definitions(p *page) []edit {
 }
 
 // embedded writes addresses of pictures and films as code: GitHub shows what they lead to in place of the address.
-func (w *rewriter) embedded(p *page) []edit {
+func (r pageRules) embedded(p *page) []edit {
 	var out []edit
-	for _, a := range p.addresses {
-		if !w.forms.media.MatchString(a.label) {
+	for _, a := range p.nodes.addresses {
+		if !r.forms.media.MatchString(a.label) {
 			continue
 		}
 		from, to := a.from, a.from+len(a.label)
 		if from > 0 && p.text[from-1] == '<' {
 			from, to = from-1, to+1
 		}
-		w.warn("the address %s in the body is shown as code, so that reading it loads nothing", quote(a.label))
+		r.warn("the address %s in the body is shown as code, so that reading it loads nothing", quote(a.label))
 		out = append(out, insertion(from, "`"), insertion(to, "`"))
 	}
 	return out
@@ -198,7 +198,7 @@ func (w *rewriter) embedded(p *page) []edit {
 // unseen are the edits for text that is in the source and not on the page, for whatever reason: cells beyond a table's
 // last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written as an entity;
 // of lines that are not shown as a whole only the first is changed, since the others may be shown when it is.
-func (w *rewriter) unseen(p *page) []edit {
+func (r pageRules) unseen(p *page) []edit {
 	var out []edit
 	lineBefore := -1 // end of the last line that is not shown from its start
 	for from := 0; from < len(p.text); from++ {
@@ -216,7 +216,7 @@ func (w *rewriter) unseen(p *page) []edit {
 				lineBefore = to
 			}
 			if !follows {
-				out = append(out, w.show(p.text, from, to))
+				out = append(out, r.show(p.text, from, to))
 			}
 		}
 		from = to - 1
@@ -225,8 +225,8 @@ func (w *rewriter) unseen(p *page) []edit {
 }
 
 // show is the edit that makes text of what begins at an offset.
-func (w *rewriter) show(text string, from, to int) edit {
-	w.warn("%s, which a page does not show, is shown as text", quote(strings.TrimSpace(text[from:to])))
+func (r pageRules) show(text string, from, to int) edit {
+	r.warn("%s, which a page does not show, is shown as text", quote(strings.TrimSpace(text[from:to])))
 	if isPunctuation(text[from]) {
 		return entity(text, from)
 	}

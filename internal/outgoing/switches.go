@@ -15,14 +15,14 @@ const (
 
 // switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one, so
 // that signs of emphasis next to it mean what they meant.
-func (w *rewriter) switches(v *view) []edit {
+func (r textRules) switches(v *view) []edit {
 	var out []edit
 	add := func(found []int, before, after string) {
 		for i := 2; i < len(found); i += 2 {
 			if found[i] < 0 {
 				continue
 			}
-			w.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])), w.where)
+			r.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])), r.where)
 			if before != "" {
 				out = append(out, insertion(int(v.from[found[i]]), before))
 			}
@@ -31,12 +31,12 @@ func (w *rewriter) switches(v *view) []edit {
 			}
 		}
 	}
-	for _, form := range []*regexp.Regexp{w.forms.square, w.forms.stars} {
+	for _, form := range []*regexp.Regexp{r.forms.square, r.forms.stars} {
 		for _, found := range form.FindAllSubmatchIndex(v.text, -1) {
 			add(found, "", " as text")
 		}
 	}
-	for _, found := range w.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
 		add(found, "(as text) ", "")
 	}
 	return out
