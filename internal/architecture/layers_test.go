@@ -21,7 +21,7 @@ const module = "github.com/claudeops/claudeops"
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
 	flow := append([]string{"internal/prflow", "internal/access", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
-	adapter := append([]string{"internal/gitprovider/transport", "internal/gitprovider/driver", "internal/webhook"}, domain...)
+	adapter := append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport", "internal/gitprovider/driver", "internal/webhook"}, domain...)
 	webParts := append([]string{
 		"internal/web/guard", "internal/web/handler", "internal/web/health", "internal/web/live", "internal/web/metrics", "internal/web/records",
 	}, flow...)
@@ -105,10 +105,11 @@ func layers() map[string][]string {
 		"internal/gitprovider":              {"internal/fault"},
 		"internal/gitprovider/local":        domain,
 		"internal/gitprovider/github":       append([]string{"internal/gitprovider/githubapp"}, adapter...),
-		"internal/gitprovider/githubapp":    append([]string{"internal/gitprovider/transport"}, domain...),
+		"internal/gitprovider/githubapp":    append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport"}, domain...),
 		"internal/gitprovider/driver":       append([]string{"internal/gitprovider/transport", "internal/credentialfile", "internal/webhook"}, domain...),
 		"internal/forges":                   {"internal/gitprovider/driver", "internal/gitprovider/github", "internal/gitprovider/gitea"},
 		"internal/gitprovider/gitea":        adapter,
+		"internal/gitprovider/forge":        domain,
 		"internal/gitprovider/transport":    {"internal/fault"},
 		"internal/gitprovider/providertest": append([]string{host}, domain...),
 		"internal/forgetest":                append([]string{host, "internal/gitprovider/providertest"}, domain...),

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -89,12 +88,15 @@ func mismatch(code fault.Code, path Path, rule, message, suggestion string) *fau
 
 // BlobID is the object id that git gives to content. sample is any object id of the same repository: its length tells
 // SHA-256 repositories (64 hex digits) from SHA-1 ones.
-func BlobID(content []byte, sample string) string {
-	header := "blob " + strconv.Itoa(len(content)) + "\x00"
+func BlobID(content []byte, sample string) string { return ObjectID("blob", content, sample) }
+
+// ObjectID is the id of an object of any kind, as git computes it; see BlobID.
+func ObjectID(kind string, body []byte, sample string) string {
+	framed := append(fmt.Appendf(nil, "%s %d\x00", kind, len(body)), body...)
 	if len(sample) == sha256.Size*2 {
-		sum := sha256.Sum256(append([]byte(header), content...))
+		sum := sha256.Sum256(framed)
 		return hex.EncodeToString(sum[:])
 	}
-	sum := sha1.Sum(append([]byte(header), content...)) // #nosec G401
+	sum := sha1.Sum(framed) // #nosec G401
 	return hex.EncodeToString(sum[:])
 }

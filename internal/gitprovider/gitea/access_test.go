@@ -35,9 +35,9 @@ func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
 		"nobody":        {routes{}, nil, nil, "", "", 0},
 		"one of two reviewers is unknown": {
 			routes{requested: []reply{unknown, created, unknown}, "GET " + repoPath + "/pulls/1": pull(1, nil)},
-			[]string{"ann", "nobody"}, nil, fault.NotFound, "nobody", 4},
+			[]string{"ann", "nobody"}, nil, fault.NotFound, "nobody", 3},
 		"the author cannot review": {routes{requested: refused(422, "poster of pr can't be reviewer"),
-			"GET " + repoPath + "/pulls/1": pull(1, nil)}, []string{"joe"}, nil, fault.NotFound, "joe", 3},
+			"GET " + repoPath + "/pulls/1": pull(1, nil)}, []string{"joe"}, nil, fault.NotFound, "joe", 2},
 		"no such pull request": {routes{requested: unknown, "GET " + repoPath + "/pulls/1": refused(404, "not found")},
 			[]string{"ann"}, nil, fault.NotFound, "pull request #1", 2},
 		"a team that is left out without a word": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},

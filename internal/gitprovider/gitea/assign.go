@@ -2,113 +2,92 @@ package gitea
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
-// Assign implements gitprovider.Assigner. The assignees are set as given: the API replaces them. Teams are those of the
-// organization that owns the repository.
-func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
-	if err := p.noSuchNumber(repo, number); err != nil {
+// assigner asks for reviews and assigns.
+type assigner struct {
+	api   *api
+	pulls pulls
+}
+
+func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+	refused, err := a.requestReviews(ctx, repo, number, reviewers)
+	if err != nil {
 		return err
 	}
-	people, teams, refused := splitReviewers(repo, reviewers)
-	more, err := p.requestReviews(ctx, repo, number, people, teams)
+	more, err := a.setAssignees(ctx, repo, number, assignees)
 	if err != nil {
-		return p.judge(err, repo, pullName(number))
+		return err
 	}
-	refused = append(refused, more...)
-	if more, err = p.setAssignees(ctx, repo, number, assignees); err != nil {
-		return p.judge(err, repo, pullName(number))
+	if refused = append(refused, more...); len(refused) == 0 {
+		return nil
 	}
-	refused = append(refused, more...)
-	if len(refused) > 0 {
-		slices.Sort(refused)
-		return fault.New(fault.NotFound, "%s does not take %s as reviewer or assignee of %s in %s; check the names and their "+
-			"access", p.base.Host, strings.Join(slices.Compact(refused), ", "), pullName(number), repo)
-	}
-	return nil
+	slices.Sort(refused)
+	return fault.New(fault.NotFound, "%s does not take %s as reviewer or assignee of %s in %s; check the names and their "+
+		"access", a.api.base.Host, strings.Join(slices.Compact(refused), ", "), pullName(number), repo)
 }
 
-// splitReviewers tells teams from people. A team of another owner cannot review here.
-func splitReviewers(repo gitprovider.RepoRef, reviewers []string) (people, teams, refused []string) {
-	for _, name := range reviewers {
-		owner, team, isTeam := strings.Cut(name, "/")
+// requestReviews returns the names that the server does not take. A team of another owner cannot review here. Teams that the
+// server does not know it may leave out without a word, so they are looked for afterwards.
+func (a assigner) requestReviews(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+	var teams, foreign []string
+	for _, name := range names {
+		owner, _, isTeam := strings.Cut(name, "/")
 		switch {
-		case !isTeam:
-			people = append(people, name)
-		case strings.EqualFold(owner, repo.Owner):
-			teams = append(teams, team)
-		default:
-			refused = append(refused, name)
+		case isTeam && strings.EqualFold(owner, repo.Owner):
+			teams = append(teams, name)
+		case isTeam:
+			foreign = append(foreign, name)
 		}
 	}
-	return people, teams, refused
-}
-
-// requestReviews asks everybody at once. The server takes all names or none, so after a refusal it is asked one by one.
-// Teams that it does not know it may leave out without a word, so they are looked for afterwards.
-func (p *Provider) requestReviews(ctx context.Context, repo gitprovider.RepoRef, number int, people, teams []string) (
-	refused []string, err error) {
-	if len(people)+len(teams) == 0 {
-		return nil, nil
+	names = forge.Without(names, func(name string) bool { return slices.Contains(foreign, name) })
+	refused, err := forge.RefusedNames(names, isRefusedName, func(names ...string) error {
+		return a.requestReview(ctx, repo, number, names)
+	})
+	if err != nil || len(teams) == 0 && (len(refused) == 0 || len(refused) < len(names)) {
+		return append(refused, foreign...), err
 	}
-	err = p.requestReview(ctx, repo, number, people, teams)
-	if isRefusedName(err) {
-		if _, err := p.pull(ctx, repo, number); err != nil {
-			return nil, err
-		}
-		for _, name := range people {
-			switch err := p.requestReview(ctx, repo, number, []string{name}, nil); {
-			case isRefusedName(err):
-				refused = append(refused, name)
-			case err != nil:
-				return nil, err
-			}
-		}
-		for _, name := range teams {
-			switch err := p.requestReview(ctx, repo, number, nil, []string{name}); {
-			case err != nil && !isRefusedName(err):
-				return nil, err
-			}
-		}
-	} else if err != nil {
-		return nil, err
-	}
-	if len(teams) == 0 {
-		return refused, nil
-	}
-	pr, err := p.pull(ctx, repo, number)
+	pr, err := a.pulls.read(ctx, repo, number) // which may be what is missing
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range teams {
+		_, team, _ := strings.Cut(name, "/")
 		if !slices.ContainsFunc(pr.RequestedReviewersTeams, func(t *gitea.Team) bool {
-			return t != nil && strings.EqualFold(t.Name, name)
+			return t != nil && strings.EqualFold(t.Name, team)
 		}) {
-			refused = append(refused, repo.Owner+"/"+name)
+			refused = append(refused, name)
 		}
 	}
-	return refused, nil
+	return append(refused, foreign...), nil
 }
 
 func isRefusedName(err error) bool {
 	return statusIs(err, http.StatusNotFound, http.StatusUnprocessableEntity)
 }
 
-func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, number int, people, teams []string) error {
-	_, _, err := call(transport.Repeatable(ctx), p, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
-		resp, err := c.CreateReviewRequests(repo.Owner, repo.Name, int64(number), gitea.PullReviewRequestOptions{
-			Reviewers: people, TeamReviewers: teams,
-		})
+func (a assigner) requestReview(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
+	var option gitea.PullReviewRequestOptions
+	for _, name := range names {
+		if _, team, isTeam := strings.Cut(name, "/"); isTeam {
+			option.TeamReviewers = append(option.TeamReviewers, team)
+		} else {
+			option.Reviewers = append(option.Reviewers, name)
+		}
+	}
+	_, err := call(transport.Repeatable(ctx), a.api, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
+		resp, err := c.CreateReviewRequests(repo.Owner, repo.Name, int64(number), option)
 		return struct{}{}, resp, err
 	})
 	return err
@@ -116,54 +95,40 @@ func (p *Provider) requestReview(ctx context.Context, repo gitprovider.RepoRef, 
 
 // setAssignees answers which names the server does not take. For an unknown name it answers 404, 422 or, at Gitea 1.26,
 // 500; then it is looked who may be assigned, and the others are assigned.
-func (p *Provider) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) (refused []string,
-	err error) {
+func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = p.patchAssignees(ctx, repo, number, names)
+	set := func(names []string) error {
+		at := a.api.repoURL(repo, "issues", strconv.Itoa(number))
+		return a.api.patch(transport.Repeatable(ctx), at, map[string][]string{"assignees": names}, nil)
+	}
+	err := set(names)
 	if !isRefusedName(err) && !statusIs(err, http.StatusInternalServerError) {
 		return nil, err
 	}
-	possible, lookErr := p.assignable(ctx, repo)
+	possible, lookErr := a.api.assignable(ctx, repo)
 	if lookErr != nil {
 		return nil, err
 	}
-	var good []string
-	for _, name := range names {
-		if possible[strings.ToLower(name)] {
-			good = append(good, name)
-		} else {
-			refused = append(refused, name)
-		}
-	}
-	if len(refused) == 0 || len(good) == 0 {
-		if len(refused) > 0 {
-			return refused, nil
-		}
+	refused := forge.Without(names, func(name string) bool { return possible[strings.ToLower(name)] })
+	switch len(refused) {
+	case 0:
 		return nil, err
+	case len(names):
+		return refused, nil
 	}
-	return refused, p.patchAssignees(ctx, repo, number, good)
-}
-
-func (p *Provider) patchAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
-	body, err := json.Marshal(map[string][]string{"assignees": names})
-	if err != nil {
-		return fault.Wrap(err, fault.Internal, "a request to Gitea could not be encoded")
-	}
-	_, err = p.exchange(transport.Repeatable(ctx), http.MethodPatch, p.repoURL(repo, "issues", itoa(number)), body, nil)
-	return err
+	return refused, set(forge.Without(names, func(name string) bool { return slices.Contains(refused, name) }))
 }
 
 // assignable gives the names, in lower case, of those who may be assigned. The list has no pages.
-func (p *Provider) assignable(ctx context.Context, repo gitprovider.RepoRef) (map[string]bool, error) {
-	var users []*gitea.User
-	if _, err := p.get(ctx, p.repoURL(repo, "assignees"), nil, &users); err != nil {
-		return nil, err
-	}
+func (a *api) assignable(ctx context.Context, repo gitprovider.RepoRef) (map[string]bool, error) {
+	users, err := call(ctx, a, func(c *gitea.Client) ([]*gitea.User, *gitea.Response, error) {
+		return c.GetAssignees(repo.Owner, repo.Name)
+	})
 	names := map[string]bool{}
 	for _, u := range present(users) {
 		names[strings.ToLower(u.UserName)] = true
 	}
-	return names, nil
+	return names, err
 }

@@ -262,7 +262,7 @@ func TestDeleteBranchDoesNotMindThatSomebodyWasFaster(t *testing.T) {
 	t.Parallel()
 	s := serve(t, routes{
 		branchRefs:  []reply{{body: refsAt(ourBranch, madeCommit)}, refused(404, "not found")},
-		deleteRoute: refused(403, "branch is gone"),
+		deleteRoute: refused(403, "branch is gone"), "GET " + repoPath: repository(),
 	})
 	wantCode(t, s.provider(t).DeleteBranch(t.Context(), ref(), ourBranch, madeCommit), "")
 	if !slices.ContainsFunc(s.faults.Requests(), func(r httpfault.Seen) bool { return r.Method == http.MethodDelete }) {

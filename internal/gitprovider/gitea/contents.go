@@ -3,16 +3,14 @@ package gitea
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"net/url"
 	"slices"
 	"sync"
 
 	"code.gitea.io/sdk/gitea"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
 // contentsBatch is how many files are asked for at once: fewer than the 30 (DEFAULT_PAGING_NUM) after which the server
@@ -22,7 +20,7 @@ const contentsBatch = 20
 // contents reads the bytes of the paths that are regular files of at most MaxContentRead bytes. What the server's
 // file-contents (Gitea 1.24 and later) does not give is read blob by blob. Bytes count only if they have the object id
 // that the tree has.
-func (p *Provider) contents(ctx context.Context, repo gitprovider.RepoRef, base baseTree, paths []gitprovider.Path) (
+func (t trees) contents(ctx context.Context, repo gitprovider.RepoRef, base baseTree, paths []gitprovider.Path) (
 	map[gitprovider.Path][]byte, error) {
 	var wanted []gitprovider.Path
 	for _, path := range paths {
@@ -33,8 +31,9 @@ func (p *Provider) contents(ctx context.Context, repo gitprovider.RepoRef, base 
 	}
 	got := map[gitprovider.Path][]byte{}
 	var mu sync.Mutex
-	keep := func(path gitprovider.Path, content []byte) bool {
-		if gitprovider.BlobID(content, base.commit) != base.tree[path.String()].ID {
+	keep := func(path gitprovider.Path, encoded string) bool {
+		content, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || gitprovider.BlobID(content, base.commit) != base.tree[path.String()].ID {
 			return false
 		}
 		mu.Lock()
@@ -43,69 +42,46 @@ func (p *Provider) contents(ctx context.Context, repo gitprovider.RepoRef, base 
 		return true
 	}
 	if len(wanted) > 1 {
-		if err := p.contentsAtOnce(ctx, repo, base.commit, wanted, keep); err != nil && !lacksRoute(err) && !isMissing(err) {
+		if err := t.batches(ctx, repo, base.commit, wanted, keep); err != nil && !lacksRoute(err) && !isMissing(err) {
 			return nil, err
 		}
 	}
 	wanted = slices.DeleteFunc(wanted, func(path gitprovider.Path) bool { return got[path] != nil })
-	return got, p.blobs(ctx, repo, base, wanted, keep)
+	return got, t.blobs(ctx, repo, base, wanted, keep)
 }
 
-// contentsAtOnce asks by GET, which a token that may only read is allowed, for all files of a batch.
-func (p *Provider) contentsAtOnce(ctx context.Context, repo gitprovider.RepoRef, commit string, paths []gitprovider.Path,
-	keep func(gitprovider.Path, []byte) bool) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(sideBySide)
-	for batch := range slices.Chunk(paths, contentsBatch) {
-		group.Go(func() error {
-			names := make([]string, 0, len(batch))
-			byName := map[string]gitprovider.Path{}
-			for _, path := range batch {
-				names = append(names, path.String())
-				byName[path.String()] = path
-			}
-			body, err := json.Marshal(map[string][]string{"files": names})
-			if err != nil {
-				return fault.Wrap(err, fault.Internal, "a request to Gitea could not be encoded")
-			}
-			var files []*gitea.ContentsResponse
-			query := url.Values{"ref": {commit}, "body": {string(body)}}
-			if _, err := p.get(ctx, p.repoURL(repo, "file-contents"), query, &files); err != nil {
-				return err
-			}
-			for _, f := range files {
-				if f == nil || f.Content == nil {
-					continue
-				}
-				content, err := base64.StdEncoding.DecodeString(*f.Content)
-				if path, asked := byName[f.Path]; asked && err == nil {
-					keep(path, content)
-				}
-			}
-			return nil
+// batches asks by GET, which a token that may only read is allowed, for all files of a batch.
+func (t trees) batches(ctx context.Context, repo gitprovider.RepoRef, commit string, paths []gitprovider.Path,
+	keep func(gitprovider.Path, string) bool) error {
+	chunks := slices.Collect(slices.Chunk(paths, contentsBatch))
+	return forge.Each(ctx, chunks, func(ctx context.Context, _ int, batch []gitprovider.Path) error {
+		names := make([]string, 0, len(batch))
+		byName := map[string]gitprovider.Path{}
+		for _, path := range batch {
+			names = append(names, path.String())
+			byName[path.String()] = path
+		}
+		files, err := call(ctx, t.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
+			return c.GetRepoFileContents(repo.Owner, repo.Name, commit, gitea.GetFilesOptions{Files: names})
 		})
-	}
-	return group.Wait()
+		for _, f := range present(files) {
+			if path, asked := byName[f.Path]; asked && f.Content != nil {
+				keep(path, *f.Content)
+			}
+		}
+		return err
+	})
 }
 
-func (p *Provider) blobs(ctx context.Context, repo gitprovider.RepoRef, base baseTree, paths []gitprovider.Path,
-	keep func(gitprovider.Path, []byte) bool) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(sideBySide)
-	for _, path := range paths {
-		group.Go(func() error {
-			blob, _, err := call(ctx, p, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
-				return c.GetBlob(repo.Owner, repo.Name, base.tree[path.String()].ID)
-			})
-			if err != nil {
-				return err
-			}
-			content, err := base64.StdEncoding.DecodeString(blob.Content)
-			if err != nil || !keep(path, content) {
-				return fault.Wrap(err, fault.UpstreamError, "%s gave other bytes for %s than its tree says", p.base.Host, path)
-			}
-			return nil
+func (t trees) blobs(ctx context.Context, repo gitprovider.RepoRef, base baseTree, paths []gitprovider.Path,
+	keep func(gitprovider.Path, string) bool) error {
+	return forge.Each(ctx, paths, func(ctx context.Context, _ int, path gitprovider.Path) error {
+		blob, err := call(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
+			return c.GetBlob(repo.Owner, repo.Name, base.tree[path.String()].ID)
 		})
-	}
-	return group.Wait()
+		if err == nil && !keep(path, blob.Content) {
+			err = fault.New(fault.UpstreamError, "%s gave other bytes for %s than its tree says", t.api.base.Host, path)
+		}
+		return err
+	})
 }

@@ -3,7 +3,6 @@ package gitea
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -90,20 +89,4 @@ func timeOf(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
-}
-
-// version names the commits that decide what a pull request changes: the merge base and the head.
-func version(pr *gitea.PullRequest) string {
-	if pr.Head == nil || pr.Head.Sha == "" || pr.MergeBase == "" {
-		return ""
-	}
-	return pr.MergeBase + ".." + pr.Head.Sha
-}
-
-// isObjectID reports whether s is a full object id, SHA-1 or SHA-256.
-func isObjectID(s string) bool {
-	if len(s) != 40 && len(s) != 64 {
-		return false
-	}
-	return strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -93,18 +93,6 @@ func TestLabelIDsAreUsedAllOrNone(t *testing.T) {
 	}
 }
 
-func TestAServersMessageIsMadeFitForALine(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain": "plain", "two\r\nlines\tand\u202ebidi\x00": "two lines and bidi",
-		strings.Repeat("é", maxMessage): strings.Repeat("é", maxMessage/2) + "...",
-	} {
-		if got := clean(in); got != want {
-			t.Errorf("%q became %q", in, got)
-		}
-	}
-}
-
 func TestFreshBranchesAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	fresh, repo := newFreshBranches(), gitprovider.RepoRef{Owner: "joe", Name: "x"}

@@ -2,12 +2,15 @@ package gitea
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 	"slices"
-	"sync"
+	"strconv"
 
-	"golang.org/x/sync/errgroup"
+	"code.gitea.io/sdk/gitea"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
 const (
@@ -17,8 +20,6 @@ const (
 	// maxPages bounds how far a list is followed: 50,000 entries of the usual size. No list that this program reads is
 	// that long, and a server that counts wrongly must not keep it busy for ever.
 	maxPages = 1000
-	// sideBySide is how many independent reads run at once.
-	sideBySide = 8
 )
 
 // page is one page of a list.
@@ -27,16 +28,47 @@ type page[T any] struct {
 	total int // entries of the whole list; -1 when the server does not say
 }
 
-// readAll reads a list to its end: the first page alone, the others side by side. settled is false when the list changed
+// pageReader reads one page of a list, 1 being the first.
+type pageReader[T any] func(ctx context.Context, number int) (page[T], error)
+
+// pagesOf reads a list by the SDK.
+func pagesOf[T any](a *api, do func(*gitea.Client, gitea.ListOptions) ([]*T, *gitea.Response, error)) pageReader[*T] {
+	return func(ctx context.Context, number int) (page[*T], error) {
+		items, header, err := callWithHeader(ctx, a, func(c *gitea.Client) ([]*T, *gitea.Response, error) {
+			return do(c, gitea.ListOptions{Page: number, PageSize: pageSize})
+		})
+		return page[*T]{items: present(items), total: totalOf(header)}, err
+	}
+}
+
+// atPage is the query for one page of a list.
+func atPage(number int) url.Values {
+	return url.Values{"page": {strconv.Itoa(number)}, "limit": {strconv.Itoa(pageSize)}}
+}
+
+// totalOf reads X-Total-Count; -1 when the server does not say.
+func totalOf(h http.Header) int {
+	n, err := strconv.Atoi(h.Get("X-Total-Count"))
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// all reads a list to its end: the first page alone, the others side by side. settled is false when the list changed
 // while it was read, so that entries may be missing or doubled.
-func readAll[T any](ctx context.Context, read func(ctx context.Context, number int) (page[T], error)) (items []T,
-	settled bool, err error) {
+func (read pageReader[T]) all(ctx context.Context) (items []T, settled bool, err error) {
 	first, err := read(ctx, 1)
 	if err != nil {
 		return nil, false, err
 	}
+	return read.after(ctx, first)
+}
+
+// after is all for who has read the first page.
+func (read pageReader[T]) after(ctx context.Context, first page[T]) (items []T, settled bool, err error) {
 	if first.total < 0 {
-		items, err = readUntilEmpty(ctx, first.items, read)
+		items, err = read.untilEmpty(ctx, first.items)
 		return items, true, err
 	}
 	per := len(first.items)
@@ -49,15 +81,11 @@ func readAll[T any](ctx context.Context, read func(ctx context.Context, number i
 	}
 	pages := make([]page[T], max(count, 1))
 	pages[0] = first
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(sideBySide)
-	for i := 1; i < count; i++ {
-		group.Go(func() (err error) {
-			pages[i], err = read(ctx, i+1)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = forge.Each(ctx, pages[1:], func(ctx context.Context, i int, _ page[T]) (err error) {
+		pages[i+1], err = read(ctx, i+2)
+		return err
+	})
+	if err != nil {
 		return nil, false, err
 	}
 	settled = true
@@ -68,8 +96,7 @@ func readAll[T any](ctx context.Context, read func(ctx context.Context, number i
 	return items, settled && len(items) == first.total, nil
 }
 
-func readUntilEmpty[T any](ctx context.Context, items []T,
-	read func(ctx context.Context, number int) (page[T], error)) ([]T, error) {
+func (read pageReader[T]) untilEmpty(ctx context.Context, items []T) ([]T, error) {
 	items = slices.Clone(items)
 	for number := 2; len(items) > 0; number++ {
 		if number > maxPages {
@@ -94,21 +121,4 @@ func present[T any](items []*T) []*T {
 
 func tooLong() error {
 	return fault.New(fault.UpstreamError, "the server's list has no end within %d pages; the server may be at fault", maxPages)
-}
-
-// together runs independent reads side by side, all of them to their end, and returns the error of the first in order
-// that failed: which one is told of must not depend on which answer came first.
-func together(reads ...func() error) error {
-	errs := make([]error, len(reads))
-	var group sync.WaitGroup
-	for i, read := range reads {
-		group.Go(func() { errs[i] = read() })
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -24,35 +24,34 @@ type BulkPathMemory interface {
 // pathBatch is the driver.PathMemory of one call about many pull requests: it asks the memory behind it once, before, and tells it
 // once, after.
 type pathBatch struct {
-	memory BulkPathMemory
-	heads  map[int]string
-	known  map[int][]string
+	heads map[int]string
+	known map[int][]string
 
 	mu    sync.Mutex
 	at    map[int]string   // heads of found
 	found map[int][]string // to be remembered
 }
 
-// batched returns a provider that remembers in a batch, and what ends it. With a memory that knows no batches, or for a single
-// pull request, it is the provider itself.
-func (p *Provider) batched(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) (with *Provider, end func()) {
-	memory, can := p.paths.(BulkPathMemory)
+// batched returns what remembers in a batch, and what ends it. With a memory that knows no batches, or for a single pull
+// request, it is f itself.
+func (f changedFiles) batched(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) (with changedFiles,
+	end func()) {
+	memory, can := f.memory.(BulkPathMemory)
 	if !can || len(prs) < 2 {
-		return p, func() {}
+		return f, func() {}
 	}
-	b := &pathBatch{memory: memory, heads: map[int]string{}, at: map[int]string{}, found: map[int][]string{}}
+	b := &pathBatch{heads: map[int]string{}, at: map[int]string{}, found: map[int][]string{}}
 	for _, pr := range prs {
 		number, at := int(pr.Index), version(pr)
-		if _, seen := p.seen.get(cacheKey(repo, number, at)); at != "" && !seen {
+		if _, seen := f.known.Get(repo, number, at); at != "" && !seen {
 			b.heads[number] = at
 		}
 	}
 	if len(b.heads) > 0 {
 		b.known = memory.ManyPathsAt(ctx, repo, b.heads)
 	}
-	out := *p
-	out.paths = b
-	return &out, func() {
+	f.memory = b
+	return f, func() {
 		if len(b.found) > 0 {
 			memory.RememberManyPaths(ctx, repo, b.at, b.found)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
@@ -36,18 +37,21 @@ type Options struct {
 }
 
 // Provider implements gitprovider.Provider, and what a provider can do besides (gitprovider.Assigner, Editor, RemarkReader,
-// Examiner and Pinger), for one Gitea or Forgejo.
+// Examiner and Pinger), for one Gitea or Forgejo. Each of its methods hands on to the part that does it, and makes of what
+// the server refuses the codes of the port.
 type Provider struct {
-	base         *url.URL
-	http         *transport.Transport
-	createLabels bool
-	paths        driver.PathMemory
-	now          func() time.Time
-	sleep        func(ctx context.Context, d time.Duration)
-	labels       *labelIDs
-	fresh        *freshBranches
-	seen         *pathCache
-	own          *ownCommits
+	api        *api
+	branches   branches
+	trees      trees
+	pulls      pulls
+	snapshots  snapshots
+	commits    commitWriter
+	opener     opener
+	labels     labels
+	status     status
+	discussion discussion
+	assigner   assigner
+	examiner   examiner
 }
 
 var (
@@ -61,28 +65,26 @@ var (
 
 // New makes a Provider. It makes no call.
 func New(opts Options) *Provider {
-	p := &Provider{
-		base: opts.Base, http: opts.Client, createLabels: opts.CreateLabels, paths: opts.Paths,
-		now: opts.Now, sleep: opts.Sleep,
-		labels: newLabelIDs(), fresh: newFreshBranches(), seen: newPathCache(), own: newOwnCommits(),
+	clock := transport.Clock{Now: opts.Now, Sleep: opts.Sleep}.WithDefaults()
+	a := &api{base: opts.Base, http: opts.Client}
+	ids, fresh, paths := newLabelIDs(), newFreshBranches(), forge.NewPaths()
+	branches := branches{a}
+	trees := trees{a, branches}
+	pulls := pulls{
+		api: a, files: changedFiles{api: a, trees: trees, known: paths, memory: opts.Paths}, labels: ids, now: clock.Now,
 	}
-	if p.now == nil {
-		p.now = time.Now
+	discussion := discussion{a, pulls}
+	labels := labels{a, ids, opts.CreateLabels}
+	return &Provider{
+		api: a, branches: branches, trees: trees, pulls: pulls, labels: labels, discussion: discussion,
+		snapshots: snapshots{a, trees, branches, pulls},
+		commits:   commitWriter{api: a, branches: branches, trees: trees, paths: paths, fresh: fresh, now: clock.Now},
+		opener:    opener{a, pulls, ids, fresh},
+		status:    status{a, pulls, discussion, clock.Sleep},
+		assigner:  assigner{a, pulls},
+		examiner:  examiner{a, branches, labels},
 	}
-	if p.sleep == nil {
-		p.sleep = wait
-	}
-	return p
 }
 
 // Name is "gitea".
 func (p *Provider) Name() string { return Name }
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}

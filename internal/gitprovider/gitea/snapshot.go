@@ -8,10 +8,19 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// looked is what the first round of reads of a Snapshot brings.
-type looked struct {
+// snapshots reads what the gates need to know of a repository.
+type snapshots struct {
+	api      *api
+	trees    trees
+	branches branches
+	pulls    pulls
+}
+
+// firstRound is what the first round of reads brings.
+type firstRound struct {
 	repo   *gitea.Repository
 	base   baseTree
 	open   []*gitea.PullRequest
@@ -21,13 +30,8 @@ type looked struct {
 	lastNumber int
 }
 
-// Snapshot implements gitprovider.Provider. The first round reads repository, tree, open and closed pull requests (and
-// branch tips, if asked for) side by side; the second the files of the pull requests that may be ours and were not seen
-// at their present commits before (and contents, if asked for).
-//
-// Beside the port's codes: repo_not_allowed for a repository whose pull requests are switched off.
-func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	l, err := p.look(ctx, q)
+func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	l, err := s.firstRound(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -42,97 +46,76 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	if snap.Base == "" {
 		snap.Base = snap.DefaultBranch
 	}
-	if err := p.fill(ctx, q, snap, l); err != nil {
-		return nil, p.judge(err, snap.Repo, "")
+	if err := s.secondRound(ctx, q, snap, l); err != nil {
+		return nil, err
 	}
 	return snap, nil
 }
 
-// look is the first round.
-func (p *Provider) look(ctx context.Context, q gitprovider.SnapshotQuery) (looked, error) {
-	var l looked
+func (s snapshots) firstRound(ctx context.Context, q gitprovider.SnapshotQuery) (firstRound, error) {
+	var l firstRound
 	var repoErr, baseErr error
-	err := together(
+	err := forge.Together(
 		func() error {
-			l.repo, repoErr = p.repository(ctx, q.Repo)
+			l.repo, repoErr = s.api.repository(ctx, q.Repo)
 			return repoErr
 		},
 		func() error {
-			l.base, baseErr = p.readTree(ctx, q.Repo, q.Base, q.Paths)
+			l.base, baseErr = s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
 			return baseErr
 		},
+		forge.Into(&l.open, func() ([]*gitea.PullRequest, error) { return s.pulls.open(ctx, q.Repo) }),
 		func() (err error) {
-			l.open, err = p.openPulls(ctx, q.Repo)
+			l.closed, l.lastNumber, err = s.pulls.closed(ctx, q.Repo, q.ClosedSince)
 			return err
 		},
-		func() (err error) {
-			l.closed, l.lastNumber, err = p.closedPulls(ctx, q.Repo, q.ClosedSince)
-			return err
-		},
-		func() (err error) {
-			l.tips, err = p.tips(ctx, q.Repo, q.Branches)
-			return err
-		},
+		forge.Into(&l.tips, func() (map[string]string, error) { return s.branches.tips(ctx, q.Repo, q.Branches) }),
 	)
 	switch {
 	case repoErr != nil:
-		return l, p.judge(repoErr, q.Repo, "")
+		return l, repoErr
 	case isNoCommit(baseErr):
-		return l, p.noBase(l.repo, q, baseErr)
+		return l, noBase(l.repo, q, baseErr)
 	case baseErr != nil:
-		return l, p.judge(baseErr, q.Repo, "")
+		return l, baseErr
 	}
-	if off := p.switchedOff(l.repo, q.Repo); off != nil {
+	if off := s.api.switchedOff(l.repo, q.Repo); off != nil {
 		return l, off
 	}
 	for _, pr := range l.open {
 		l.lastNumber = max(l.lastNumber, int(pr.Index))
 	}
-	return l, p.judge(err, q.Repo, "")
+	return l, err
 }
 
-func (p *Provider) noBase(repo *gitea.Repository, q gitprovider.SnapshotQuery, cause error) error {
+func noBase(repo *gitea.Repository, q gitprovider.SnapshotQuery, cause error) error {
 	switch {
 	case repo.Empty:
-		return fault.Wrap(cause, fault.NotFound, "the repository %s is empty; make a first commit on its base branch", q.Repo)
+		return forge.NoFirstCommit(q.Repo)
 	case q.Base == "":
 		return fault.Wrap(cause, fault.NotFound, "the default branch %s of %s does not exist; name an existing base branch",
 			repo.DefaultBranch, q.Repo)
 	}
-	return fault.Wrap(cause, fault.NotFound, "the base branch %s does not exist in %s; name an existing one", q.Base, q.Repo)
+	return forge.NoBase(q.Repo, q.Base)
 }
 
-// repository reads a repository. After a rename the server redirects, and the answer has the name of now.
-func (p *Provider) repository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.Repository, error) {
-	repo, _, err := call(ctx, p, func(c *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
-		return c.GetRepo(ref.Owner, ref.Name)
-	})
-	if err == nil && repo.Name == "" {
-		return nil, fault.New(fault.UpstreamError, "%s gave something else for the repository %s", p.base.Host, ref)
-	}
-	return repo, err
-}
-
-// fill is the second round.
-func (p *Provider) fill(ctx context.Context, q gitprovider.SnapshotQuery, snap *gitprovider.Snapshot, l looked) error {
+// secondRound reads the files of pull requests, and contents.
+func (s snapshots) secondRound(ctx context.Context, q gitprovider.SnapshotQuery, snap *gitprovider.Snapshot, l firstRound) error {
 	ours := slices.DeleteFunc(slices.Concat(l.open, l.closed), func(pr *gitea.PullRequest) bool {
-		return !gitprovider.MayBeOurs(pullRequest(pr, p.now()))
+		return !gitprovider.MayBeOurs(s.pulls.convert(pr))
 	})
 	var prs []gitprovider.PullRequest
-	err := together(
-		func() (err error) {
-			prs, err = p.withPaths(ctx, snap.Repo, ours)
-			return err
-		},
+	err := forge.Together(
+		forge.Into(&prs, func() ([]gitprovider.PullRequest, error) { return s.pulls.withPaths(ctx, snap.Repo, ours) }),
 		func() (err error) {
 			if q.Contents {
-				snap.Contents, err = p.contents(ctx, snap.Repo, l.base, q.Paths)
+				snap.Contents, err = s.trees.contents(ctx, snap.Repo, l.base, q.Paths)
 			}
 			return err
 		},
 		func() error {
 			if q.Foreign {
-				p.foreign(ctx, snap, l.open)
+				s.foreign(ctx, snap, l.open)
 			}
 			return nil
 		},
@@ -146,4 +129,48 @@ func (p *Provider) fill(ctx context.Context, q gitprovider.SnapshotQuery, snap *
 		}
 	}
 	return err
+}
+
+// foreign fills in the pull requests of others into the base branch, with the first page of their files: those that are
+// remembered, and of the rest the newest MaxForeign. One whose files cannot be read, or have further pages, is counted as
+// not read.
+func (s snapshots) foreign(ctx context.Context, snap *gitprovider.Snapshot, open []*gitea.PullRequest) {
+	files := s.pulls.files
+	var unread []*gitea.PullRequest
+	add := func(pr *gitea.PullRequest, paths []string) {
+		one := s.pulls.convert(pr)
+		one.Paths = paths
+		snap.Foreign = append(snap.Foreign, one)
+	}
+	for _, pr := range slices.Backward(open) { // newest first
+		one := s.pulls.convert(pr)
+		if gitprovider.MayBeOurs(one) || one.State != gitprovider.StateOpen || one.Base != snap.Base {
+			continue
+		}
+		if paths, ok := files.remembered(ctx, snap.Repo, pr); ok {
+			add(pr, paths)
+		} else {
+			unread = append(unread, pr)
+		}
+	}
+	snap.ForeignUnread = max(0, len(unread)-gitprovider.MaxForeign)
+	unread = unread[:len(unread)-snap.ForeignUnread]
+	pages := make([]page[*gitea.ChangedFile], len(unread))
+	errs := make([]error, len(unread))
+	_ = forge.Each(ctx, unread, func(ctx context.Context, i int, pr *gitea.PullRequest) error { // none fails
+		pages[i], errs[i] = files.list(snap.Repo, pr)(ctx, 1)
+		return nil
+	})
+	for i, pr := range unread {
+		switch first := pages[i].items; {
+		case errs[i] != nil:
+			snap.ForeignUnread++
+		case pages[i].total > len(first) || pages[i].total < 0 && len(first) >= pageSize:
+			snap.ForeignUnread++
+			add(pr, namesOf(first))
+		default:
+			add(pr, files.take(ctx, snap.Repo, pr, first))
+		}
+	}
+	slices.SortFunc(snap.Foreign, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
 }

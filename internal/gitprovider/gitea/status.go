@@ -1,85 +1,57 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// Status implements gitprovider.Provider: pull request and reviews in one round, files and checks in a second.
-//
-// Gitea has no word for "still computing": it answers that a pull request cannot be merged, for half a second to two
-// seconds after the base has moved. So that answer is looked at again a few times, and is believed when it stays; drafts
-// can never be merged. Up to two seconds before, the answer is the one from before the base moved: nothing shows that. In
-// the same way a pull request whose head branch is gone is looked at again until the server has closed it.
-func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
-	none := gitprovider.Status{}
-	if err := p.noSuchNumber(repo, number); err != nil {
-		return none, err
-	}
-	var from *gitea.PullRequest
-	var status gitprovider.Status
-	err := together(
-		func() (err error) {
-			from, err = p.pull(ctx, repo, number)
-			return err
-		},
-		func() (err error) {
-			status.Reviews, err = p.reviews(ctx, repo, number)
-			return err
-		},
-	)
+// status reads one pull request with its reviews and checks.
+type status struct {
+	api        *api
+	pulls      pulls
+	discussion discussion
+	sleep      func(context.Context, time.Duration)
+}
+
+func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	var out gitprovider.Status
+	from, reviews, err := s.discussion.withReviews(ctx, repo, number)
 	if err == nil {
-		from, err = p.settled(ctx, repo, from)
+		from, err = forge.Settled(ctx, from, inTransit, settlingStep, s.sleep, func() (*gitea.PullRequest, error) {
+			return s.pulls.read(ctx, repo, number)
+		})
 	}
 	if err != nil {
-		return none, p.noPull(ctx, repo, number, err)
+		return out, err
 	}
-	status.PullRequest = pullRequest(from, p.now())
-	if status.State == gitprovider.StateMerged && from.MergedBy != nil {
-		status.MergedBy = from.MergedBy.UserName
+	out.PullRequest, out.Reviews = s.pulls.convert(from), reviews
+	if out.State == gitprovider.StateMerged && from.MergedBy != nil {
+		out.MergedBy = from.MergedBy.UserName
 	}
-	err = together(
-		func() (err error) {
-			status.Paths, err = p.pathsOf(ctx, repo, from)
-			return err
-		},
-		func() (err error) {
-			status.Checks, err = p.checks(ctx, repo, status.HeadCommit)
-			return err
-		},
+	err = forge.Together(
+		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.of(ctx, repo, from) }),
+		forge.Into(&out.Checks, func() (gitprovider.Checks, error) { return s.api.checks(ctx, repo, out.HeadCommit) }),
 	)
-	if err != nil {
-		return none, p.judge(err, repo, pullName(number))
+	if out.State == gitprovider.StateOpen {
+		out.Mergeable = &from.Mergeable
 	}
-	if status.State == gitprovider.StateOpen {
-		mergeable := from.Mergeable
-		status.Mergeable = &mergeable
-	}
-	return status, nil
+	return out, err
 }
 
-// settled looks again at what the server may still be working on: after 0.5, 1 and 1.5 s, then it takes what it got.
-func (p *Provider) settled(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) (*gitea.PullRequest, error) {
-	const step = 500 * time.Millisecond
-	const looks = 3
-	for i := 1; i <= looks && inTransit(pr); i++ {
-		p.sleep(ctx, time.Duration(i)*step)
-		next, err := p.pull(ctx, repo, int(pr.Index))
-		if err != nil {
-			return nil, err
-		}
-		pr = next
-	}
-	return pr, nil
-}
+// settlingStep is the first pause before the server is asked again for what it may still be working on; see forge.Settled.
+const settlingStep = 500 * time.Millisecond
 
+// inTransit reports whether the server may say otherwise in a moment. Gitea has no word for "still computing": it answers that
+// a pull request cannot be merged, for half a second to two seconds after the base has moved. So that answer is looked at
+// again a few times, and is believed when it stays; drafts can never be merged. Up to two seconds before, the answer is the
+// one from before the base moved: nothing shows that. In the same way a pull request whose head branch is gone is looked at
+// again until the server has closed it.
 func inTransit(pr *gitea.PullRequest) bool {
 	if pr.HasMerged || pr.State != gitea.StateOpen {
 		return false
@@ -93,59 +65,37 @@ func isDraft(pr *gitea.PullRequest) bool {
 	return pr.Draft || strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
 }
 
-// reviews reads all reviews, oldest first and pending ones last. Requests for a review are listed among them and left out.
-func (p *Provider) reviews(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Review, error) {
-	from, _, err := readAll(ctx, func(ctx context.Context, n int) (page[*gitea.PullReview], error) {
-		items, header, err := call(ctx, p, func(c *gitea.Client) ([]*gitea.PullReview, *gitea.Response, error) {
-			return c.ListPullReviews(repo.Owner, repo.Name, int64(number), gitea.ListPullReviewsOptions{
-				ListOptions: gitea.ListOptions{Page: n, PageSize: pageSize}, // without a page it ignores the limit
-			})
-		})
-		return page[*gitea.PullReview]{items: present(items), total: totalOf(header)}, err
+// checks combines the newest status of each context on a commit. The server's own combination covers one page, so every
+// page is read and combined here: a failure or an error fails, else anything unfinished or unknown is pending.
+func (a *api) checks(ctx context.Context, repo gitprovider.RepoRef, commit string) (gitprovider.Checks, error) {
+	none := gitprovider.Checks{State: gitprovider.ChecksNone}
+	if commit == "" {
+		return none, nil
+	}
+	read := pageReader[*gitea.Status](func(ctx context.Context, number int) (page[*gitea.Status], error) {
+		var combined gitea.CombinedStatus
+		header, err := a.get(ctx, a.repoURL(repo, "commits", commit, "status"), atPage(number), &combined)
+		return page[*gitea.Status]{items: present(combined.Statuses), total: totalOf(header)}, err
 	})
-	if err != nil {
-		return nil, err
+	statuses, _, err := read.all(ctx)
+	switch {
+	case isMissing(err): // the commit of a pull request whose fork is gone
+		return none, nil
+	case err != nil:
+		return gitprovider.Checks{}, err
 	}
-	slices.SortStableFunc(from, func(a, b *gitea.PullReview) int { return cmp.Compare(a.ID, b.ID) })
-	var reviews []gitprovider.Review
-	for _, r := range from {
-		if state := reviewState(r); state != "" {
-			review := gitprovider.Review{State: state, Body: r.Body}
-			if r.Reviewer != nil {
-				review.Author = r.Reviewer.UserName
+	state, failing := gitprovider.ChecksNone, []string(nil)
+	for _, s := range statuses {
+		switch s.State {
+		case gitea.StatusFailure, gitea.StatusError:
+			failing = append(failing, s.Context)
+		case gitea.StatusSuccess, gitea.StatusWarning, "skipped":
+			if state == gitprovider.ChecksNone {
+				state = gitprovider.ChecksSuccess
 			}
-			if state != gitprovider.ReviewPending {
-				review.SubmittedAt = r.Submitted.UTC()
-			}
-			reviews = append(reviews, review)
+		default:
+			state = gitprovider.ChecksPending
 		}
 	}
-	slices.SortStableFunc(reviews, func(a, b gitprovider.Review) int {
-		if pending := a.State == gitprovider.ReviewPending; pending != (b.State == gitprovider.ReviewPending) {
-			return map[bool]int{true: 1, false: -1}[pending]
-		}
-		return a.SubmittedAt.Compare(b.SubmittedAt)
-	})
-	return reviews, nil
-}
-
-// reviewState is "" for what is no review.
-func reviewState(r *gitea.PullReview) gitprovider.ReviewState {
-	switch r.State {
-	case gitea.ReviewStateApproved, gitea.ReviewStateRequestChanges, gitea.ReviewStateComment:
-		if r.Dismissed {
-			return gitprovider.ReviewDismissed
-		}
-	case gitea.ReviewStatePending:
-		return gitprovider.ReviewPending
-	}
-	switch r.State {
-	case gitea.ReviewStateApproved:
-		return gitprovider.ReviewApproved
-	case gitea.ReviewStateRequestChanges:
-		return gitprovider.ReviewChangesRequested
-	case gitea.ReviewStateComment:
-		return gitprovider.ReviewCommented
-	}
-	return ""
+	return forge.Checks(state, failing), nil
 }

@@ -2,28 +2,26 @@ package gitea
 
 import (
 	"context"
-	"crypto/sha1" // #nosec G505: git's object ids, not a security measure
-	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// checkMade demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
+// verify demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
 // rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all without a word.
 //
 // The best proof costs no request: the id of the root tree follows from the snapshot and the change. Where it differs
 // (git keeps file modes from long ago that a snapshot does not show) the files that the answer lists decide, and, since
 // it lists 30 at most, the commit's own tree.
-func (p *Provider) checkMade(ctx context.Context, req gitprovider.CommitRequest, made filesChanged) error {
+func (w commitWriter) verify(ctx context.Context, req gitprovider.CommitRequest, made filesChanged) error {
 	if len(made.Commit.Parents) != 1 || made.Commit.Parents[0] == nil ||
 		made.Commit.Parents[0].SHA != req.Snapshot.BaseCommit {
-		return baseMoved(req, nil)
+		return forge.BaseMoved(req.Snapshot, nil)
 	}
 	expected := expectedTree(req)
 	if made.Commit.Tree != nil && made.Commit.Tree.SHA == treeID(expected, req.Snapshot.BaseCommit) {
@@ -32,12 +30,12 @@ func (p *Provider) checkMade(ctx context.Context, req gitprovider.CommitRequest,
 	if listsExactly(req, made) {
 		return nil
 	}
-	got, err := p.readTreeAt(ctx, req.Snapshot.Repo, made.Commit.SHA, req.Changes.Paths())
+	got, err := w.trees.commit(ctx, req.Snapshot.Repo, made.Commit.SHA, req.Changes.Paths())
 	if err != nil {
-		return p.judge(err, req.Snapshot.Repo, "")
+		return w.api.judge(err, req.Snapshot.Repo, "")
 	}
 	if path := firstDifference(expected, got.tree, foldersOf(req.Changes.Paths())); path != "" {
-		return p.otherFiles(req, path)
+		return w.otherFiles(req, path)
 	}
 	return nil
 }
@@ -59,9 +57,9 @@ func firstDifference(expected, got gitprovider.Tree, folders map[string]bool) st
 	return ""
 }
 
-func (p *Provider) otherFiles(req gitprovider.CommitRequest, path string) error {
+func (w commitWriter) otherFiles(req gitprovider.CommitRequest, path string) error {
 	return fault.New(fault.UpstreamError, "%s wrote other files than were approved (%.200q in %s); look whether the "+
-		"repository filters files, by Git LFS for example", p.base.Host, path, req.Snapshot.Repo)
+		"repository filters files, by Git LFS for example", w.api.base.Host, path, req.Snapshot.Repo)
 }
 
 // expectedTree is the snapshot's tree with the change made: the folders that lead to it, and all that is in them. Folders
@@ -135,18 +133,7 @@ func folderID(tree gitprovider.Tree, dir, sample string) string {
 		body = append(body, modeOf(entry)+" "+name+"\x00"...)
 		body = append(body, raw...)
 	}
-	return objectID("tree", body, sample)
-}
-
-// objectID hashes as git does; the length of sample tells SHA-256 repositories from SHA-1 ones.
-func objectID(kind string, body []byte, sample string) string {
-	framed := append(fmt.Appendf(nil, "%s %d\x00", kind, len(body)), body...)
-	if len(sample) == sha256.Size*2 {
-		sum := sha256.Sum256(framed)
-		return hex.EncodeToString(sum[:])
-	}
-	sum := sha1.Sum(framed) // #nosec G401
-	return hex.EncodeToString(sum[:])
+	return gitprovider.ObjectID("tree", body, sample)
 }
 
 func modeOf(e gitprovider.Entry) string {

@@ -1,0 +1,76 @@
+package forge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// RefusedNames asks for all the names at once and, if that is refused, for each alone: forges refuse a whole request for one
+// name without saying which. It returns the names that are refused alone.
+func RefusedNames(names []string, isRefusal func(error) bool, ask func(names ...string) error) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	err := ask(names...)
+	switch {
+	case !isRefusal(err):
+		return nil, err
+	case len(names) == 1:
+		return names, nil
+	}
+	var refused []string
+	for _, name := range names {
+		switch err := ask(name); {
+		case isRefusal(err):
+			refused = append(refused, name)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return refused, nil
+}
+
+// Without gives those of the names that are not had, letter case as have compares it.
+func Without(names []string, have func(name string) bool) []string {
+	var out []string
+	for _, name := range names {
+		if !have(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// WithdrawalFields are what a pull request is changed to when it is withdrawn, or why it may not be.
+func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map[string]string, error) {
+	if err := w.Check(pr); err != nil {
+		return nil, err
+	}
+	fields := map[string]string{"body": w.Body}
+	if pr.State == gitprovider.StateOpen {
+		fields["state"] = "closed"
+	}
+	return fields, nil
+}
+
+// NewestRemark is the last of the remarks that have words in them, or nil.
+func NewestRemark(remarks []gitprovider.Remark) *gitprovider.Remark {
+	var last *gitprovider.Remark
+	for _, remark := range remarks {
+		if strings.TrimSpace(remark.Body) != "" {
+			last = last.Newer(&remark)
+		}
+	}
+	return last
+}
+
+// Checks is the outcome of CI: one failing context fails, whatever the forge sums up.
+func Checks(state gitprovider.ChecksState, failing []string) gitprovider.Checks {
+	if len(failing) > 0 {
+		state = gitprovider.ChecksFailure
+	}
+	slices.Sort(failing)
+	return gitprovider.Checks{State: state, Failing: slices.Compact(failing)}
+}

@@ -1,0 +1,194 @@
+package gitea
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+)
+
+// The scopes that a proposal needs: the first one for branch, commit and pull request, the second for its labels.
+const (
+	scopeRepository = "write:repository"
+	scopeIssue      = "write:issue"
+)
+
+// examiner finds out what the token may do in a repository.
+type examiner struct {
+	api      *api
+	branches branches
+	labels   labels
+}
+
+func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+	error) {
+	var access gitprovider.Access
+	var from *gitea.Repository
+	err := forge.Together(
+		forge.Into(&from, func() (*gitea.Repository, error) { return e.api.repository(ctx, repo) }),
+		func() error {
+			access.User = e.user(ctx)
+			return nil
+		},
+	)
+	if err != nil {
+		return access, err
+	}
+	access.Base = base
+	if base == "" {
+		access.Base = from.DefaultBranch
+	}
+	access.Archived, access.Fork = from.Archived, from.Fork
+	if from.Permissions != nil {
+		access.CanPush = &from.Permissions.Push
+	}
+	e.scopes(ctx, repo, &access)
+	owner := repo.Owner
+	if from.Owner != nil {
+		owner = from.Owner.UserName
+	}
+	var branchErr error
+	err = forge.Together(
+		func() error {
+			branchErr = e.branch(ctx, repo, &access)
+			return nil
+		},
+		func() error {
+			access.ChecksRun = e.checksRun(ctx, repo, access.Base, from.HasActions)
+			return nil
+		},
+		func() (err error) {
+			access.MissingLabels, err = e.labels.missing(ctx, repo, owner, labels)
+			if lacksScope(err) { // which LacksForLabels says already
+				access.MissingLabels, err = nil, nil
+			}
+			return err
+		},
+	)
+	if isMissing(branchErr) {
+		return access, forge.NoBase(repo, access.Base)
+	}
+	return access, err
+}
+
+// user is "" when the token may not read its own user (scope read:user), which nothing else needs.
+func (e examiner) user(ctx context.Context) string {
+	user, err := call(ctx, e.api, func(c *gitea.Client) (*gitea.User, *gitea.Response, error) { return c.GetMyUserInfo() })
+	if err != nil {
+		return ""
+	}
+	return user.UserName
+}
+
+// scopes finds out what the token lacks, whatever its user may do. The server does not tell a token its scopes, but
+// it looks at them before anything else, and names them where one is missing. So two requests are made that need the scopes and
+// could not do anything if they had them: to ask nobody for a review, and to add no label, each of number 0, which is neither a
+// pull request nor an issue. With the scope they are a 404.
+func (e examiner) scopes(ctx context.Context, repo gitprovider.RepoRef, access *gitprovider.Access) {
+	probe := func(told *error, body string, at ...string) func() error {
+		return func() error {
+			*told = e.api.post(ctx, e.api.repoURL(repo, at...), map[string][]string{body: {}}, nil)
+			return nil
+		}
+	}
+	var forRepository, forIssues error
+	_ = forge.Together( // neither returns an error
+		probe(&forRepository, "reviewers", "pulls", "0", "requested_reviewers"),
+		probe(&forIssues, "labels", "issues", "0", "labels"),
+	)
+	if lacksScope(forRepository) {
+		no := false
+		access.Lacks, access.CanPush = []string{scopeRepository}, &no
+	}
+	if lacksScope(forIssues) {
+		access.LacksForLabels = []string{scopeIssue}
+	}
+	for _, err := range []error{forRepository, forIssues} {
+		if told := toldScopes(err); told != nil {
+			access.Scopes = told
+		}
+	}
+}
+
+// toldScopes are the token's scopes as a refusal tells them; nil if it does not. Forgejo and older versions do not.
+func toldScopes(err error) []string {
+	if !lacksScope(err) {
+		return nil
+	}
+	m := regexp.MustCompile(`token scope=([a-z:,-]+)`).FindStringSubmatch(refused(err).message)
+	if m == nil {
+		return nil
+	}
+	scopes := strings.Split(m[1], ",")
+	slices.Sort(scopes)
+	return scopes
+}
+
+func (e examiner) branch(ctx context.Context, repo gitprovider.RepoRef, access *gitprovider.Access) error {
+	branch, err := e.branches.read(ctx, repo, access.Base)
+	if err != nil {
+		return err
+	}
+	access.BaseProtected = &branch.Protected
+	scoped := len(access.Lacks) == 0 // what the server says is about the token's user
+	push, merge := branch.UserCanPush && scoped, branch.UserCanMerge && scoped
+	access.CanPushToBase, access.CanMerge = &push, &merge
+	return nil
+}
+
+// checksRun is true if Actions are on and the branch has a workflow, or if the branch's tip has a status already, which
+// another CI may have set; nil when it could not be found out.
+func (e examiner) checksRun(ctx context.Context, repo gitprovider.RepoRef, base string, actions bool) *bool {
+	if actions {
+		if has := e.hasWorkflow(ctx, repo, base); has == nil || *has {
+			return has
+		}
+	}
+	tip, err := e.branches.commit(ctx, repo, base)
+	if err != nil {
+		return nil
+	}
+	checks, err := e.api.checks(ctx, repo, tip)
+	if err != nil {
+		return nil
+	}
+	reported := checks.State != gitprovider.ChecksNone
+	return &reported
+}
+
+// hasWorkflow looks into the folders that Gitea and Forgejo take workflows from.
+func (e examiner) hasWorkflow(ctx context.Context, repo gitprovider.RepoRef, base string) *bool {
+	folders := []string{".gitea", ".forgejo", ".github"}
+	found, unknown := make([]bool, len(folders)), make([]bool, len(folders))
+	_ = forge.Each(ctx, folders, func(ctx context.Context, i int, folder string) error { // none fails
+		files, err := call(ctx, e.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
+			return c.ListContents(repo.Owner, repo.Name, base, folder+"/workflows")
+		})
+		unknown[i] = err != nil && !isMissing(err)
+		found[i] = slices.ContainsFunc(present(files), func(f *gitea.ContentsResponse) bool {
+			return strings.HasSuffix(f.Name, ".yml") || strings.HasSuffix(f.Name, ".yaml")
+		})
+		return nil
+	})
+	has := slices.Contains(found, true)
+	if !has && slices.Contains(unknown, true) {
+		return nil
+	}
+	return &has
+}
+
+// ping asks for the version, which needs no scope; a token that the server does not know is refused there as everywhere.
+func (a *api) ping(ctx context.Context) error {
+	version, err := call(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
+	if err == nil && version == "" {
+		return fault.New(fault.UpstreamError, "%s does not tell its version; check that %s is the address of a Gitea or Forgejo",
+			a.base.Host, urlVariable)
+	}
+	return err
+}

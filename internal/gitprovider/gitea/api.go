@@ -1,0 +1,156 @@
+package gitea
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// api makes the requests, by the SDK or plainly, and says what their refusals mean; see judge.
+type api struct {
+	base *url.URL
+	http *transport.Transport
+}
+
+// exchange is one request with its answer. It keeps the answer, because the SDK gives neither the headers nor the body of
+// an error, and because every call, the SDK's or a plain one, shall be judged by the same rules.
+type exchange struct {
+	next   http.RoundTripper
+	answer *http.Response // nil when the last request got none
+	body   []byte         // of answer
+}
+
+// RoundTrip implements http.RoundTripper. The transport below has bounded and read the body already.
+func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+	e.answer, e.body = nil, nil
+	resp, err := e.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	e.answer, e.body = resp, body
+	return resp, nil
+}
+
+// begin makes the client for one exchange. It follows redirects as the transport's own does.
+func (a *api) begin() (*exchange, *http.Client) {
+	client := *a.http.Client()
+	e := &exchange{next: client.Transport}
+	client.Transport = e
+	return e, &client
+}
+
+// outcome judges an exchange that ended with err: nil, a *fault.Error when there is no usable answer, or a *refusal.
+func (a *api) outcome(e *exchange, err error) error {
+	switch {
+	case e.answer != nil && e.answer.StatusCode >= http.StatusMultipleChoices:
+		return newRefusal(e.answer, e.body)
+	case err == nil:
+		return nil
+	case e.answer == nil:
+		return a.http.Failure(err)
+	default:
+		return forge.NotItsAPI(err, a.base.Host, urlVariable)
+	}
+}
+
+// call makes one SDK call. An SDK client holds one context, so each call has a client of its own, which costs nothing:
+// the connections belong to the transport. The version is set to "unknown", so that the SDK does not ask for it.
+func call[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, error) {
+	value, _, err := callWithHeader(ctx, a, do)
+	return value, err
+}
+
+func callWithHeader[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, http.Header,
+	error) {
+	var none T
+	e, client := a.begin()
+	sdk, err := gitea.NewClient(strings.TrimSuffix(a.base.String(), "/"),
+		gitea.SetHTTPClient(client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""))
+	if err != nil {
+		return none, nil, forge.NotBuilt(err)
+	}
+	value, _, err := do(sdk)
+	if err := a.outcome(e, err); err != nil {
+		return none, nil, err
+	}
+	return value, e.answer.Header, nil
+}
+
+// endpoint is the address of an API route; each segment is escaped.
+func (a *api) endpoint(segments ...string) *url.URL {
+	return transport.URL(a.base, append([]string{"api", "v1"}, segments...)...)
+}
+
+// repoURL is the address of a route of a repository.
+func (a *api) repoURL(repo gitprovider.RepoRef, segments ...string) *url.URL {
+	return a.endpoint(append([]string{"repos", repo.Owner, repo.Name}, segments...)...)
+}
+
+// get reads a route that the SDK lacks or gets wrong.
+func (a *api) get(ctx context.Context, at *url.URL, query url.Values, into any) (http.Header, error) {
+	at.RawQuery = query.Encode()
+	return a.send(ctx, http.MethodGet, at, nil, into)
+}
+
+// post sends body as JSON to a route that the SDK lacks or gets wrong.
+func (a *api) post(ctx context.Context, at *url.URL, body, into any) error {
+	_, err := a.send(ctx, http.MethodPost, at, body, into)
+	return err
+}
+
+// patch changes the fields named and no others, which the SDK cannot.
+func (a *api) patch(ctx context.Context, at *url.URL, fields, into any) error {
+	_, err := a.send(ctx, http.MethodPatch, at, fields, into)
+	return err
+}
+
+func (a *api) send(ctx context.Context, method string, at *url.URL, body, into any) (http.Header, error) {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return nil, forge.NotBuilt(err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(encoded))
+	if err != nil {
+		return nil, forge.NotBuilt(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	e, client := a.begin()
+	resp, err := client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		if resp.StatusCode < http.StatusMultipleChoices && into != nil {
+			err = json.Unmarshal(e.body, into)
+		}
+	}
+	if err := a.outcome(e, err); err != nil {
+		return nil, err
+	}
+	return e.answer.Header, nil
+}
+
+// somethingElse is for an answer about another thing than was asked for.
+func (a *api) somethingElse(what string, repo gitprovider.RepoRef) error {
+	return fault.New(fault.UpstreamError, "%s gave something else for %s of %s", a.base.Host, what, repo)
+}

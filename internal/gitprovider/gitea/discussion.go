@@ -1,0 +1,135 @@
+package gitea
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+)
+
+// discussion reads what people said about a pull request, and who is asked to.
+type discussion struct {
+	api   *api
+	pulls pulls
+}
+
+func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
+	var out gitprovider.Details
+	pr, reviews, err := d.withReviews(ctx, repo, number)
+	if err != nil {
+		return out, err
+	}
+	out.Labels = labelNames(pr.Labels)
+	for _, who := range present(pr.Assignees) {
+		out.Assignees = append(out.Assignees, who.UserName)
+	}
+	for _, who := range present(pr.RequestedReviewers) {
+		out.Requested = append(out.Requested, who.UserName)
+	}
+	for _, team := range present(pr.RequestedReviewersTeams) {
+		out.Requested = append(out.Requested, repo.Owner+"/"+team.Name)
+	}
+	for _, review := range reviews {
+		if review.State != gitprovider.ReviewPending {
+			out.Reviewed = append(out.Reviewed, review.Author)
+		}
+	}
+	return out, nil
+}
+
+// withReviews reads a pull request and its reviews side by side.
+func (d discussion) withReviews(ctx context.Context, repo gitprovider.RepoRef, number int) (pr *gitea.PullRequest,
+	reviews []gitprovider.Review, err error) {
+	err = forge.Together(
+		forge.Into(&pr, func() (*gitea.PullRequest, error) { return d.pulls.read(ctx, repo, number) }),
+		forge.Into(&reviews, func() ([]gitprovider.Review, error) { return d.reviews(ctx, repo, number) }),
+	)
+	return pr, reviews, err
+}
+
+// lastRemark reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
+// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues,
+// or where that list is closed, comments, or all, are left out.
+func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+	var reviews []gitprovider.Review
+	var comments []*gitea.Comment
+	var writers map[string]bool
+	err := forge.Together(
+		forge.Into(&reviews, func() ([]gitprovider.Review, error) { return d.reviews(ctx, repo, number) }),
+		func() error {
+			at := d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
+			_, err := d.api.get(ctx, at, nil, &comments) // has no pages
+			return unless(err, http.StatusForbidden)
+		},
+		func() (err error) {
+			writers, err = d.api.assignable(ctx, repo)
+			return unless(err, http.StatusForbidden, http.StatusNotFound)
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	var remarks []gitprovider.Remark
+	for _, r := range reviews {
+		if r.State != gitprovider.ReviewPending {
+			remarks = append(remarks, gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt})
+		}
+	}
+	for _, c := range present(comments) {
+		if c.Poster != nil && c.OriginalAuthor == "" { // else it was brought along from another host
+			remarks = append(remarks, gitprovider.Remark{Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC()})
+		}
+	}
+	return forge.NewestRemark(slices.DeleteFunc(remarks, func(r gitprovider.Remark) bool {
+		return !writers[strings.ToLower(r.Author)]
+	})), nil
+}
+
+// reviews reads all reviews, oldest first and pending ones last. Requests for a review are listed among them and left out.
+func (d discussion) reviews(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Review, error) {
+	from, _, err := pagesOf(d.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
+		return c.ListPullReviews(repo.Owner, repo.Name, int64(number), gitea.ListPullReviewsOptions{ListOptions: o})
+	}).all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(from, func(a, b *gitea.PullReview) int { return cmp.Compare(a.ID, b.ID) })
+	var reviews, pending []gitprovider.Review
+	for _, r := range from {
+		review := gitprovider.Review{State: reviewState(r), Body: r.Body}
+		if r.Reviewer != nil {
+			review.Author = r.Reviewer.UserName
+		}
+		switch review.State {
+		case "":
+		case gitprovider.ReviewPending:
+			pending = append(pending, review)
+		default:
+			review.SubmittedAt = r.Submitted.UTC()
+			reviews = append(reviews, review)
+		}
+	}
+	slices.SortStableFunc(reviews, func(a, b gitprovider.Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
+	return append(reviews, pending...), nil
+}
+
+// reviewState is "" for what is no review.
+func reviewState(r *gitea.PullReview) gitprovider.ReviewState {
+	state := map[gitea.ReviewStateType]gitprovider.ReviewState{
+		gitea.ReviewStateApproved:       gitprovider.ReviewApproved,
+		gitea.ReviewStateRequestChanges: gitprovider.ReviewChangesRequested,
+		gitea.ReviewStateComment:        gitprovider.ReviewCommented,
+		gitea.ReviewStatePending:        gitprovider.ReviewPending,
+	}[r.State]
+	if r.Dismissed && state != "" && state != gitprovider.ReviewPending {
+		return gitprovider.ReviewDismissed
+	}
+	return state
+}

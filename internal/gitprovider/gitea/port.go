@@ -1,0 +1,180 @@
+package gitea
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// Snapshot implements gitprovider.Provider. The first round reads repository, tree, open and closed pull requests (and
+// branch tips, if asked for) side by side; the second the files of the pull requests that may be ours and were not seen
+// at their present commits before (and contents, if asked for).
+//
+// Beside the port's codes: repo_not_allowed for a repository whose pull requests are switched off.
+func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := p.snapshots.read(ctx, q)
+	return snap, p.api.judge(err, q.Repo, "")
+}
+
+// Commit implements gitprovider.Provider. One request makes branch and commit. The server takes the base as it is at that
+// moment, so the answer is checked: a commit with another parent, or with other files, is undone. The commit belongs to
+// the token's user.
+//
+// Beside the port's codes: repo_not_allowed if the repository is archived, the user may not write, or a rule protects
+// branches of this name.
+func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	id, err := p.commits.commit(ctx, req)
+	if err != nil {
+		return gitprovider.Commit{}, err
+	}
+	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
+}
+
+// OpenPullRequest implements gitprovider.Provider; see opener for when it looks before and after.
+//
+// The answer has no Paths: whoever opens a pull request knows them. Labels whose ids are known by then are set with the
+// creation. Beside the port's codes: repo_not_allowed if the repository is archived or the user may not open pull
+// requests.
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+	pr, err := p.opener.open(ctx, spec)
+	if err != nil {
+		return gitprovider.PullRequest{}, p.api.judge(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
+	}
+	return p.pulls.convert(pr), nil
+}
+
+// Label implements gitprovider.Provider. One request adds labels by their names; those that are there already stay as
+// they are. What the repository lacks is made first if that is allowed (Options.CreateLabels), else it is not_found and named,
+// and the others are set all the same.
+//
+// A number that belongs to an issue is not told from a pull request.
+func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number int, labels []string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	if len(labels) == 0 {
+		_, err := p.pulls.read(ctx, repo, number)
+		return p.api.judge(err, repo, pullName(number))
+	}
+	return p.api.judge(p.labels.set(ctx, repo, number, labels), repo, pullName(number))
+}
+
+// FindByHead implements gitprovider.Provider.
+func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+	pr, err := p.pulls.byHead(ctx, repo, branch)
+	return pr, p.api.judge(err, repo, "")
+}
+
+// BranchTip implements gitprovider.Provider.
+func (p *Provider) BranchTip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
+	return p.branches.Tip(ctx, repo, branch)
+}
+
+// DeleteBranch implements gitprovider.Provider; see branches.Remove for what it cannot guard. Beside the port's codes:
+// repo_not_allowed for a protected branch or an archived repository.
+func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
+	return forge.DeleteBranch(ctx, p.branches, repo, branch, tip)
+}
+
+// ListOpen implements gitprovider.Provider. The label is compared here, by its exact name. Beside the port's codes:
+// repo_not_allowed for a repository whose pull requests are switched off.
+func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
+	return prs, p.api.judgePulls(ctx, err, repo, "", true)
+}
+
+// Status implements gitprovider.Provider: pull request and reviews in one round, files and checks in a second. What the server
+// may still be working on is asked for again; see inTransit.
+func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return gitprovider.Status{}, err
+	}
+	status, err := p.status.read(ctx, repo, number)
+	if err != nil {
+		return gitprovider.Status{}, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+	}
+	return status, nil
+}
+
+// OurBranches implements gitprovider.Settler. It costs a request, and one more where there are none.
+func (p *Provider) OurBranches(ctx context.Context, repo gitprovider.RepoRef) (map[string]string, error) {
+	tips, err := p.branches.ours(ctx, repo)
+	return tips, p.api.judge(err, repo, "")
+}
+
+// OpenOurs implements gitprovider.Settler.
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool {
+		return pr.Number < below && gitprovider.MayBeOurs(pr)
+	})
+	return prs, p.api.judge(err, repo, "")
+}
+
+// ReadCommit implements gitprovider.Settler with one request, and one for each page of the two trees.
+func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
+	info, err := p.trees.readCommit(ctx, repo, id)
+	return info, p.api.judge(err, repo, "the commit "+id)
+}
+
+// Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
+func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
+	if err := forge.CheckNumber(repo, w.Number); err != nil {
+		return err
+	}
+	return p.api.judge(p.pulls.withdraw(ctx, repo, w), repo, pullName(w.Number))
+}
+
+// Lateness implements gitprovider.Settler.
+func (p *Provider) Lateness() time.Duration { return gitprovider.ForgeLateness }
+
+// Assign implements gitprovider.Assigner. The assignees are set as given: the API replaces them. Teams are those of the
+// organization that owns the repository.
+func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	return p.api.judge(p.assigner.assign(ctx, repo, number, reviewers, assignees), repo, pullName(number))
+}
+
+// Details implements gitprovider.Editor: pull request and reviews side by side.
+func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return gitprovider.Details{}, err
+	}
+	details, err := p.discussion.details(ctx, repo, number)
+	return details, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+}
+
+// SetBody implements gitprovider.Editor.
+func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number int, body string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	ctx = transport.Repeatable(ctx)
+	return p.api.judge(p.pulls.change(ctx, repo, number, map[string]string{"body": body}), repo, pullName(number))
+}
+
+// LastRemark implements gitprovider.RemarkReader with three requests side by side.
+func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return nil, err
+	}
+	remark, err := p.discussion.lastRemark(ctx, repo, number)
+	return remark, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+}
+
+// Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a token that
+// lacks one; see examiner.scopes.
+func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+	error) {
+	access, err := p.examiner.examine(ctx, repo, base, labels)
+	return access, p.api.judge(err, repo, "")
+}
+
+// Ping implements gitprovider.Pinger by GET /version.
+func (p *Provider) Ping(ctx context.Context) error {
+	return p.api.judge(p.api.ping(ctx), gitprovider.RepoRef{}, "")
+}

@@ -1,0 +1,221 @@
+package gitea
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+)
+
+// listAttempts is how often a list is read that changes while it is read.
+const listAttempts = 3
+
+// pulls reads pull requests.
+type pulls struct {
+	api    *api
+	files  changedFiles
+	labels *labelIDs
+	now    func() time.Time
+}
+
+// pullName is how messages call a pull request.
+func pullName(number int) string { return "pull request #" + strconv.Itoa(number) }
+
+// convert gives a pull request in our terms, without its paths.
+func (p pulls) convert(from *gitea.PullRequest) gitprovider.PullRequest {
+	return pullRequest(from, p.now())
+}
+
+// withPaths converts pull requests and fills in the files that they change.
+func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef, from []*gitea.PullRequest) ([]gitprovider.PullRequest,
+	error) {
+	paths, err := p.files.ofAll(ctx, repo, from)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]gitprovider.PullRequest, len(from))
+	for i, pr := range from {
+		out[i] = p.convert(pr)
+		out[i].Paths = paths[i]
+	}
+	return out, nil
+}
+
+// read reads one pull request.
+func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitea.PullRequest, error) {
+	pr, err := call(ctx, p.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
+		return c.GetPullRequest(repo.Owner, repo.Name, int64(number))
+	})
+	if err == nil && pr.Index != int64(number) {
+		return nil, p.api.somethingElse(pullName(number), repo)
+	}
+	return pr, err
+}
+
+// list reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and without a
+// known one lists everything.
+func (p pulls) list(repo gitprovider.RepoRef, state gitea.StateType, sort string) pageReader[*gitea.PullRequest] {
+	read := pagesOf(p.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
+		return c.ListRepoPullRequests(repo.Owner, repo.Name, gitea.ListPullRequestsOptions{ListOptions: o, State: state, Sort: sort})
+	})
+	return func(ctx context.Context, number int) (page[*gitea.PullRequest], error) {
+		out, err := read(ctx, number)
+		p.labels.learn(repo, out.items...)
+		return out, err
+	}
+}
+
+// open reads every open pull request, oldest first. Pages are cut by position, so one that is closed in between
+// makes another be skipped; then everything is read again, and the call fails rather than give an incomplete list.
+func (p pulls) open(ctx context.Context, repo gitprovider.RepoRef) ([]*gitea.PullRequest, error) {
+	for range listAttempts {
+		prs, settled, err := p.list(repo, gitea.StateOpen, "oldest").all(ctx)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(prs, byNumber)
+		distinct := slices.CompactFunc(slices.Clone(prs), func(a, b *gitea.PullRequest) bool { return a.Index == b.Index })
+		if settled && len(distinct) == len(prs) {
+			return prs, nil
+		}
+	}
+	return nil, fault.New(fault.UpstreamError, "the open pull requests of %s changed each of the %d times that they were "+
+		"read; try again", repo, listAttempts)
+}
+
+func byNumber(a, b *gitea.PullRequest) int { return int(a.Index - b.Index) }
+
+// openOf gives the open pull requests that are wanted, with their files. One whose head branch is gone is not open.
+func (p pulls) openOf(ctx context.Context, repo gitprovider.RepoRef, wanted func(gitprovider.PullRequest) bool) (
+	[]gitprovider.PullRequest, error) {
+	all, err := p.open(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	return p.withPaths(ctx, repo, slices.DeleteFunc(all, func(pr *gitea.PullRequest) bool {
+		return headGone(pr) || !wanted(p.convert(pr))
+	}))
+}
+
+// closed reads the pull requests that were closed without merging at since or later. They come by their last
+// update, which is never before the closing, so the first older one ends the search. last is the highest number that was
+// read, of merged ones and of those closed before.
+func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.Time) (found []*gitea.PullRequest, last int,
+	err error) {
+	if since.IsZero() {
+		return nil, 0, nil
+	}
+	read := p.list(repo, gitea.StateClosed, "recentupdate")
+	seen := map[int64]bool{}
+	for number := 1; number <= maxPages; number++ {
+		next, err := read(ctx, number)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, pr := range next.items {
+			last = max(last, int(pr.Index))
+			if !pr.HasMerged && !seen[pr.Index] && !timeOf(pr.Closed).Before(since) {
+				found = append(found, pr)
+			}
+			seen[pr.Index] = true
+		}
+		end := len(next.items) - 1
+		if end < 0 || timeOf(next.items[end].Updated).Before(since) || next.total >= 0 && len(seen) >= next.total {
+			slices.SortFunc(found, byNumber)
+			return found, last, nil
+		}
+	}
+	return nil, 0, tooLong()
+}
+
+// openFor finds the oldest open pull request for a head and a base, or nil. The server's own search by base and head
+// gives the oldest in whatever state: nothing, or an open one, settles the question in one request; after a closed one
+// the open ones are listed.
+func (p pulls) openFor(ctx context.Context, repo gitprovider.RepoRef, base, head string) (*gitea.PullRequest, error) {
+	fits := func(pr *gitea.PullRequest) bool {
+		return pr.State == gitea.StateOpen && !headGone(pr) && pr.Base != nil && pr.Base.Ref == base && headBranch(pr) == head
+	}
+	var first gitea.PullRequest
+	_, err := p.api.get(ctx, p.api.repoURL(repo, "pulls", base, head), nil, &first)
+	switch {
+	case isMissing(err):
+		return nil, nil
+	case err != nil && !lacksRoute(err):
+		return nil, err
+	case err == nil && fits(&first):
+		return &first, nil
+	}
+	open, err := p.open(ctx, repo)
+	if at := slices.IndexFunc(open, fits); at >= 0 { // oldest first
+		return open[at], nil
+	}
+	return nil, err
+}
+
+// byHead finds the newest pull request of a branch. There is no search by head in all states, so pull requests are read newest
+// first, 50 a request, until the first that fits: one request in nearly every case, since it is asked about branches
+// that were made a moment ago. That there is none is known only at the end of the list, whose pages are read side by
+// side.
+func (p pulls) byHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+	read := p.list(repo, gitea.StateAll, "")
+	first, err := read(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	found := newest(first.items, branch)
+	if found == nil || foundAtTheEnd(first, found) {
+		all, _, err := read.after(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		if found = newest(all, branch); found == nil {
+			return nil, nil
+		}
+	}
+	prs, err := p.withPaths(ctx, repo, []*gitea.PullRequest{found})
+	if err != nil {
+		return nil, err
+	}
+	return &prs[0], nil
+}
+
+func newest(prs []*gitea.PullRequest, branch string) *gitea.PullRequest {
+	var found *gitea.PullRequest
+	for _, pr := range prs {
+		if headBranch(pr) == branch && (found == nil || pr.Index > found.Index) {
+			found = pr
+		}
+	}
+	return found
+}
+
+// foundAtTheEnd reports whether a newer one may be on the next page: the order is by the second of the creation.
+func foundAtTheEnd(first page[*gitea.PullRequest], found *gitea.PullRequest) bool {
+	last := first.items[len(first.items)-1]
+	return first.total > len(first.items) && timeOf(last.Created).Equal(timeOf(found.Created))
+}
+
+// withdraw looks, and then closes and writes the body in one request.
+func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
+	from, err := p.read(ctx, repo, w.Number)
+	if err != nil {
+		return err
+	}
+	fields, err := forge.WithdrawalFields(w, p.convert(from))
+	if err != nil {
+		return err
+	}
+	return p.change(ctx, repo, w.Number, fields)
+}
+
+// change replaces fields of a pull request.
+func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) error {
+	var now struct{ Number int } // read, so that something else than the server's answer is noticed
+	return p.api.patch(ctx, p.api.repoURL(repo, "pulls", strconv.Itoa(number)), fields, &now)
+}
