@@ -58,38 +58,38 @@ type branchJSON struct {
 // message is a commit's message as git keeps it: with a line feed at its end.
 func message(text string) string { return strings.TrimRight(text, "\n") + "\n" }
 
-func (c *call) branch(name string) *branchJSON {
-	tip := c.repo.Branches[name]
-	made := c.s.stampOf(tip)
+func (j *rendering) branch(name string) *branchJSON {
+	tip := j.at.repo.Branches[name]
+	made := j.s.stampOf(tip)
 	out := &branchJSON{
 		Name: name,
 		Commit: tipJSON{
-			ID: tip, Message: message(c.repo.Commits[tip].Message), URL: c.web() + "/commit/" + tip, Author: made.author.who,
+			ID: tip, Message: message(j.at.repo.Commits[tip].Message), URL: j.at.web() + "/commit/" + tip, Author: made.author.who,
 			Committer: made.committer.who, Verification: unsigned(), Timestamp: stampTime(made.committer.when),
 		},
-		StatusCheckContexts: []string{}, UserCanPush: c.access >= writeAccess, UserCanMerge: c.access >= writeAccess,
+		StatusCheckContexts: []string{}, UserCanPush: j.at.access >= writeAccess, UserCanMerge: j.at.access >= writeAccess,
 	}
-	if pattern := c.st.protection(name); pattern != "" {
+	if pattern := j.at.st.protection(name); pattern != "" {
 		out.Protected, out.ProtectionName, out.UserCanPush = true, pattern, false
-		out.StatusCheckContexts, out.RequiredApprovals = nil, c.st.RequiredApprovals[pattern]
+		out.StatusCheckContexts, out.RequiredApprovals = nil, j.at.st.RequiredApprovals[pattern]
 	}
 	return out
 }
 
 // listBranches begins with the default branch. An empty repository has null for a list.
-func (c *call) listBranches() (*answer, error) {
-	if len(c.repo.Branches) == 0 {
+func listBranches(c *call) (*answer, error) {
+	if len(c.at.repo.Branches) == 0 {
 		var none []branchJSON
 		return ok(none).counted(0), nil
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.repo.Branches)), ofFork)
-	if i := slices.Index(names, c.repo.Default); i > 0 {
-		names = slices.Insert(slices.Delete(names, i, i+1), 0, c.repo.Default)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.at.repo.Branches)), ofFork)
+	if i := slices.Index(names, c.at.repo.Default); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, c.at.repo.Default)
 	}
 	p := pageOf(c.query)
 	list := []*branchJSON{}
 	for _, name := range cut(names, p) {
-		list = append(list, c.branch(name))
+		list = append(list, c.json.branch(name))
 	}
 	return ok(list).counted(len(names)).with("Link", c.link(p, len(names))), nil
 }
@@ -97,36 +97,36 @@ func (c *call) listBranches() (*answer, error) {
 // ofFork reports whether a branch of the host stands for one of a fork, which the repository does not have.
 func ofFork(name string) bool { return strings.Contains(name, ":") }
 
-func (c *call) getBranch() (*answer, error) {
-	if c.repo.Branches[c.params["branch"]] == "" {
+func getBranch(c *call) (*answer, error) {
+	if c.at.repo.Branches[c.params["branch"]] == "" {
 		return nil, notFound()
 	}
-	return ok(c.branch(c.params["branch"])), nil
+	return ok(c.json.branch(c.params["branch"])), nil
 }
 
 // deleteBranch says the same of a branch that never existed as of one that it deleted.
-func (c *call) deleteBranch() (*answer, error) {
+func deleteBranch(c *call) (*answer, error) {
 	name := c.params["branch"]
-	if err := c.writer(); err != nil {
+	if err := c.at.writer(); err != nil {
 		return nil, err
 	}
-	if err := c.inUse(); err != nil {
+	if err := c.at.inUse(); err != nil {
 		return nil, err
 	}
-	if name == c.repo.Default {
+	if name == c.at.repo.Default {
 		return nil, forbidden("can not delete default branch")
 	}
-	if c.st.protection(name) != "" {
+	if c.at.st.protection(name) != "" {
 		return nil, forbidden("branch protected")
 	}
-	if c.repo.Branches[name] != "" {
-		delete(c.repo.Branches, name)
-		for _, pr := range c.repo.PRs {
+	if c.at.repo.Branches[name] != "" {
+		delete(c.at.repo.Branches, name)
+		for _, pr := range c.at.repo.PRs {
 			if isOpen(pr) && pr.Branch == name {
-				c.pull(pr).late = c.st.LateClose
+				c.at.pull(pr).late = c.at.st.LateClose
 			}
 		}
-		c.settle()
+		c.at.settle()
 	}
 	return &answer{status: http.StatusNoContent}, nil
 }
@@ -144,24 +144,24 @@ type refObjectJSON struct {
 }
 
 // listRefs lists the refs whose names begin with the one asked for, which need not end at a slash.
-func (c *call) listRefs() (*answer, error) {
+func listRefs(c *call) (*answer, error) {
 	refs := map[string]string{}
-	for name, tip := range c.repo.Branches {
+	for name, tip := range c.at.repo.Branches {
 		if !ofFork(name) {
 			refs["refs/heads/"+name] = tip
 		}
 	}
-	for name, commit := range c.st.Tags {
+	for name, commit := range c.at.st.Tags {
 		refs["refs/tags/"+name] = commit
 	}
-	for _, pr := range c.repo.PRs {
+	for _, pr := range c.at.repo.PRs {
 		refs[pullRef(pr.Number)] = pr.HeadCommit
 	}
 	list := []refJSON{}
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		if strings.HasPrefix(name, "refs/"+c.params["ref"]) {
-			object := refObjectJSON{Type: "commit", SHA: refs[name], URL: c.api() + "/git/commits/" + refs[name]}
-			list = append(list, refJSON{Ref: name, URL: c.api() + "/git/" + name, Object: object})
+			object := refObjectJSON{Type: "commit", SHA: refs[name], URL: c.at.api() + "/git/commits/" + refs[name]}
+			list = append(list, refJSON{Ref: name, URL: c.at.api() + "/git/" + name, Object: object})
 		}
 	}
 	if len(list) == 0 {
@@ -181,16 +181,16 @@ type treeEntryJSON struct {
 
 // getTree takes a commit, a tree, HEAD, a branch or a tag; the tag wins where both have the name. Its sha is the
 // commit's own when it was asked for a commit.
-func (c *call) getTree() (*answer, error) {
+func getTree(c *call) (*answer, error) {
 	name := c.params["sha"]
-	id := c.st.Tags[name]
+	id := c.at.st.Tags[name]
 	if id == "" {
-		id = resolve(c.repo, c.st, strings.TrimPrefix(name, "refs/heads/"))
+		id = resolve(c.at.repo, c.at.st, strings.TrimPrefix(name, "refs/heads/"))
 	}
-	root := c.st.objects.object(c.repo, name)
+	root := c.at.st.objects.object(c.at.repo, name)
 	switch {
 	case id != "":
-		root = c.st.objects.root(c.repo, id)
+		root = c.at.st.objects.root(c.at.repo, id)
 	case root != nil && root.kind == gitprovider.KindDir:
 		id = root.id
 	default:
@@ -204,21 +204,21 @@ func (c *call) getTree() (*answer, error) {
 	}
 	var entries []treeEntryJSON // null past the end
 	for _, n := range cut(all, p) {
-		entries = append(entries, c.treeEntry(n, root.path))
+		entries = append(entries, c.json.treeEntry(n, root.path))
 	}
 	return ok(map[string]any{
-		"sha": id, "url": c.api() + "/git/trees/" + id, "tree": entries, "truncated": p.number*p.limit < len(all),
+		"sha": id, "url": c.at.api() + "/git/trees/" + id, "tree": entries, "truncated": p.number*p.limit < len(all),
 		"page": p.number, "total_count": len(all),
 	}).counted(len(all)), nil
 }
 
-func (c *call) treeEntry(n *node, below string) treeEntryJSON {
+func (j *rendering) treeEntry(n *node, below string) treeEntryJSON {
 	path := strings.TrimPrefix(strings.TrimPrefix(n.path, below), "/")
 	out := treeEntryJSON{Path: path, Mode: n.mode, Type: "blob", Size: n.size(), SHA: n.id}
-	out.URL = c.api() + "/git/blobs/" + n.id
+	out.URL = j.at.api() + "/git/blobs/" + n.id
 	switch n.kind {
 	case gitprovider.KindDir:
-		out.Type, out.URL = "tree", c.api()+"/git/trees/"+n.id
+		out.Type, out.URL = "tree", j.at.api()+"/git/trees/"+n.id
 	case gitprovider.KindSubmodule:
 		out.Type, out.URL, out.Size = "commit", "", 0
 	}

@@ -34,17 +34,30 @@ type call struct {
 	params      map[string]string
 	query       url.Values
 	body        []byte
-	viewer      string // login, "" for the anonymous
+	viewer      string      // login, "" for the anonymous
+	at          *repository // of routes below one
+	json        *rendering
+}
 
-	// Of routes below a repository.
+// repository is a repository as the viewer of a request sees it.
+type repository struct {
+	s      *Server
+	viewer string
 	repo   *memhost.Repo
 	st     *repoState
 	access access
 }
 
+// rendering makes what the API shows to a viewer.
+type rendering struct {
+	s      *Server
+	viewer string
+	at     *repository // of routes below one
+}
+
 // admin reports whether the viewer is a site administrator. An administrator's token for reading counts as anybody's.
-func (c *call) admin() bool {
-	return c.viewer == Owner && (c.st == nil || !c.st.ReadOnly)
+func (j *rendering) admin() bool {
+	return j.viewer == Owner && (j.at == nil || !j.at.st.ReadOnly)
 }
 
 func (s *Server) docs() string { return s.URL() + "/api/swagger" }
@@ -103,22 +116,22 @@ func (c *call) enter() (target string, err error) {
 		}
 		return "", notFound()
 	}
-	c.repo, c.st = repo, c.s.state(repo)
-	c.access = c.accessTo()
-	if c.access == noAccess {
+	c.at = &repository{s: c.s, viewer: c.viewer, repo: repo, st: c.s.state(repo)}
+	c.json.at = c.at
+	if c.at.access = c.at.accessTo(); c.at.access == noAccess {
 		return "", notFound()
 	}
-	c.settle()
+	c.at.settle()
 	return "", nil
 }
 
-func (c *call) accessTo() access {
+func (r *repository) accessTo() access {
 	switch {
-	case c.viewer == Owner && !c.st.ReadOnly:
+	case r.viewer == Owner && !r.st.ReadOnly:
 		return adminAccess
-	case c.st.Collaborators[c.viewer] == "write":
+	case r.st.Collaborators[r.viewer] == "write":
 		return writeAccess
-	case c.viewer == Owner, c.st.Collaborators[c.viewer] == "read", !c.st.Private:
+	case r.viewer == Owner, r.st.Collaborators[r.viewer] == "read", !r.st.Private:
 		return readAccess
 	default:
 		return noAccess
@@ -190,17 +203,17 @@ func (c *call) signedIn() error {
 }
 
 // writer refuses those who may not write.
-func (c *call) writer() error {
-	if c.access < writeAccess {
+func (r *repository) writer() error {
+	if r.access < writeAccess {
 		return forbidden("user should have a permission to write to a repo")
 	}
 	return nil
 }
 
 // inUse refuses archived repositories.
-func (c *call) inUse() error {
-	if c.repo.Archived {
-		return refuse(http.StatusLocked, c.repo.Ref.String()+" is archived")
+func (r *repository) inUse() error {
+	if r.repo.Archived {
+		return refuse(http.StatusLocked, r.repo.Ref.String()+" is archived")
 	}
 	return nil
 }

@@ -20,16 +20,16 @@ type commentJSON struct {
 }
 
 // listComments has no pages. Of a number that does not exist the server says that it failed itself.
-func (c *call) listComments() (*answer, error) {
+func listComments(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
-		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.st.id, c.params["index"]))
+		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id, c.params["index"]))
 	}
 	list := []commentJSON{}
 	for i, said := range pr.Comments {
 		id := int64(pr.Number*1000 + i)
 		list = append(list, commentJSON{
-			ID: id, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", c.pullPage(pr), id), PullRequestURL: c.pullPage(pr),
+			ID: id, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", c.json.pullPage(pr), id), PullRequestURL: c.json.pullPage(pr),
 			User: c.s.stranger(said.Author), Body: said.Body, Assets: []string{},
 			CreatedAt: stampTime(said.At), UpdatedAt: stampTime(said.At),
 		})
@@ -38,9 +38,9 @@ func (c *call) listComments() (*answer, error) {
 }
 
 // listAssignees lists those who may write, by name, to everybody who may read. It has no pages.
-func (c *call) listAssignees() (*answer, error) {
+func listAssignees(c *call) (*answer, error) {
 	logins := []string{Owner}
-	for login, may := range c.st.Collaborators {
+	for login, may := range c.at.st.Collaborators {
 		if may == "write" {
 			logins = append(logins, login)
 		}

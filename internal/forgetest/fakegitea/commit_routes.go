@@ -23,10 +23,10 @@ type pointerJSON struct {
 	Created string `json:"created"`
 }
 
-func (c *call) parents(id string) []pointerJSON {
+func (j *rendering) parents(id string) []pointerJSON {
 	list := []pointerJSON{}
-	for _, parent := range c.repo.Commits[id].Parents {
-		list = append(list, pointerJSON{URL: c.api() + "/git/commits/" + parent, SHA: parent, Created: never})
+	for _, parent := range j.at.repo.Commits[id].Parents {
+		list = append(list, pointerJSON{URL: j.at.api() + "/git/commits/" + parent, SHA: parent, Created: never})
 	}
 	return list
 }
@@ -59,25 +59,25 @@ type commitJSON struct {
 }
 
 // commit renders a commit in full. The tree's sha is the commit's own here, as on the real server.
-func (c *call) commit(id string) *commitJSON {
-	made := c.s.stampOf(id)
-	address, when := c.api()+"/git/commits/"+id, stampTime(made.committer.when)
+func (j *rendering) commit(id string) *commitJSON {
+	made := j.s.stampOf(id)
+	address, when := j.at.api()+"/git/commits/"+id, stampTime(made.committer.when)
 	out := &commitJSON{
-		URL: address, SHA: id, Created: when, HTMLURL: c.web() + "/commit/" + id,
+		URL: address, SHA: id, Created: when, HTMLURL: j.at.web() + "/commit/" + id,
 		Commit: gitCommitJSON{
 			URL: address, Author: made.author.json(), Committer: made.committer.json(),
-			Message: message(c.repo.Commits[id].Message), Verification: unsigned(),
-			Tree: pointerJSON{URL: c.api() + "/git/trees/" + id, SHA: id, Created: when},
+			Message: message(j.at.repo.Commits[id].Message), Verification: unsigned(),
+			Tree: pointerJSON{URL: j.at.api() + "/git/trees/" + id, SHA: id, Created: when},
 		},
-		Author: c.account(made.author), Committer: c.account(made.committer), Parents: c.parents(id),
+		Author: j.account(made.author), Committer: j.account(made.committer), Parents: j.parents(id),
 		Files: []commitFileJSON{},
 	}
 	parent := ""
 	if len(out.Parents) > 0 {
 		parent = out.Parents[0].SHA
 	}
-	changes := diff(c.repo.Tree(parent), c.repo.Tree(id))
-	before, after := c.repo.Tree(parent), c.repo.Tree(id)
+	changes := diff(j.at.repo.Tree(parent), j.at.repo.Tree(id))
+	before, after := j.at.repo.Tree(parent), j.at.repo.Tree(id)
 	for _, d := range changes {
 		was, is := before[d.path], after[d.path]
 		if !d.added && !d.removed && d.oldPath == "" && was.Kind != is.Kind {
@@ -98,56 +98,56 @@ func (c *call) commit(id string) *commitJSON {
 }
 
 // account is the user who signed, or null for a name that the server does not know.
-func (c *call) account(by signature) *userJSON {
+func (j *rendering) account(by signature) *userJSON {
 	if by.who.Username == "" {
 		return nil
 	}
-	return c.s.stranger(by.who.Username)
+	return j.s.stranger(by.who.Username)
 }
 
-func (c *call) getCommit() (*answer, error) {
-	id := resolve(c.repo, c.st, c.params["sha"])
+func getCommit(c *call) (*answer, error) {
+	id := resolve(c.at.repo, c.at.st, c.params["sha"])
 	if id == "" {
 		return nil, &refusal{status: http.StatusNotFound, message: "commit doesn't exist: " + c.params["sha"], detailed: true}
 	}
-	return ok(c.commit(id)), nil
+	return ok(c.json.commit(id)), nil
 }
 
 // compare lists the commits that the head has and the base does not, newest first.
-func (c *call) compare() (*answer, error) {
+func compareCommits(c *call) (*answer, error) {
 	base, head, three := strings.Cut(c.params["basehead"], "...")
 	if !three {
 		base, head, _ = strings.Cut(c.params["basehead"], "..")
 	}
-	from, to := c.compared(base), c.compared(head)
+	from, to := c.at.compared(base), c.at.compared(head)
 	if from == "" || to == "" {
 		return nil, notFound()
 	}
 	list := []*commitJSON{}
-	for _, id := range c.ahead(from, to) {
-		list = append(list, c.commit(id))
+	for _, id := range c.at.ahead(from, to) {
+		list = append(list, c.json.commit(id))
 	}
 	return ok(map[string]any{"total_commits": len(list), "commits": list}), nil
 }
 
 // compared resolves a side of a comparison, which may be a branch's full name.
-func (c *call) compared(name string) string {
+func (r *repository) compared(name string) string {
 	if branch, full := strings.CutPrefix(name, "refs/heads/"); full {
-		return c.repo.Branches[branch]
+		return r.repo.Branches[branch]
 	}
-	return resolve(c.repo, c.st, name)
+	return resolve(r.repo, r.st, name)
 }
 
-func (c *call) ahead(from, to string) []string {
+func (r *repository) ahead(from, to string) []string {
 	var out []string
 	for todo := []string{to}; len(todo) > 0; {
 		id := todo[0]
 		todo = todo[1:]
-		if c.repo.Contains(from, id) || slices.Contains(out, id) {
+		if r.repo.Contains(from, id) || slices.Contains(out, id) {
 			continue
 		}
 		out = append(out, id)
-		todo = append(todo, c.repo.Commits[id].Parents...)
+		todo = append(todo, r.repo.Commits[id].Parents...)
 	}
 	return out
 }
@@ -167,13 +167,13 @@ type statusJSON struct {
 	UpdatedAt   string    `json:"updated_at"`
 }
 
-func (c *call) statuses(commit string) []statusJSON {
+func (j *rendering) statuses(commit string) []statusJSON {
 	list := []statusJSON{}
-	when := stampTime(c.s.stampOf(commit).committer.when)
-	for i, said := range c.st.Statuses[commit] {
+	when := stampTime(j.s.stampOf(commit).committer.when)
+	for i, said := range j.at.st.Statuses[commit] {
 		list = append(list, statusJSON{
 			ID: int64(i + 1), Status: said.State, TargetURL: said.Target, Description: said.Description,
-			URL: c.api() + "/statuses/" + commit, Context: said.Context, Creator: c.s.stranger(Owner),
+			URL: j.at.api() + "/statuses/" + commit, Context: said.Context, Creator: j.s.stranger(Owner),
 			CreatedAt: when, UpdatedAt: when,
 		})
 	}
@@ -182,31 +182,31 @@ func (c *call) statuses(commit string) []statusJSON {
 
 // commitOfRef prefers a branch to a tag of the same name.
 func (c *call) commitOfRef() (string, error) {
-	id := resolve(c.repo, c.st, c.params["ref"])
+	id := resolve(c.at.repo, c.at.st, c.params["ref"])
 	if id == "" {
 		return "", notFound(noObject(c.params["ref"], ""))
 	}
 	return id, nil
 }
 
-func (c *call) listStatuses() (*answer, error) {
+func listStatuses(c *call) (*answer, error) {
 	id, err := c.commitOfRef()
 	if err != nil {
 		return nil, err
 	}
-	all, p := c.statuses(id), pageOf(c.query)
+	all, p := c.json.statuses(id), pageOf(c.query)
 	return ok(cut(all, p)).counted(len(all)).with("Link", c.link(p, len(all))), nil
 }
 
 // combinedStatus combines the newest status of each context, but only of those on the page: state and total_count are
 // the page's. Pages go from the newest to the oldest, each in the order in which they were posted.
-func (c *call) combinedStatus() (*answer, error) {
+func combinedStatus(c *call) (*answer, error) {
 	id, err := c.commitOfRef()
 	if err != nil {
 		return nil, err
 	}
 	newest := []statusJSON{}
-	for _, said := range slices.Backward(c.statuses(id)) {
+	for _, said := range slices.Backward(c.json.statuses(id)) {
 		if !slices.ContainsFunc(newest, func(have statusJSON) bool { return have.Context == said.Context }) {
 			newest = append(newest, said)
 		}
@@ -217,8 +217,8 @@ func (c *call) combinedStatus() (*answer, error) {
 		shown = nil
 	}
 	return ok(map[string]any{
-		"state": combine(shown), "sha": id, "total_count": len(shown), "statuses": shown, "repository": c.repository(),
-		"commit_url": c.api() + "/commits/" + id, "url": c.api() + "/commits/" + id + "/status",
+		"state": combine(shown), "sha": id, "total_count": len(shown), "statuses": shown, "repository": c.json.repo(),
+		"commit_url": c.at.api() + "/commits/" + id, "url": c.at.api() + "/commits/" + id + "/status",
 	}).counted(len(newest)), nil
 }
 
@@ -240,16 +240,16 @@ func combine(list []statusJSON) string {
 }
 
 // getBlob takes full ids only, and has an answer of its own for what is none.
-func (c *call) getBlob() (*answer, error) {
+func getBlob(c *call) (*answer, error) {
 	id := c.params["sha"]
 	if len(id) != 40 {
 		return nil, refuse(http.StatusBadRequest, "length "+itoa(len(id))+" has no matched object format: "+id)
 	}
-	blob := c.st.objects.object(c.repo, id)
+	blob := c.at.st.objects.object(c.at.repo, id)
 	if blob == nil || blob.children != nil {
 		return nil, refuse(http.StatusBadRequest, noObject(id, ""))
 	}
-	out := map[string]any{"content": nil, "encoding": nil, "url": c.api() + "/git/blobs/" + id, "sha": id, "size": blob.size()}
+	out := map[string]any{"content": nil, "encoding": nil, "url": c.at.api() + "/git/blobs/" + id, "sha": id, "size": blob.size()}
 	if blob.size() <= maxBlob {
 		out["content"], out["encoding"] = encode(blob.content), "base64"
 	}

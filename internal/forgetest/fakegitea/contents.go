@@ -52,17 +52,17 @@ type view struct {
 }
 
 // view finds what a ref is; "" is the default branch.
-func (c *call) view(ref string) (view, error) {
+func (r *repository) view(ref string) (view, error) {
 	if ref == "" {
-		ref = c.repo.Default
+		ref = r.repo.Default
 	}
-	out := view{ref: ref, commit: resolve(c.repo, c.st, ref)}
+	out := view{ref: ref, commit: resolve(r.repo, r.st, ref)}
 	switch {
 	case out.commit == "":
 		return out, notFound(noObject(ref, ""))
-	case c.repo.Branches[ref] != "":
+	case r.repo.Branches[ref] != "":
 		out.place = "branch/" + escapePath(ref)
-	case c.st.Tags[ref] != "":
+	case r.st.Tags[ref] != "":
 		out.place = "tag/" + escapePath(ref)
 	default:
 		out.place = "commit/" + out.commit
@@ -80,12 +80,12 @@ func escapePath(path string) string {
 }
 
 // entry renders what is at a path. Contents of files are sent when asked for and not too large.
-func (c *call) entry(v view, n *node, withContent bool) *contentJSON {
-	last := c.st.objects.lastChange(c.repo, v.commit, n.path)
-	made, escaped := c.s.stampOf(last), escapePath(n.path)
-	self := c.api() + "/contents/" + escaped + "?ref=" + url.QueryEscape(v.ref)
-	git, html := c.api()+"/git/blobs/"+n.id, c.web()+"/src/"+v.place+"/"+escaped
-	raw := c.web() + "/raw/" + v.place + "/" + escaped
+func (j *rendering) entry(v view, n *node, withContent bool) *contentJSON {
+	last := j.at.st.objects.lastChange(j.at.repo, v.commit, n.path)
+	made, escaped := j.s.stampOf(last), escapePath(n.path)
+	self := j.at.api() + "/contents/" + escaped + "?ref=" + url.QueryEscape(v.ref)
+	git, html := j.at.api()+"/git/blobs/"+n.id, j.at.web()+"/src/"+v.place+"/"+escaped
+	raw := j.at.web() + "/raw/" + v.place + "/" + escaped
 	out := &contentJSON{
 		Name: n.name(), Path: n.path, SHA: n.id, LastCommitSHA: last, LastCommitterDate: stampTime(made.committer.when),
 		LastAuthorDate: stampTime(made.author.when), Type: "file", Size: n.size(), URL: self, HTMLURL: &html,
@@ -99,7 +99,7 @@ func (c *call) entry(v view, n *node, withContent bool) *contentJSON {
 	case gitprovider.KindSubmodule:
 		out.Type, out.Size, out.HTMLURL, out.GitURL, out.DownloadURL = "submodule", 0, nil, nil, nil
 		out.Links.Git, out.Links.HTML = nil, nil
-		out.SubmoduleGitURL = c.submodule(v.commit, n.path)
+		out.SubmoduleGitURL = j.submodule(v.commit, n.path)
 	default:
 		if encoding, content := "base64", encode(n.content); withContent && n.size() <= maxBlob {
 			out.Encoding, out.Content = &encoding, &content
@@ -109,8 +109,8 @@ func (c *call) entry(v view, n *node, withContent bool) *contentJSON {
 }
 
 // submodule looks up the address of a submodule in .gitmodules, where url follows path.
-func (c *call) submodule(commit, path string) *string {
-	_, after, found := strings.Cut(c.repo.Tree(commit)[".gitmodules"].Content, "path = "+path+"\n")
+func (j *rendering) submodule(commit, path string) *string {
+	_, after, found := strings.Cut(j.at.repo.Tree(commit)[".gitmodules"].Content, "path = "+path+"\n")
 	if !found {
 		return nil
 	}
@@ -119,24 +119,24 @@ func (c *call) submodule(commit, path string) *string {
 }
 
 // getContents shows a file with its content, or lists a folder without contents. It follows no link.
-func (c *call) getContents() (*answer, error) {
-	v, err := c.view(c.query.Get("ref"))
+func getContents(c *call) (*answer, error) {
+	v, err := c.at.view(c.query.Get("ref"))
 	if err != nil {
 		return nil, err
 	}
 	asked := strings.Trim(c.params["filepath"], "/")
-	root := c.st.objects.root(c.repo, v.commit)
+	root := c.at.st.objects.root(c.at.repo, v.commit)
 	n := root.find(asked)
 	switch {
 	case n == nil:
 		return nil, &refusal{status: http.StatusNotFound, message: "GetContentsOrList", detailed: true,
 			details: []string{missingObject(root, asked)}}
 	case n.kind != gitprovider.KindDir:
-		return ok(c.entry(v, n, true)), nil
+		return ok(c.json.entry(v, n, true)), nil
 	}
 	list := []*contentJSON{}
 	for _, child := range n.children {
-		list = append(list, c.entry(v, child, false))
+		list = append(list, c.json.entry(v, child, false))
 	}
 	return ok(list), nil
 }
@@ -158,19 +158,19 @@ type filesBody struct {
 	Files *[]string `json:"files"`
 }
 
-func (c *call) getFilesByQuery() (*answer, error) {
-	if c.st.NoFileContents {
+func getFilesByQuery(c *call) (*answer, error) {
+	if c.at.st.NoFileContents {
 		return nil, noSuchRoute()
 	}
 	var in filesBody
 	if err := json.Unmarshal([]byte(c.query.Get("body")), &in); err != nil {
 		return nil, refuse(http.StatusBadRequest, "invalid body parameter")
 	}
-	return c.files(in)
+	return answerFiles(c, in)
 }
 
-func (c *call) getFilesByBody() (*answer, error) {
-	if c.st.NoFileContents {
+func getFilesByBody(c *call) (*answer, error) {
+	if c.at.st.NoFileContents {
 		return nil, noSuchRoute()
 	}
 	var in filesBody
@@ -180,12 +180,12 @@ func (c *call) getFilesByBody() (*answer, error) {
 	if in.Files == nil {
 		return nil, unprocessable("[Files]: Required")
 	}
-	return c.files(in)
+	return answerFiles(c, in)
 }
 
 // files answers with one entry a path, null for what is not there, and drops without a word what is beyond one page.
-func (c *call) files(in filesBody) (*answer, error) {
-	v, err := c.view(c.query.Get("ref"))
+func answerFiles(c *call, in filesBody) (*answer, error) {
+	v, err := c.at.view(c.query.Get("ref"))
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (c *call) files(in filesBody) (*answer, error) {
 		paths = *in.Files
 	}
 	list := []*contentJSON{}
-	root, left := c.st.objects.root(c.repo, v.commit), 10*maxBlob
+	root, left := c.at.st.objects.root(c.at.repo, v.commit), 10*maxBlob
 	for _, asked := range paths[:min(len(paths), defaultLimit)] {
 		if asked == "" {
 			return nil, panicked()
@@ -205,7 +205,7 @@ func (c *call) files(in filesBody) (*answer, error) {
 			continue
 		}
 		left -= n.size()
-		list = append(list, c.entry(v, n, left >= 0))
+		list = append(list, c.json.entry(v, n, left >= 0))
 	}
 	return ok(list), nil
 }

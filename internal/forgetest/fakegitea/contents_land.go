@@ -27,10 +27,10 @@ func (c *call) cleanPath(asked string) (string, error) {
 	case clean == ".":
 		return "", malformed(asked)
 	case strings.ContainsRune(asked, 0):
-		return "", internalError(failed + c.repo.Ref.String() +
+		return "", internalError(failed + c.at.repo.Ref.String() +
 			" Error: fork/exec git: invalid argument\nstdout: \nstderr: ")
 	case path.IsAbs(asked), clean == "..", strings.HasPrefix(clean, "../"):
-		return "", internalError(failed + c.repo.Ref.String() + " Error: exit status 128\nstdout: \nstderr: fatal: " +
+		return "", internalError(failed + c.at.repo.Ref.String() + " Error: exit status 128\nstdout: \nstderr: fatal: " +
 			asked + ": '" + asked + "' is outside repository at '/var/lib/gitea/data/tmp/local-repo/upload.git1/.'\n")
 	}
 	return clean, nil
@@ -42,7 +42,7 @@ func malformed(asked string) error {
 
 // land moves the branch, if it still is where it was when the request was checked.
 func (c *call) land(p *push) (*answer, error) {
-	if p.isNew && c.st.protection(p.target) != "" {
+	if p.isNew && c.at.st.protection(p.target) != "" {
 		return nil, forbidden("Not allowed to push to protected branch " + p.target)
 	}
 	if file := c.protectedFile(p); file != "" {
@@ -51,24 +51,24 @@ func (c *call) land(p *push) (*answer, error) {
 	if err := c.lock(p); err != nil {
 		return nil, err
 	}
-	if len(c.repo.Branches) == 0 {
-		c.repo.Default = p.target
+	if len(c.at.repo.Branches) == 0 {
+		c.at.repo.Default = p.target
 	}
 	commit := &memhost.Commit{Files: p.files, Message: message(p.message())}
 	if p.parent != "" {
 		commit.Parents = []string{p.parent}
 	}
-	id := c.repo.Add(commit)
+	id := c.at.repo.Add(commit)
 	c.s.stamps[id] = c.sign(p.in)
-	c.repo.Branches[p.target] = id
-	c.settle()
+	c.at.repo.Branches[p.target] = id
+	c.at.settle()
 	return c.landed(p, id)
 }
 
 // protectedFile is a file of the push that a rule protects, or "".
 func (c *call) protectedFile(p *push) string {
 	for _, op := range *p.in.Files {
-		if slices.ContainsFunc(c.st.ProtectedFiles, func(pattern string) bool { return matches(pattern, op.Path) }) {
+		if slices.ContainsFunc(c.at.st.ProtectedFiles, func(pattern string) bool { return matches(pattern, op.Path) }) {
 			return op.Path
 		}
 	}
@@ -79,14 +79,14 @@ func (c *call) protectedFile(p *push) string {
 func (c *call) lock(p *push) error {
 	const prefix = "refs/heads/"
 	ref := prefix + p.target
-	now, exists := c.repo.Branches[p.target]
+	now, exists := c.at.repo.Branches[p.target]
 	if exists && p.isNew {
 		return forbidden("cannot lock ref '" + ref + "': reference already exists")
 	}
 	if !p.isNew && now != p.parent {
 		return forbidden("cannot lock ref '" + ref + "': is at " + now + " but expected " + p.parent)
 	}
-	for name := range c.repo.Branches {
+	for name := range c.at.repo.Branches {
 		if strings.HasPrefix(name, p.target+"/") || strings.HasPrefix(p.target, name+"/") {
 			return forbidden("cannot lock ref '" + ref + "': '" + prefix + name + "' exists; cannot create '" + ref + "'")
 		}
@@ -147,15 +147,15 @@ type madeCommitJSON struct {
 
 // landed describes the commit. A deleted file is null, and no file at all makes the list null.
 func (c *call) landed(p *push, id string) (*answer, error) {
-	v, err := c.view(p.target)
+	v, err := c.at.view(p.target)
 	if err != nil {
 		return nil, err
 	}
-	root := c.st.objects.root(c.repo, id)
+	root := c.at.st.objects.root(c.at.repo, id)
 	var files []*contentJSON
 	for _, name := range p.written {
 		if n := root.find(name); name != "" && n != nil {
-			files = append(files, c.entry(v, n, true))
+			files = append(files, c.json.entry(v, n, true))
 			continue
 		}
 		files = append(files, nil)
@@ -164,10 +164,10 @@ func (c *call) landed(p *push, id string) (*answer, error) {
 	return &answer{status: http.StatusCreated, body: map[string]any{
 		"files": files,
 		"commit": madeCommitJSON{
-			URL: c.api() + "/git/commits/" + id, SHA: id, Created: never, HTMLURL: c.web() + "/commit/" + id,
-			Author: made.author.json(), Committer: made.committer.json(), Parents: c.parents(id),
-			Message: c.repo.Commits[id].Message,
-			Tree:    pointerJSON{URL: c.api() + "/git/trees/" + root.id, SHA: root.id, Created: never},
+			URL: c.at.api() + "/git/commits/" + id, SHA: id, Created: never, HTMLURL: c.at.web() + "/commit/" + id,
+			Author: made.author.json(), Committer: made.committer.json(), Parents: c.json.parents(id),
+			Message: c.at.repo.Commits[id].Message,
+			Tree:    pointerJSON{URL: c.at.api() + "/git/trees/" + root.id, SHA: root.id, Created: never},
 		},
 		"verification": unsigned(),
 	}}, nil

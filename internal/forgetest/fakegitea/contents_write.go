@@ -50,7 +50,7 @@ type push struct {
 
 // changeFiles is POST contents. It checks against what it reads first, and moves the branch afterwards: the two are not
 // one step, on the real server neither.
-func (c *call) changeFiles() (*answer, error) {
+func changeFiles(c *call) (*answer, error) {
 	p := &push{}
 	if err := c.decode(&p.in); err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (c *call) changeFiles() (*answer, error) {
 	if err := validRef(p.in.NewBranch, "NewBranchName"); err != nil {
 		return nil, err
 	}
-	if c.repo.Archived {
-		return nil, refuse(http.StatusLocked, c.repo.Ref.String()+" is not allowed to edit")
+	if c.at.repo.Archived {
+		return nil, refuse(http.StatusLocked, c.at.repo.Ref.String()+" is not allowed to edit")
 	}
-	if c.access < writeAccess {
+	if c.at.access < writeAccess {
 		return nil, forbidden("user should have a permission to write to the target branch")
 	}
 	if err := c.aim(p); err != nil {
@@ -75,8 +75,8 @@ func (c *call) changeFiles() (*answer, error) {
 			return nil, err
 		}
 	}
-	between := c.st.BeforeRefUpdate
-	c.st.BeforeRefUpdate = nil
+	between := c.at.st.BeforeRefUpdate
+	c.at.st.BeforeRefUpdate = nil
 	return &answer{between: between, then: func() (*answer, error) { return c.land(p) }}, nil
 }
 
@@ -95,26 +95,26 @@ func validRef(name, member string) error {
 func (c *call) aim(p *push) error {
 	base := p.in.Branch
 	if base == "" {
-		base = c.repo.Default
+		base = c.at.repo.Default
 	}
 	p.target = base
 	if p.in.NewBranch != "" {
 		p.target = p.in.NewBranch
 	}
-	p.isNew = p.target != base || len(c.repo.Branches) == 0
-	p.parent = c.repo.Branches[base]
-	p.files = maps.Clone(c.repo.Tree(p.parent))
+	p.isNew = p.target != base || len(c.at.repo.Branches) == 0
+	p.parent = c.at.repo.Branches[base]
+	p.files = maps.Clone(c.at.repo.Tree(p.parent))
 	if p.files == nil {
 		p.files = map[string]memhost.File{}
 	}
 	switch {
-	case len(c.repo.Branches) == 0:
+	case len(c.at.repo.Branches) == 0:
 		return nil
 	case p.parent == "":
-		return refuse(http.StatusNotFound, fmt.Sprintf("branch does not exist [repo_id: %d name: %s]", c.st.id, base))
-	case p.isNew && c.repo.Branches[p.target] != "":
+		return refuse(http.StatusNotFound, fmt.Sprintf("branch does not exist [repo_id: %d name: %s]", c.at.st.id, base))
+	case p.isNew && c.at.repo.Branches[p.target] != "":
 		return unprocessable("branch already exists [name: " + p.target + "]")
-	case !p.isNew && c.st.protection(p.target) != "":
+	case !p.isNew && c.at.st.protection(p.target) != "":
 		return forbidden("user cannot commit to repo [user: " + c.viewer + "]")
 	}
 	return nil
@@ -187,7 +187,7 @@ func (c *call) updatable(p *push, path, sha string) error {
 
 // sameID compares the id that the client knows. Without one everything is overwritten, without a word.
 func (c *call) sameID(p *push, path, sha string) error {
-	n := c.st.objects.root(c.repo, p.parent).find(path)
+	n := c.at.st.objects.root(c.at.repo, p.parent).find(path)
 	if sha == "" || n == nil || n.id == sha {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (c *call) sameID(p *push, path, sha string) error {
 
 // placeable refuses a path on which the parent has something else, or that leads through something that is no folder.
 func (c *call) placeable(p *push, path string) error {
-	before := c.repo.Tree(p.parent)
+	before := c.at.repo.Tree(p.parent)
 	for i := 0; i < len(path); i++ {
 		if path[i] != '/' {
 			continue

@@ -12,24 +12,24 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-func (c *call) label(l Label) labelJSON {
+func (j *rendering) label(l Label) labelJSON {
 	return labelJSON{
-		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description, URL: fmt.Sprintf("%s/labels/%d", c.api(), l.ID),
+		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description, URL: fmt.Sprintf("%s/labels/%d", j.at.api(), l.ID),
 	}
 }
 
-func (c *call) labelList(labels []Label) []labelJSON {
+func (j *rendering) labelList(labels []Label) []labelJSON {
 	list := []labelJSON{}
 	for _, l := range labels {
-		list = append(list, c.label(l))
+		list = append(list, j.label(l))
 	}
 	return list
 }
 
-func (c *call) listLabels() (*answer, error) {
-	all := slices.Clone(c.st.Labels)
+func listLabels(c *call) (*answer, error) {
+	all := slices.Clone(c.at.st.Labels)
 	slices.SortStableFunc(all, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-	return ok(c.labelList(cut(all, lazyPageOf(c.query)))).counted(len(all)), nil
+	return ok(c.json.labelList(cut(all, lazyPageOf(c.query)))).counted(len(all)), nil
 }
 
 type createLabelBody struct {
@@ -39,7 +39,7 @@ type createLabelBody struct {
 }
 
 // createLabel makes a second label of the same name without a word, in an archived repository too.
-func (c *call) createLabel() (*answer, error) {
+func createLabel(c *call) (*answer, error) {
 	var in createLabelBody
 	if err := c.decode(&in); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *call) createLabel() (*answer, error) {
 	if err := required("Name", in.Name, "Color", in.Color); err != nil {
 		return nil, err
 	}
-	if err := c.writer(); err != nil {
+	if err := c.at.writer(); err != nil {
 		return nil, err
 	}
 	color := strings.ToLower(strings.TrimPrefix(in.Color, "#"))
@@ -58,23 +58,23 @@ func (c *call) createLabel() (*answer, error) {
 		color = string([]byte{color[0], color[0], color[1], color[1], color[2], color[2]})
 	}
 	made := Label{ID: c.s.next("label"), Name: in.Name, Color: color, Description: in.Description}
-	c.st.Labels = append(c.st.Labels, made)
-	return created(c.label(made)), nil
+	c.at.st.Labels = append(c.at.st.Labels, made)
+	return created(c.json.label(made)), nil
 }
 
-func (c *call) listIssueLabels() (*answer, error) {
+func listIssueLabels(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
 	}
-	return ok(c.labelList(c.labels(pr))), nil
+	return ok(c.json.labelList(c.at.labels(pr))), nil
 }
 
-func (c *call) addIssueLabels() (*answer, error)     { return c.changeLabels(false) }
-func (c *call) replaceIssueLabels() (*answer, error) { return c.changeLabels(true) }
+func addIssueLabels(c *call) (*answer, error)     { return changeLabels(c, false) }
+func replaceIssueLabels(c *call) (*answer, error) { return changeLabels(c, true) }
 
 // changeLabels takes ids or names, but not both. Unknown ones are dropped without a word, and letter case counts.
-func (c *call) changeLabels(replace bool) (*answer, error) {
+func changeLabels(c *call, replace bool) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
@@ -85,24 +85,24 @@ func (c *call) changeLabels(replace bool) (*answer, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	if c.access < writeAccess {
+	if c.at.access < writeAccess {
 		return nil, forbidden("write permission is required")
 	}
 	ids, uniform := c.idsOf(in.Labels)
 	if !uniform {
 		return nil, refuse(http.StatusBadRequest, "labels should be an array of strings or integers")
 	}
-	before := c.labels(pr)
+	before := c.at.labels(pr)
 	if !replace {
 		for _, l := range before {
 			ids = append(ids, l.ID)
 		}
 	}
-	c.setLabels(pr, ids)
-	if len(before) != len(c.labels(pr)) {
-		c.touched(pr)
+	c.at.setLabels(pr, ids)
+	if len(before) != len(c.at.labels(pr)) {
+		c.at.touched(pr)
 	}
-	return ok(c.labelList(c.labels(pr))), nil
+	return ok(c.json.labelList(c.at.labels(pr))), nil
 }
 
 // idsOf gives label ids for ids or for names, which stand for all labels of the name; false for a mixture.
@@ -114,7 +114,7 @@ func (c *call) idsOf(values []any) (ids []int64, uniform bool) {
 			ids = append(ids, int64(v))
 		case string:
 			names++
-			for _, l := range c.st.Labels {
+			for _, l := range c.at.st.Labels {
 				if l.Name == v {
 					ids = append(ids, l.ID)
 				}
@@ -156,25 +156,25 @@ type issueJSON struct {
 }
 
 // issue shows a pull request as the issue that it also is.
-func (c *call) issue(pr *memhost.PR) *issueJSON {
-	known, where := c.pull(pr), c.pullPage(pr)
+func (j *rendering) issue(pr *memhost.PR) *issueJSON {
+	known, where := j.at.pull(pr), j.pullPage(pr)
 	out := &issueJSON{
-		ID: known.id, URL: fmt.Sprintf("%s/issues/%d", c.api(), pr.Number), HTMLURL: where, Number: pr.Number,
-		User: c.person(known.poster), Title: pr.Title, Body: pr.Body, Assets: []string{}, State: shownState(pr),
-		Labels: c.labelList(c.labels(pr)), CreatedAt: stampTime(pr.CreatedAt), UpdatedAt: stampTime(c.updatedAt(pr)),
+		ID: known.id, URL: fmt.Sprintf("%s/issues/%d", j.at.api(), pr.Number), HTMLURL: where, Number: pr.Number,
+		User: j.person(known.poster), Title: pr.Title, Body: pr.Body, Assets: []string{}, State: shownState(pr),
+		Labels: j.labelList(j.at.labels(pr)), CreatedAt: stampTime(pr.CreatedAt), UpdatedAt: stampTime(j.at.updatedAt(pr)),
 		ClosedAt: optionalTime(pr.ClosedAt),
 		PullRequest: map[string]any{
 			"merged": pr.State == gitprovider.StateMerged, "merged_at": nil, "draft": isDraft(pr), "html_url": where,
 		},
 		Repository: map[string]any{
-			"id": c.st.id, "name": c.repo.Ref.Name, "owner": c.repo.Ref.Owner, "full_name": c.repo.Ref.String(),
+			"id": j.at.st.id, "name": j.at.repo.Ref.Name, "owner": j.at.repo.Ref.Owner, "full_name": j.at.repo.Ref.String(),
 		},
 	}
 	if pr.State == gitprovider.StateMerged {
 		out.PullRequest["merged_at"] = optionalTime(pr.ClosedAt)
 	}
 	if len(known.assignees) > 0 {
-		out.Assignees = c.strangers(known.assignees)
+		out.Assignees = j.strangers(known.assignees)
 		out.Assignee = out.Assignees[0]
 	}
 	return out
@@ -189,7 +189,7 @@ type editIssueBody struct {
 	Ref       json.RawMessage `json:"ref"`
 }
 
-func (c *call) editIssue() (*answer, error) {
+func editIssue(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
@@ -201,12 +201,12 @@ func (c *call) editIssue() (*answer, error) {
 	if err := c.mayEdit(pr); err != nil {
 		return nil, err
 	}
-	if login := c.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
+	if login := c.at.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
 		return nil, internalError(noSuchUser(login))
 	}
 	c.assign(pr, in.Assignee, in.Assignees)
 	if err := c.edit(pr, in.Title, in.Body, in.State); err != nil {
 		return nil, err
 	}
-	return created(c.issue(pr)), nil
+	return created(c.json.issue(pr)), nil
 }

@@ -12,7 +12,7 @@ import (
 
 // listPulls filters labels by id only. A pull request with several of the labels asked for is there, and counted,
 // several times.
-func (c *call) listPulls() (*answer, error) {
+func listPulls(c *call) (*answer, error) {
 	var wanted []int64
 	for _, value := range c.query["labels"] {
 		if value == "" {
@@ -28,7 +28,7 @@ func (c *call) listPulls() (*answer, error) {
 		return nil, refuse(http.StatusBadRequest, noSuchUser(poster))
 	}
 	var all []*memhost.PR
-	for _, pr := range c.sorted(c.query.Get("sort")) {
+	for _, pr := range c.at.sorted(c.query.Get("sort")) {
 		for range c.times(pr, wanted) {
 			all = append(all, pr)
 		}
@@ -36,7 +36,7 @@ func (c *call) listPulls() (*answer, error) {
 	p := pageOf(c.query)
 	list := []*pullJSON{}
 	for _, pr := range cut(all, p) {
-		list = append(list, c.summary(pr, false))
+		list = append(list, c.json.summary(pr, false))
 	}
 	return ok(list).counted(len(all)).with("Link", c.link(p, len(all))), nil
 }
@@ -47,14 +47,14 @@ func (c *call) times(pr *memhost.PR, wanted []int64) int {
 	switch {
 	case !wantedState(c.query.Get("state"), pr.State),
 		base != "" && base != pr.Base,
-		poster != "" && poster != c.pull(pr).poster,
+		poster != "" && poster != c.at.pull(pr).poster,
 		number(c.query, "milestone") > 0: // there are no milestones
 		return 0
 	case len(wanted) == 0:
 		return 1
 	}
 	count := 0
-	for _, label := range c.labels(pr) {
+	for _, label := range c.at.labels(pr) {
 		if slices.Contains(wanted, label.ID) {
 			count++
 		}
@@ -63,17 +63,17 @@ func (c *call) times(pr *memhost.PR, wanted []int64) int {
 }
 
 // sorted orders the pull requests. Anything unknown means the newest first.
-func (c *call) sorted(by string) []*memhost.PR {
-	list := slices.Clone(c.repo.PRs)
+func (r *repository) sorted(by string) []*memhost.PR {
+	list := slices.Clone(r.repo.PRs)
 	slices.SortFunc(list, func(a, b *memhost.PR) int {
 		newest := cmp.Compare(b.Number, a.Number)
 		switch by {
 		case "oldest":
 			return -newest
 		case "recentupdate":
-			return cmp.Or(c.updatedAt(b).Compare(c.updatedAt(a)), newest)
+			return cmp.Or(r.updatedAt(b).Compare(r.updatedAt(a)), newest)
 		case "leastupdate":
-			return cmp.Or(c.updatedAt(a).Compare(c.updatedAt(b)), newest)
+			return cmp.Or(r.updatedAt(a).Compare(r.updatedAt(b)), newest)
 		default:
 			return newest
 		}
@@ -83,15 +83,15 @@ func (c *call) sorted(by string) []*memhost.PR {
 
 // listIssues knows pull requests only. Labels are names here, of which all must be there; unknown ones are dropped from
 // the filter, so that a filter of unknown ones only lists everything.
-func (c *call) listIssues() (*answer, error) {
+func listIssues(c *call) (*answer, error) {
 	var wanted []string
 	for _, name := range strings.Split(c.query.Get("labels"), ",") {
-		if _, defined := c.st.labelNamed(name); defined {
+		if _, defined := c.at.st.labelNamed(name); defined {
 			wanted = append(wanted, name)
 		}
 	}
 	var all []*memhost.PR
-	for _, pr := range c.sorted("") {
+	for _, pr := range c.at.sorted("") {
 		missing := slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(pr.Labels, name) })
 		if !missing && c.query.Get("type") != "issues" && wantedState(c.query.Get("state"), pr.State) {
 			all = append(all, pr)
@@ -100,7 +100,7 @@ func (c *call) listIssues() (*answer, error) {
 	p := pageOf(c.query)
 	list := []*issueJSON{}
 	for _, pr := range cut(all, p) {
-		list = append(list, c.issue(pr))
+		list = append(list, c.json.issue(pr))
 	}
 	return ok(list).counted(len(all)).with("Link", c.link(p, len(all))), nil
 }

@@ -58,21 +58,21 @@ type pullJSON struct {
 	PinOrder            int         `json:"pin_order"`
 }
 
-func (c *call) pullPage(pr *memhost.PR) string { return fmt.Sprintf("%s/pulls/%d", c.web(), pr.Number) }
+func (j *rendering) pullPage(pr *memhost.PR) string { return fmt.Sprintf("%s/pulls/%d", j.at.web(), pr.Number) }
 
 // render shows one pull request. read says whether this counts as looking at `mergeable`.
-func (c *call) render(pr *memhost.PR, read bool) *pullJSON {
-	out := c.summary(pr, read)
-	changes := c.changes(pr)
+func (j *rendering) render(pr *memhost.PR, read bool) *pullJSON {
+	out := j.summary(pr, read)
+	changes := j.at.changes(pr)
 	additions, deletions := totals(changes)
 	files := len(changes)
 	out.Additions, out.Deletions, out.ChangedFiles = &additions, &deletions, &files
-	out.Assignees, out.RequestedTeams = c.strangers(c.pull(pr).assignees), []string{}
+	out.Assignees, out.RequestedTeams = j.strangers(j.at.pull(pr).assignees), []string{}
 	if len(out.Assignees) > 0 {
 		out.Assignee = out.Assignees[0]
 	}
 	if out.Merged {
-		out.MergedBy = c.s.stranger(Owner)
+		out.MergedBy = j.s.stranger(Owner)
 	}
 	for _, people := range []*[]*userJSON{&out.Assignees, &out.RequestedReviewers} {
 		if *people == nil {
@@ -84,29 +84,29 @@ func (c *call) render(pr *memhost.PR, read bool) *pullJSON {
 
 // summary shows a pull request as lists do: without counting changes, without who merged it, with people in the
 // order of their names, and with null for nobody.
-func (c *call) summary(pr *memhost.PR, read bool) *pullJSON {
-	known, where := c.pull(pr), c.pullPage(pr)
+func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
+	known, where := j.at.pull(pr), j.pullPage(pr)
 	out := &pullJSON{
-		ID: known.id, URL: where, Number: pr.Number, User: c.person(known.poster), Title: pr.Title, Body: pr.Body,
-		Labels: c.labelList(c.labels(pr)), Assignees: c.strangers(slices.Sorted(slices.Values(known.assignees))),
+		ID: known.id, URL: where, Number: pr.Number, User: j.person(known.poster), Title: pr.Title, Body: pr.Body,
+		Labels: j.labelList(j.at.labels(pr)), Assignees: j.strangers(slices.Sorted(slices.Values(known.assignees))),
 		State: shownState(pr), Draft: isDraft(pr),
-		HTMLURL: where, DiffURL: where + ".diff", PatchURL: where + ".patch", Mergeable: c.mergeable(pr, read),
-		Base: c.end(pr.Base, pr.Base, c.repo.Branches[pr.Base]), Head: c.head(pr),
-		MergeBase: c.mergeBase(pr), CreatedAt: stampTime(pr.CreatedAt), UpdatedAt: stampTime(c.updatedAt(pr)),
+		HTMLURL: where, DiffURL: where + ".diff", PatchURL: where + ".patch", Mergeable: j.at.mergeable(pr, read),
+		Base: j.end(pr.Base, pr.Base, j.at.repo.Branches[pr.Base]), Head: j.head(pr),
+		MergeBase: j.at.mergeBase(pr), CreatedAt: stampTime(pr.CreatedAt), UpdatedAt: stampTime(j.at.updatedAt(pr)),
 		ClosedAt: optionalTime(pr.ClosedAt),
 	}
-	if c.repo.Branches[pr.Branch] == "" {
+	if j.at.repo.Branches[pr.Branch] == "" {
 		out.Head.Ref = pullRef(pr.Number)
 	}
 	if len(out.Assignees) > 0 {
 		out.Assignee = out.Assignees[0]
 	}
 	var asked []string
-	for _, request := range c.requests(pr) {
+	for _, request := range j.at.requests(pr) {
 		asked = append(asked, request.login)
 	}
-	out.RequestedReviewers = c.strangers(asked)
-	if merge := c.mergeCommit(pr); merge != "" {
+	out.RequestedReviewers = j.strangers(asked)
+	if merge := j.at.mergeCommit(pr); merge != "" {
 		out.Merged, out.MergeCommitSHA, out.MergedAt = true, &merge, optionalTime(pr.ClosedAt)
 	}
 	return out
@@ -120,33 +120,33 @@ func shownState(pr *memhost.PR) string {
 	return "closed"
 }
 
-func (c *call) end(label, ref, commit string) endJSON {
-	return endJSON{Label: label, Ref: ref, SHA: commit, RepoID: c.st.id, Repo: c.repository()}
+func (j *rendering) end(label, ref, commit string) endJSON {
+	return endJSON{Label: label, Ref: ref, SHA: commit, RepoID: j.at.st.id, Repo: j.repo()}
 }
 
 // head is the end of a pull request that is to be merged. The label of one from a fork does not name the fork.
-func (c *call) head(pr *memhost.PR) endJSON {
-	owner, branch := c.repo.HeadOf(pr)
-	out := c.end(branch, branch, pr.HeadCommit)
-	if owner != c.repo.Ref.Owner {
-		fork := c.repository()
-		fork.ID, fork.Owner, fork.FullName, fork.Fork = c.st.id+1_000_000, c.s.acquaintance(owner), owner+"/"+c.repo.Ref.Name, true
+func (j *rendering) head(pr *memhost.PR) endJSON {
+	owner, branch := j.at.repo.HeadOf(pr)
+	out := j.end(branch, branch, pr.HeadCommit)
+	if owner != j.at.repo.Ref.Owner {
+		fork := j.repo()
+		fork.ID, fork.Owner, fork.FullName, fork.Fork = j.at.st.id+1_000_000, j.s.acquaintance(owner), owner+"/"+j.at.repo.Ref.Name, true
 		fork.Permissions = permissionsJSON{Pull: true}
 		out.RepoID, out.Repo = fork.ID, fork
 	}
 	return out
 }
 
-func (c *call) strangers(logins []string) []*userJSON {
+func (j *rendering) strangers(logins []string) []*userJSON {
 	var list []*userJSON // null when there is nobody
 	for _, login := range logins {
-		list = append(list, c.s.stranger(login))
+		list = append(list, j.s.stranger(login))
 	}
 	return list
 }
 
-func (c *call) changes(pr *memhost.PR) []fileDiff {
-	return diff(c.repo.Tree(c.mergeBase(pr)), c.repo.Tree(pr.HeadCommit))
+func (r *repository) changes(pr *memhost.PR) []fileDiff {
+	return diff(r.repo.Tree(r.mergeBase(pr)), r.repo.Tree(pr.HeadCommit))
 }
 
 // numbered finds the pull request that the request is about, or nil.
@@ -155,26 +155,26 @@ func (c *call) numbered() *memhost.PR {
 	if err != nil {
 		return nil
 	}
-	return c.repo.PR(index)
+	return c.at.repo.PR(index)
 }
 
-func (c *call) getPull() (*answer, error) {
+func getPull(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
 	}
-	out := c.render(pr, true)
-	if known := c.pull(pr); known.late > 0 && c.repo.Branches[pr.Branch] == "" {
+	out := c.json.render(pr, true)
+	if known := c.at.pull(pr); known.late > 0 && c.at.repo.Branches[pr.Branch] == "" {
 		known.late--
 	}
 	return ok(out), nil
 }
 
 // findPull finds the open pull request with a base and a head.
-func (c *call) findPull() (*answer, error) {
-	for _, pr := range c.repo.PRs {
+func findPull(c *call) (*answer, error) {
+	for _, pr := range c.at.repo.PRs {
 		if isOpen(pr) && pr.Base == c.params["base"] && pr.Branch == c.params["head"] {
-			return ok(c.render(pr, false)), nil
+			return ok(c.json.render(pr, false)), nil
 		}
 	}
 	return nil, notFound()
@@ -192,12 +192,12 @@ type pullFileJSON struct {
 	RawURL           string `json:"raw_url"`
 }
 
-func (c *call) listFiles() (*answer, error) {
+func listFiles(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
 	}
-	all, p := c.changes(pr), pageOf(c.query)
+	all, p := c.at.changes(pr), pageOf(c.query)
 	list := []pullFileJSON{}
 	for _, d := range cut(all, p) {
 		path, status := escapePath(d.path), "changed"
@@ -212,9 +212,9 @@ func (c *call) listFiles() (*answer, error) {
 		list = append(list, pullFileJSON{
 			Filename: d.path, PreviousFilename: d.oldPath, Status: status, Additions: d.additions,
 			Deletions: d.deletions, Changes: d.additions + d.deletions,
-			HTMLURL:     c.web() + "/src/commit/" + pr.HeadCommit + "/" + path,
-			ContentsURL: c.api() + "/contents/" + path + "?ref=" + pr.HeadCommit,
-			RawURL:      c.web() + "/raw/commit/" + pr.HeadCommit + "/" + path,
+			HTMLURL:     c.at.web() + "/src/commit/" + pr.HeadCommit + "/" + path,
+			ContentsURL: c.at.api() + "/contents/" + path + "?ref=" + pr.HeadCommit,
+			RawURL:      c.at.web() + "/raw/commit/" + pr.HeadCommit + "/" + path,
 		})
 	}
 	pages := (len(all) + p.limit - 1) / p.limit
@@ -227,7 +227,7 @@ func (c *call) listFiles() (*answer, error) {
 func (c *call) noPull() *refusal {
 	return &refusal{status: http.StatusNotFound, message: "GetPullRequestByIndex", detailed: true, details: []string{
 		fmt.Sprintf("pull request does not exist [id: 0, issue_id: 0, head_repo_id: 0, base_repo_id: %d, head_branch: , "+
-			"base_branch: ]", c.st.id),
+			"base_branch: ]", c.at.st.id),
 	}}
 }
 

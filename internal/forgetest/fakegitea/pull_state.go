@@ -14,15 +14,15 @@ import (
 func pullRef(number int) string { return fmt.Sprintf("refs/pull/%d/head", number) }
 
 // pull finds what the server knows of a pull request, whoever opened it. Ids are given in the order of opening.
-func (c *call) pull(pr *memhost.PR) *prState {
-	for _, each := range c.repo.PRs {
-		if c.st.prs[each.Number] == nil {
-			c.st.prs[each.Number] = &prState{
-				id: c.s.next("pull"), poster: posterOf(each), updated: each.CreatedAt, base: c.repo.Branches[each.Base],
+func (r *repository) pull(pr *memhost.PR) *prState {
+	for _, each := range r.repo.PRs {
+		if r.st.prs[each.Number] == nil {
+			r.st.prs[each.Number] = &prState{
+				id: r.s.next("pull"), poster: posterOf(each), updated: each.CreatedAt, base: r.repo.Branches[each.Base],
 			}
 		}
 	}
-	return c.st.prs[pr.Number]
+	return r.st.prs[pr.Number]
 }
 
 // posterOf is who opened a pull request behind the doors.
@@ -35,46 +35,46 @@ func posterOf(pr *memhost.PR) string {
 
 // settle lets the server notice what happened to branches: a pull request follows its head, is closed when that is gone,
 // and has to be checked again for conflicts when its base moved.
-func (c *call) settle() {
-	for _, pr := range c.repo.PRs {
-		known := c.pull(pr)
+func (r *repository) settle() {
+	for _, pr := range r.repo.PRs {
+		known := r.pull(pr)
 		if !isOpen(pr) {
 			continue
 		}
-		tip := c.repo.Branches[pr.Branch]
+		tip := r.repo.Branches[pr.Branch]
 		if tip == "" && known.late > 0 {
 			continue
 		}
 		if tip == "" {
-			c.close(pr)
+			r.close(pr)
 			continue
 		}
-		if base := c.repo.Branches[pr.Base]; base != known.base {
-			set := c.st.MergeableReads
-			shown := c.mergeable(pr, false)
+		if base := r.repo.Branches[pr.Base]; base != known.base {
+			set := r.st.MergeableReads
+			shown := r.mergeable(pr, false)
 			known.base, known.merge = base, mergeState{shown: shown, stale: set.Stale, checking: set.Checking}
 		}
 		if tip != pr.HeadCommit {
-			c.reviews(pr) // are of the former head
-			known.lateStale, known.staleHead = c.st.LateStale, pr.HeadCommit
+			r.reviews(pr) // are of the former head
+			known.lateStale, known.staleHead = r.st.LateStale, pr.HeadCommit
 			pr.HeadCommit = tip
-			pr.Paths = c.repo.Changed(pr.Base, tip)
-			known.updated = c.s.host.Now()
+			pr.Paths = r.repo.Changed(pr.Base, tip)
+			known.updated = r.s.host.Now()
 		}
 	}
 }
 
-func (c *call) close(pr *memhost.PR) {
-	pr.State, pr.ClosedAt = gitprovider.StateClosed, c.s.host.Now()
-	c.pull(pr).updated = pr.ClosedAt
+func (r *repository) close(pr *memhost.PR) {
+	pr.State, pr.ClosedAt = gitprovider.StateClosed, r.s.host.Now()
+	r.pull(pr).updated = pr.ClosedAt
 }
 
 // touched notes that somebody changed something about a pull request.
-func (c *call) touched(pr *memhost.PR) { c.pull(pr).updated = c.s.host.Now() }
+func (r *repository) touched(pr *memhost.PR) { r.pull(pr).updated = r.s.host.Now() }
 
 // updatedAt is when something happened to a pull request last, reviews included.
-func (c *call) updatedAt(pr *memhost.PR) time.Time {
-	last := c.pull(pr).updated
+func (r *repository) updatedAt(pr *memhost.PR) time.Time {
+	last := r.pull(pr).updated
 	if pr.ClosedAt.After(last) {
 		last = pr.ClosedAt
 	}
@@ -87,8 +87,8 @@ func (c *call) updatedAt(pr *memhost.PR) time.Time {
 }
 
 // mergeable is what the server shows; see MergeableReads. It means nothing once the pull request is not open.
-func (c *call) mergeable(pr *memhost.PR, read bool) bool {
-	known := c.pull(pr)
+func (r *repository) mergeable(pr *memhost.PR, read bool) bool {
+	known := r.pull(pr)
 	switch {
 	case isOpen(pr) && known.merge.stale > 0:
 		if read {
@@ -100,10 +100,10 @@ func (c *call) mergeable(pr *memhost.PR, read bool) bool {
 			known.merge.checking--
 		}
 		return false
-	case isDraft(pr), c.repo.Commits[known.base] == nil:
+	case isDraft(pr), r.repo.Commits[known.base] == nil:
 		return false
 	}
-	_, fits := c.repo.Merge(known.base, pr.HeadCommit)
+	_, fits := r.repo.Merge(known.base, pr.HeadCommit)
 	return fits
 }
 
@@ -114,34 +114,34 @@ func isDraft(pr *memhost.PR) bool {
 }
 
 // mergeCommit is the commit that merged a pull request, "" if it was not merged.
-func (c *call) mergeCommit(pr *memhost.PR) string {
+func (r *repository) mergeCommit(pr *memhost.PR) string {
 	if pr.State != gitprovider.StateMerged {
 		return ""
 	}
-	for id, commit := range c.repo.Commits {
-		if len(commit.Parents) == 2 && commit.Parents[1] == pr.HeadCommit && c.repo.Contains(c.repo.Branches[pr.Base], id) {
+	for id, commit := range r.repo.Commits {
+		if len(commit.Parents) == 2 && commit.Parents[1] == pr.HeadCommit && r.repo.Contains(r.repo.Branches[pr.Base], id) {
 			return id
 		}
 	}
-	return c.repo.Branches[pr.Base]
+	return r.repo.Branches[pr.Base]
 }
 
 // mergeBase is where the head left the base: before the merge, if it was merged.
-func (c *call) mergeBase(pr *memhost.PR) string {
-	base := c.repo.Branches[pr.Base]
-	if merge := c.repo.Commits[c.mergeCommit(pr)]; merge != nil && len(merge.Parents) > 0 {
+func (r *repository) mergeBase(pr *memhost.PR) string {
+	base := r.repo.Branches[pr.Base]
+	if merge := r.repo.Commits[r.mergeCommit(pr)]; merge != nil && len(merge.Parents) > 0 {
 		base = merge.Parents[0]
 	}
-	return c.repo.MergeBase(base, pr.HeadCommit)
+	return r.repo.MergeBase(base, pr.HeadCommit)
 }
 
 // labels gives the labels of a pull request, by name. The host knows them by name only: a name that the server does not
 // know as the pull request's is the first label of that name, which is defined if it is not.
-func (c *call) labels(pr *memhost.PR) []Label {
-	known := c.pull(pr)
+func (r *repository) labels(pr *memhost.PR) []Label {
+	known := r.pull(pr)
 	var out []Label
 	for _, id := range known.labels {
-		if label, defined := c.st.labelByID(id); defined && slices.Contains(pr.Labels, label.Name) {
+		if label, defined := r.st.labelByID(id); defined && slices.Contains(pr.Labels, label.Name) {
 			out = append(out, label)
 		}
 	}
@@ -149,10 +149,10 @@ func (c *call) labels(pr *memhost.PR) []Label {
 		if slices.ContainsFunc(out, func(l Label) bool { return l.Name == name }) {
 			continue
 		}
-		label, defined := c.st.labelNamed(name)
+		label, defined := r.st.labelNamed(name)
 		if !defined {
-			label = Label{ID: c.s.next("label"), Name: name, Color: "ededed"}
-			c.st.Labels = append(c.st.Labels, label)
+			label = Label{ID: r.s.next("label"), Name: name, Color: "ededed"}
+			r.st.Labels = append(r.st.Labels, label)
 		}
 		out = append(out, label)
 	}
@@ -165,11 +165,11 @@ func (c *call) labels(pr *memhost.PR) []Label {
 }
 
 // setLabels replaces the labels of a pull request. Ids that the repository does not define are dropped without a word.
-func (c *call) setLabels(pr *memhost.PR, ids []int64) {
-	known := c.pull(pr)
+func (r *repository) setLabels(pr *memhost.PR, ids []int64) {
+	known := r.pull(pr)
 	known.labels, pr.Labels = nil, nil
 	for _, id := range ids {
-		label, defined := c.st.labelByID(id)
+		label, defined := r.st.labelByID(id)
 		if defined && !slices.Contains(known.labels, id) {
 			known.labels = append(known.labels, id)
 			pr.AddLabels(label.Name)

@@ -26,7 +26,7 @@ type createPullRequestOption struct {
 
 // openPull refuses a second open pull request for the same head and base, if it sees the first; see
 // Settings.LaxParallel. That there is nothing to merge does not bother it.
-func (c *call) openPull() (*answer, error) {
+func openPull(c *call) (*answer, error) {
 	var in createPullRequestOption
 	if err := c.decode(&in); err != nil {
 		return nil, err
@@ -34,50 +34,50 @@ func (c *call) openPull() (*answer, error) {
 	if err := required("Head", in.Head, "Base", in.Base, "Title", in.Title); err != nil {
 		return nil, err
 	}
-	if err := c.inUse(); err != nil {
+	if err := c.at.inUse(); err != nil {
 		return nil, err
 	}
-	if len(c.repo.Branches) == 0 {
+	if len(c.at.repo.Branches) == 0 {
 		return nil, notFound()
 	}
-	if c.access < writeAccess {
+	if c.at.access < writeAccess {
 		return nil, forbidden("user must be a collaborator")
 	}
-	in.Head = strings.TrimPrefix(in.Head, c.repo.Ref.Owner+":")
+	in.Head = strings.TrimPrefix(in.Head, c.at.repo.Ref.Owner+":")
 	switch {
-	case c.repo.Branches[in.Head] == "", c.repo.Branches[in.Base] == "":
+	case c.at.repo.Branches[in.Head] == "", c.at.repo.Branches[in.Base] == "":
 		return nil, notFound()
 	case in.Head == in.Base:
 		return nil, unprocessable("Invalid PullRequest: There are no changes between the head and the base")
 	}
-	if c.st.LaxParallel > 0 {
-		c.st.LaxParallel--
-	} else if err := c.duplicate(in); err != nil {
+	if c.at.st.LaxParallel > 0 {
+		c.at.st.LaxParallel--
+	} else if err := c.at.duplicate(in); err != nil {
 		return nil, err
 	}
-	if login := c.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
+	if login := c.at.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
 		return nil, noAssignee(login)
 	}
-	if login := c.unknown(in.Reviewers); login != "" {
+	if login := c.at.unknown(in.Reviewers); login != "" {
 		return nil, noReviewer(login)
 	}
-	pr := c.s.host.Open(c.repo, gitprovider.PullRequestSpec{Head: in.Head, Base: in.Base, Title: in.Title, Body: in.Body})
-	known := c.pull(pr)
+	pr := c.s.host.Open(c.at.repo, gitprovider.PullRequestSpec{Head: in.Head, Base: in.Base, Title: in.Title, Body: in.Body})
+	known := c.at.pull(pr)
 	known.poster = c.viewer
 	c.assign(pr, in.Assignee, in.Assignees)
-	c.setLabels(pr, in.Labels)
+	c.at.setLabels(pr, in.Labels)
 	for _, login := range in.Reviewers {
-		c.request(pr, login)
+		c.at.request(pr, login)
 	}
-	out := c.render(pr, false)
+	out := c.json.render(pr, false)
 	slices.SortFunc(out.Labels, func(a, b labelJSON) int { return int(a.ID - b.ID) })
 	return created(out), nil
 }
 
 // unknown is the first name that nobody has, or "".
-func (c *call) unknown(logins []string) string {
+func (r *repository) unknown(logins []string) string {
 	for _, login := range logins {
-		if login != "" && !c.s.knows(login) {
+		if login != "" && !r.s.knows(login) {
 			return login
 		}
 	}
@@ -94,13 +94,13 @@ func noReviewer(login string) *refusal {
 	return &refusal{status: http.StatusNotFound, message: "User '" + login + "' not exist", detailed: true}
 }
 
-func (c *call) duplicate(in createPullRequestOption) error {
-	for _, pr := range c.repo.PRs {
+func (r *repository) duplicate(in createPullRequestOption) error {
+	for _, pr := range r.repo.PRs {
 		if isOpen(pr) && pr.Branch == in.Head && pr.Base == in.Base {
-			id := c.pull(pr).id
+			id := r.pull(pr).id
 			return refuse(http.StatusConflict, fmt.Sprintf("pull request already exists for these targets [id: %d, "+
 				"issue_id: %d, head_repo_id: %d, base_repo_id: %d, head_branch: %s, base_branch: %s]",
-				id, id, c.st.id, c.st.id, in.Head, in.Base))
+				id, id, r.st.id, r.st.id, in.Head, in.Base))
 		}
 	}
 	return nil
@@ -118,13 +118,13 @@ type editPullBody struct {
 
 // mayEdit refuses, without a word, who neither opened the pull request nor may write.
 func (c *call) mayEdit(pr *memhost.PR) error {
-	if c.access < writeAccess && (c.pull(pr).poster != c.viewer || c.st.ReadOnly) {
+	if c.at.access < writeAccess && (c.at.pull(pr).poster != c.viewer || c.at.st.ReadOnly) {
 		return silentlyForbidden()
 	}
 	return nil
 }
 
-func (c *call) editPull() (*answer, error) {
+func editPull(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
 		return nil, notFound()
@@ -136,24 +136,24 @@ func (c *call) editPull() (*answer, error) {
 	if err := c.mayEdit(pr); err != nil {
 		return nil, err
 	}
-	if login := c.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
+	if login := c.at.unknown(append(slices.Clone(in.Assignees), in.Assignee)); login != "" {
 		return nil, noAssignee(login)
 	}
 	if err := c.edit(pr, in.Title, in.Body, in.State); err != nil {
 		return nil, err
 	}
 	if in.Base != "" && in.Base != pr.Base {
-		if c.repo.Branches[in.Base] == "" {
+		if c.at.repo.Branches[in.Base] == "" {
 			return nil, refuse(http.StatusNotFound, "new base '"+in.Base+"' not exist")
 		}
 		pr.Base = in.Base
 	}
 	if in.Labels != nil {
-		c.setLabels(pr, in.Labels)
+		c.at.setLabels(pr, in.Labels)
 	}
 	c.assign(pr, in.Assignee, in.Assignees)
-	c.settle()
-	return created(c.render(pr, false)), nil
+	c.at.settle()
+	return created(c.json.render(pr, false)), nil
 }
 
 // edit is what the routes for issues and for pull requests share. An empty title changes nothing.
@@ -167,11 +167,11 @@ func (c *call) edit(pr *memhost.PR, title string, body, state *string) error {
 	if body != nil {
 		pr.Body = *body
 	}
-	c.touched(pr)
+	c.at.touched(pr)
 	switch {
 	case state == nil, *state == shownState(pr), pr.State == gitprovider.StateMerged:
 	case *state == "closed":
-		c.close(pr)
+		c.at.close(pr)
 	default:
 		pr.State, pr.ClosedAt = gitprovider.StateOpen, time.Time{}
 	}
@@ -187,7 +187,7 @@ func (c *call) assign(pr *memhost.PR, one string, several []string) {
 	if one != "" {
 		wanted = append(wanted, one)
 	}
-	known := c.pull(pr)
+	known := c.at.pull(pr)
 	known.assignees = slices.DeleteFunc(known.assignees, func(login string) bool { return !slices.Contains(wanted, login) })
 	for _, login := range wanted {
 		if !slices.Contains(known.assignees, login) {

@@ -68,12 +68,12 @@ func (s *Server) acquaintance(login string) *userJSON {
 }
 
 // person is a user as the viewer may see them: all of it themselves and an administrator, nothing the anonymous.
-func (c *call) person(login string) *userJSON {
-	if c.viewer == "" {
-		return c.s.stranger(login)
+func (j *rendering) person(login string) *userJSON {
+	if j.viewer == "" {
+		return j.s.stranger(login)
 	}
-	user := c.s.acquaintance(login)
-	if c.admin() || c.viewer == login {
+	user := j.s.acquaintance(login)
+	if j.admin() || j.viewer == login {
 		user.IsAdmin, user.Active, user.LastLogin = login == Owner, true, "1970-01-01T00:00:00Z"
 	}
 	return user
@@ -158,11 +158,11 @@ type repoJSON struct {
 }
 
 // web is the address of the repository's pages, api that of its part of the API.
-func (c *call) web() string { return c.s.URL() + "/" + c.repo.Ref.String() }
-func (c *call) api() string { return c.s.URL() + apiRoot + "/repos/" + c.repo.Ref.String() }
+func (r *repository) web() string { return r.s.URL() + "/" + r.repo.Ref.String() }
+func (r *repository) api() string { return r.s.URL() + apiRoot + "/repos/" + r.repo.Ref.String() }
 
-func (c *call) repository() *repoJSON {
-	repo, st := c.repo, c.st
+func (j *rendering) repo() *repoJSON {
+	repo, st := j.at.repo, j.at.st
 	open := 0
 	for _, pr := range repo.PRs {
 		if isOpen(pr) {
@@ -171,16 +171,16 @@ func (c *call) repository() *repoJSON {
 	}
 	archivedAt := "1970-01-01T00:00:00Z"
 	if repo.Archived {
-		archivedAt = stampTime(c.s.began)
+		archivedAt = stampTime(j.s.began)
 	}
 	return &repoJSON{
-		ID: st.id, Owner: c.s.acquaintance(repo.Ref.Owner), Name: repo.Ref.Name, FullName: repo.Ref.String(),
+		ID: st.id, Owner: j.s.acquaintance(repo.Ref.Owner), Name: repo.Ref.Name, FullName: repo.Ref.String(),
 		Empty: len(repo.Branches) == 0, Private: st.Private, Fork: repo.Fork, Size: 25,
-		LanguagesURL: c.api() + "/languages", HTMLURL: c.web(), URL: c.api(),
-		SSHURL: "git@" + hostOf(c.s.origin) + ":" + repo.Ref.String() + ".git", CloneURL: c.web() + ".git",
+		LanguagesURL: j.at.api() + "/languages", HTMLURL: j.at.web(), URL: j.at.api(),
+		SSHURL: "git@" + hostOf(j.s.origin) + ":" + repo.Ref.String() + ".git", CloneURL: j.at.web() + ".git",
 		WatchersCount: 1, OpenPRCounter: open, DefaultBranch: repo.Default, Archived: repo.Archived,
-		CreatedAt: stampTime(st.created), UpdatedAt: stampTime(c.updated()), ArchivedAt: archivedAt,
-		Permissions: permissionsJSON{Admin: c.access >= adminAccess, Push: c.access >= writeAccess, Pull: true},
+		CreatedAt: stampTime(st.created), UpdatedAt: stampTime(j.updated()), ArchivedAt: archivedAt,
+		Permissions: permissionsJSON{Admin: j.at.access >= adminAccess, Push: j.at.access >= writeAccess, Pull: true},
 		HasIssues:   true, InternalTracker: trackerJSON{true, true, true}, HasWiki: true, HasPullRequests: !st.NoPulls,
 		HasProjects: true, ProjectsMode: "all", HasReleases: true, HasActions: st.Actions, AllowMergeCommits: true,
 		AllowRebase: true, AllowRebaseExplicit: true, AllowSquashMerge: true, AllowFastForwardOnlyMerge: true,
@@ -190,10 +190,10 @@ func (c *call) repository() *repoJSON {
 }
 
 // updated is when the newest commit of a branch was made.
-func (c *call) updated() time.Time {
-	latest := c.st.created
-	for _, tip := range c.repo.Branches {
-		if made := c.s.stampOf(tip).committer.when; made.After(latest) {
+func (j *rendering) updated() time.Time {
+	latest := j.at.st.created
+	for _, tip := range j.at.repo.Branches {
+		if made := j.s.stampOf(tip).committer.when; made.After(latest) {
 			latest = made
 		}
 	}

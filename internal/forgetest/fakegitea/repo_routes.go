@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-func (c *call) version() (*answer, error) {
+func getVersion(c *call) (*answer, error) {
 	return ok(map[string]string{"version": "1.26.0"}), nil
 }
 
-func (c *call) apiSettings() (*answer, error) {
+func getAPISettings(c *call) (*answer, error) {
 	return ok(map[string]int{
 		"max_response_items": maxLimit, "default_paging_num": defaultLimit, "default_git_trees_per_page": maxTreeEntries,
 		"default_max_blob_size": maxBlob, "default_max_response_size": 10 * maxBlob,
 	}), nil
 }
 
-func (c *call) self() (*answer, error) {
+func getSelf(c *call) (*answer, error) {
 	if err := c.signedIn(); err != nil {
 		return nil, err
 	}
-	return ok(c.person(c.viewer)), nil
+	return ok(c.json.person(c.viewer)), nil
 }
 
-func (c *call) getRepo() (*answer, error) { return ok(c.repository()), nil }
+func getRepo(c *call) (*answer, error) { return ok(c.json.repo()), nil }
 
 type workflowJSON struct {
 	ID        string `json:"id"`
@@ -39,34 +39,34 @@ type workflowJSON struct {
 }
 
 // listWorkflows lists the workflow files of the default branch, from the first folder that has any.
-func (c *call) listWorkflows() (*answer, error) {
+func listWorkflows(c *call) (*answer, error) {
 	if err := c.signedIn(); err != nil {
 		return nil, err
 	}
 	list := []workflowJSON{}
-	tip := c.repo.Branches[c.repo.Default]
+	tip := c.at.repo.Branches[c.at.repo.Default]
 	for _, dir := range []string{".gitea/workflows", ".github/workflows"} {
-		folder := c.st.objects.root(c.repo, tip).find(dir)
-		if !c.st.Actions || folder == nil || len(list) > 0 {
+		folder := c.at.st.objects.root(c.at.repo, tip).find(dir)
+		if !c.at.st.Actions || folder == nil || len(list) > 0 {
 			continue
 		}
 		for _, file := range folder.children {
-			list = append(list, c.workflow(tip, file))
+			list = append(list, c.json.workflow(tip, file))
 		}
 	}
 	return ok(map[string]any{"workflows": list, "total_count": len(list)}), nil
 }
 
 // workflow describes a workflow file, by the name in it if there is one.
-func (c *call) workflow(tip string, file *node) workflowJSON {
-	made := c.s.stampOf(c.st.objects.lastChange(c.repo, tip, file.path))
-	page := c.web() + "/actions/workflows/" + file.name()
+func (j *rendering) workflow(tip string, file *node) workflowJSON {
+	made := j.s.stampOf(j.at.st.objects.lastChange(j.at.repo, tip, file.path))
+	page := j.at.web() + "/actions/workflows/" + file.name()
 	out := workflowJSON{
 		ID: file.name(), Name: file.name(), Path: file.path, State: "active",
 		CreatedAt: stampTime(made.author.when), UpdatedAt: stampTime(made.author.when), DeletedAt: never,
-		URL:      c.api() + "/actions/workflows/" + file.name(),
-		HTMLURL:  c.web() + "/src/branch/" + c.repo.Default + "/" + file.path,
-		BadgeURL: page + "/badge.svg?branch=" + c.repo.Default,
+		URL:      j.at.api() + "/actions/workflows/" + file.name(),
+		HTMLURL:  j.at.web() + "/src/branch/" + j.at.repo.Default + "/" + file.path,
+		BadgeURL: page + "/badge.svg?branch=" + j.at.repo.Default,
 	}
 	for _, line := range lines(file.content) {
 		if name, named := strings.CutPrefix(line, "name:"); named {
@@ -86,24 +86,24 @@ func (st *repoState) protection(branch string) string {
 	return ""
 }
 
-func (c *call) listProtections() (*answer, error) {
+func listProtections(c *call) (*answer, error) {
 	if err := c.keeper(); err != nil {
 		return nil, err
 	}
 	list := []map[string]any{}
-	for i, pattern := range c.st.ProtectedPatterns {
-		list = append(list, c.protectionJSON(pattern, i+1))
+	for i, pattern := range c.at.st.ProtectedPatterns {
+		list = append(list, c.json.protectionJSON(pattern, i+1))
 	}
 	return ok(list), nil
 }
 
-func (c *call) getProtection() (*answer, error) {
+func getProtection(c *call) (*answer, error) {
 	if err := c.keeper(); err != nil {
 		return nil, err
 	}
-	for i, pattern := range c.st.ProtectedPatterns {
+	for i, pattern := range c.at.st.ProtectedPatterns {
 		if pattern == c.params["name"] {
-			return ok(c.protectionJSON(pattern, i+1)), nil
+			return ok(c.json.protectionJSON(pattern, i+1)), nil
 		}
 	}
 	return nil, notFound()
@@ -114,18 +114,18 @@ func (c *call) keeper() error {
 	if err := c.signedIn(); err != nil {
 		return err
 	}
-	if c.access < adminAccess {
+	if c.at.access < adminAccess {
 		return &refusal{status: http.StatusForbidden,
 			message: "user should be an owner or a collaborator with admin write of a repository"}
 	}
 	return nil
 }
 
-func (c *call) protectionJSON(pattern string, priority int) map[string]any {
+func (j *rendering) protectionJSON(pattern string, priority int) map[string]any {
 	out := map[string]any{
 		"branch_name": "", "rule_name": pattern, "priority": priority, "status_check_contexts": nil,
-		"required_approvals": c.st.RequiredApprovals[pattern], "protected_file_patterns": "",
-		"unprotected_file_patterns": "", "created_at": stampTime(c.st.created), "updated_at": stampTime(c.st.created),
+		"required_approvals": j.at.st.RequiredApprovals[pattern], "protected_file_patterns": "",
+		"unprotected_file_patterns": "", "created_at": stampTime(j.at.st.created), "updated_at": stampTime(j.at.st.created),
 	}
 	if !strings.ContainsAny(pattern, "*?") {
 		out["branch_name"] = pattern

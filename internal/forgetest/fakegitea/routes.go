@@ -24,46 +24,46 @@ func (s *Server) table(spec *spec) []route {
 		out = append(out, route{method, template, handle, scope, spec.checks(s.t, method, template)})
 	}
 	get, post, patch, put := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut
-	add(get, "/version", "", (*call).version)
-	add(get, "/settings/api", "", (*call).apiSettings)
-	add(get, "/user", "user", (*call).self)
-	add(get, repo, "repository", (*call).getRepo)
-	add(get, repo+"/assignees", "repository", (*call).listAssignees)
-	add(get, repo+"/branches", "repository", (*call).listBranches)
-	add(get, repo+"/branches/{branch...}", "repository", (*call).getBranch)
-	add(http.MethodDelete, repo+"/branches/{branch...}", "repository", (*call).deleteBranch)
-	add(get, repo+"/branch_protections", "repository", (*call).listProtections)
-	add(get, repo+"/branch_protections/{name}", "repository", (*call).getProtection)
-	add(get, repo+"/git/trees/{sha}", "repository", (*call).getTree)
-	add(get, repo+"/git/blobs/{sha}", "repository", (*call).getBlob)
-	add(get, repo+"/git/commits/{sha}", "repository", (*call).getCommit)
-	add(get, repo+"/git/refs", "repository", (*call).listRefs)
-	add(get, repo+"/git/refs/{ref...}", "repository", (*call).listRefs)
-	add(get, repo+"/contents", "repository", (*call).getContents)
-	add(post, repo+"/contents", "repository", (*call).changeFiles)
-	add(get, repo+"/contents/{filepath...}", "repository", (*call).getContents)
-	add(get, repo+"/file-contents", "repository", (*call).getFilesByQuery)
-	add(post, repo+"/file-contents", "repository", (*call).getFilesByBody)
-	add(get, repo+"/compare/{basehead}", "repository", (*call).compare)
-	add(get, repo+"/pulls", "repository", (*call).listPulls)
-	add(post, repo+"/pulls", "repository", (*call).openPull)
-	add(get, repo+"/pulls/{index}", "repository", (*call).getPull)
-	add(patch, repo+"/pulls/{index}", "repository", (*call).editPull)
-	add(get, repo+"/pulls/{index}/files", "repository", (*call).listFiles)
-	add(get, repo+"/pulls/{index}/reviews", "repository", (*call).listReviews)
-	add(post, repo+"/pulls/{index}/requested_reviewers", "repository", (*call).requestReviews)
-	add(get, repo+"/pulls/{base}/{head}", "repository", (*call).findPull)
-	add(get, repo+"/issues", "issue", (*call).listIssues)
-	add(patch, repo+"/issues/{index}", "issue", (*call).editIssue)
-	add(get, repo+"/issues/{index}/comments", "issue", (*call).listComments)
-	add(get, repo+"/issues/{index}/labels", "issue", (*call).listIssueLabels)
-	add(post, repo+"/issues/{index}/labels", "issue", (*call).addIssueLabels)
-	add(put, repo+"/issues/{index}/labels", "issue", (*call).replaceIssueLabels)
-	add(get, repo+"/labels", "issue", (*call).listLabels)
-	add(post, repo+"/labels", "issue", (*call).createLabel)
-	add(get, repo+"/commits/{ref}/status", "repository", (*call).combinedStatus)
-	add(get, repo+"/commits/{ref}/statuses", "repository", (*call).listStatuses)
-	add(get, repo+"/actions/workflows", "repository", (*call).listWorkflows)
+	add(get, "/version", "", getVersion)
+	add(get, "/settings/api", "", getAPISettings)
+	add(get, "/user", "user", getSelf)
+	add(get, repo, "repository", getRepo)
+	add(get, repo+"/assignees", "repository", listAssignees)
+	add(get, repo+"/branches", "repository", listBranches)
+	add(get, repo+"/branches/{branch...}", "repository", getBranch)
+	add(http.MethodDelete, repo+"/branches/{branch...}", "repository", deleteBranch)
+	add(get, repo+"/branch_protections", "repository", listProtections)
+	add(get, repo+"/branch_protections/{name}", "repository", getProtection)
+	add(get, repo+"/git/trees/{sha}", "repository", getTree)
+	add(get, repo+"/git/blobs/{sha}", "repository", getBlob)
+	add(get, repo+"/git/commits/{sha}", "repository", getCommit)
+	add(get, repo+"/git/refs", "repository", listRefs)
+	add(get, repo+"/git/refs/{ref...}", "repository", listRefs)
+	add(get, repo+"/contents", "repository", getContents)
+	add(post, repo+"/contents", "repository", changeFiles)
+	add(get, repo+"/contents/{filepath...}", "repository", getContents)
+	add(get, repo+"/file-contents", "repository", getFilesByQuery)
+	add(post, repo+"/file-contents", "repository", getFilesByBody)
+	add(get, repo+"/compare/{basehead}", "repository", compareCommits)
+	add(get, repo+"/pulls", "repository", listPulls)
+	add(post, repo+"/pulls", "repository", openPull)
+	add(get, repo+"/pulls/{index}", "repository", getPull)
+	add(patch, repo+"/pulls/{index}", "repository", editPull)
+	add(get, repo+"/pulls/{index}/files", "repository", listFiles)
+	add(get, repo+"/pulls/{index}/reviews", "repository", listReviews)
+	add(post, repo+"/pulls/{index}/requested_reviewers", "repository", requestReviews)
+	add(get, repo+"/pulls/{base}/{head}", "repository", findPull)
+	add(get, repo+"/issues", "issue", listIssues)
+	add(patch, repo+"/issues/{index}", "issue", editIssue)
+	add(get, repo+"/issues/{index}/comments", "issue", listComments)
+	add(get, repo+"/issues/{index}/labels", "issue", listIssueLabels)
+	add(post, repo+"/issues/{index}/labels", "issue", addIssueLabels)
+	add(put, repo+"/issues/{index}/labels", "issue", replaceIssueLabels)
+	add(get, repo+"/labels", "issue", listLabels)
+	add(post, repo+"/labels", "issue", createLabel)
+	add(get, repo+"/commits/{ref}/status", "repository", combinedStatus)
+	add(get, repo+"/commits/{ref}/statuses", "repository", listStatuses)
+	add(get, repo+"/actions/workflows", "repository", listWorkflows)
 	return out
 }
 
@@ -86,14 +86,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, problem := range found.check(r.URL.Query(), body) {
 		s.report("fake Gitea: %s %s: %s", r.Method, r.URL.Path, problem)
 	}
-	c := &call{s: s, method: r.Method, escapedPath: r.URL.EscapedPath(), params: params, query: r.URL.Query(), body: body}
+	c := &call{s: s, method: r.Method, escapedPath: r.URL.EscapedPath(), params: params, query: r.URL.Query(), body: body, json: &rendering{s: s}}
 	ans, err := s.serve(c, found, r)
 	if err != nil {
 		var no *refusal
 		if !errors.As(err, &no) {
 			no = internalError(err.Error())
 		}
-		s.refuse(w, no, c.admin())
+		s.refuse(w, no, c.json.admin())
 		return
 	}
 	ans.write(w)
@@ -118,6 +118,7 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 	if c.viewer, err = c.s.authenticate(r); err != nil {
 		return nil, err
 	}
+	c.json.viewer = c.viewer
 	if err := c.s.maySignIn(c.viewer); err != nil {
 		return nil, err
 	}
@@ -138,14 +139,14 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 			return nil, err
 		}
 	}
-	if strings.HasPrefix(found.template, "/repos/{owner}/{repo}/pulls") && !c.takesPulls() {
+	if strings.HasPrefix(found.template, "/repos/{owner}/{repo}/pulls") && !c.at.takesPulls() {
 		return nil, notFound()
 	}
 	return found.handle(c)
 }
 
 // takesPulls is false of a repository without a commit, too.
-func (c *call) takesPulls() bool { return !c.st.NoPulls && len(c.repo.Branches) > 0 }
+func (r *repository) takesPulls() bool { return !r.st.NoPulls && len(r.repo.Branches) > 0 }
 
 // redirect is what a renamed repository answers, to writes too. Only readers get a page.
 func redirect(method, target string) *answer {
