@@ -58,7 +58,9 @@ type pullJSON struct {
 	PinOrder            int         `json:"pin_order"`
 }
 
-func (j *rendering) pullPage(pr *memhost.PR) string { return fmt.Sprintf("%s/pulls/%d", j.at.web(), pr.Number) }
+func (j *rendering) pullPage(pr *memhost.PR) string {
+	return fmt.Sprintf("%s/pulls/%d", j.at.web(), pr.Number)
+}
 
 // render shows one pull request. read says whether this counts as looking at `mergeable`.
 func (j *rendering) render(pr *memhost.PR, read bool) *pullJSON {

@@ -74,13 +74,13 @@ func atLeast(have, wanted string) bool {
 }
 
 // allows reports whether somebody's permission is at least as high as the one named. Collaborators may write.
-func (p *place) allows(who, permission string) bool {
+func (r *rights) allows(who, permission string) bool {
 	switch {
 	case who == viewer:
-		return p.set.allows(permission)
-	case slices.Contains(p.set.Collaborators, who):
+		return r.at.set.allows(permission)
+	case slices.Contains(r.at.set.Collaborators, who):
 		return atLeast("write", permission)
-	case p.set.Private:
+	case r.at.set.Private:
 		return atLeast("none", permission)
 	default:
 		return atLeast("read", permission)

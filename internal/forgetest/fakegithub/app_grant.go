@@ -18,14 +18,14 @@ func (s *Server) as(a *exchange, do func()) {
 }
 
 // foreign reports whether who asks is an app whose token is for another repository.
-func (p *place) foreign() bool {
-	return p.s.acting != nil && lower(p.s.acting.Repo.String()) != lower(p.repo.Ref.String())
+func (r *rights) foreign() bool {
+	return r.at.s.acting != nil && lower(r.at.s.acting.Repo.String()) != lower(r.at.repo.Ref.String())
 }
 
 // barred tells why an app may not do something for which one of the permissions is needed: nil if it may, or if no app asks.
-func (p *place) barred(level string, permissions ...string) *refusal {
-	token := p.s.acting
-	if token == nil || slices.ContainsFunc(permissions, func(name string) bool { return !p.foreign() && token.may(name, level) }) {
+func (r *rights) barred(level string, permissions ...string) *refusal {
+	token := r.at.s.acting
+	if token == nil || slices.ContainsFunc(permissions, func(name string) bool { return !r.foreign() && token.may(name, level) }) {
 		return nil
 	}
 	return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by integration",
@@ -33,9 +33,9 @@ func (p *place) barred(level string, permissions ...string) *refusal {
 }
 
 // gqlReads is barred for a field that is read; it needs all of the permissions.
-func (p *place) gqlReads(permissions ...string) error {
+func (r *rights) gqlReads(permissions ...string) error {
 	for _, name := range permissions {
-		if no := p.barred("read", name); no != nil {
+		if no := r.barred("read", name); no != nil {
 			return no.graphQL()
 		}
 	}
@@ -59,20 +59,20 @@ func readNeeds(route string) string {
 }
 
 // viewerPermission is what the owner of the token may do; GitHub tells an app nothing.
-func (p *place) viewerPermission() any {
+func (r *rights) viewerPermission() any {
 	switch {
-	case p.s.acting != nil:
+	case r.at.s.acting != nil:
 		return nil
-	case p.set.Permission == "none":
+	case r.at.set.Permission == "none":
 		return "READ" // everybody reads what is public
 	}
-	return strings.ToUpper(p.set.Permission)
+	return strings.ToUpper(r.at.set.Permission)
 }
 
 // guarded is a field that an app may read with the permissions alone.
-func (p *place) guarded(compute func(args) (any, error), permissions ...string) gql.Func {
+func (r *rights) guarded(compute func(args) (any, error), permissions ...string) gql.Func {
 	return func(in args) (any, error) {
-		if err := p.gqlReads(permissions...); err != nil {
+		if err := r.gqlReads(permissions...); err != nil {
 			return nil, err
 		}
 		return compute(in)

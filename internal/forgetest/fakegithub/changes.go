@@ -18,20 +18,20 @@ type fileDiff struct {
 }
 
 // base finds the commit that a pull request's changes are counted from.
-func (p *place) base(pr *memhost.PR) string {
-	if merge := p.mergeCommit(pr); merge != "" {
-		return p.repo.MergeBase(p.repo.Commits[merge].Parents[0], pr.HeadCommit)
+func (r *pullRules) base(pr *memhost.PR) string {
+	if merge := r.mergeCommit(pr); merge != "" {
+		return r.at.repo.MergeBase(r.at.repo.Commits[merge].Parents[0], pr.HeadCommit)
 	}
-	return p.repo.MergeBase(p.repo.Branches[pr.Base], pr.HeadCommit)
+	return r.at.repo.MergeBase(r.at.repo.Branches[pr.Base], pr.HeadCommit)
 }
 
 // mergeCommit is the commit that merged a pull request, or "".
-func (p *place) mergeCommit(pr *memhost.PR) string {
+func (r *pullRules) mergeCommit(pr *memhost.PR) string {
 	if pr.State != gitprovider.StateMerged {
 		return ""
 	}
-	for id, c := range p.repo.Commits {
-		if len(c.Parents) == 2 && c.Parents[1] == pr.HeadCommit && !p.trials[id] {
+	for id, c := range r.at.repo.Commits {
+		if len(c.Parents) == 2 && c.Parents[1] == pr.HeadCommit && !r.at.trials[id] {
 			return id
 		}
 	}
@@ -40,8 +40,8 @@ func (p *place) mergeCommit(pr *memhost.PR) string {
 
 // diff lists the files that a pull request changes, by path. A removed and an added file with half of their lines in
 // common are one renamed file.
-func (p *place) diff(pr *memhost.PR) []fileDiff {
-	before, after := p.repo.Tree(p.base(pr)), p.repo.Tree(pr.HeadCommit)
+func (r *pullRules) diff(pr *memhost.PR) []fileDiff {
+	before, after := r.at.repo.Tree(r.base(pr)), r.at.repo.Tree(pr.HeadCommit)
 	var out []fileDiff
 	removed := map[string]bool{}
 	for path, f := range before {
@@ -128,11 +128,11 @@ func sameLines(a, b string) int {
 
 // mergeable tells whether a pull request can be merged: nil while that is not known, which it is not for the first reads
 // after a change. Each call is one read. To know it GitHub tries the merge, and keeps the commit of the last success.
-func (p *place) mergeable(pr *memhost.PR) *bool {
-	st := p.pull(pr)
-	base := p.repo.Branches[pr.Base]
+func (r *pullRules) mergeable(pr *memhost.PR) *bool {
+	st := r.at.pull(pr)
+	base := r.at.repo.Branches[pr.Base]
 	if now := base + " " + pr.HeadCommit; st.mergeOf != now {
-		st.mergeOf, st.unknown = now, p.set.MergeableReads
+		st.mergeOf, st.unknown = now, r.at.set.MergeableReads
 	}
 	if pr.State != gitprovider.StateOpen {
 		return nil
@@ -141,13 +141,13 @@ func (p *place) mergeable(pr *memhost.PR) *bool {
 		st.unknown--
 		return nil
 	}
-	files, ok := p.repo.Merge(base, pr.HeadCommit)
+	files, ok := r.at.repo.Merge(base, pr.HeadCommit)
 	if ok && st.trialOf != st.mergeOf {
 		st.trialOf = st.mergeOf
-		st.trial = p.repo.Add(&memhost.Commit{
+		st.trial = r.at.repo.Add(&memhost.Commit{
 			Parents: []string{base, pr.HeadCommit}, Files: files, Message: "Merge " + pr.HeadCommit + " into " + base,
 		})
-		p.trials[st.trial] = true
+		r.at.trials[st.trial] = true
 	}
 	return &ok
 }

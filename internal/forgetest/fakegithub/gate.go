@@ -27,25 +27,25 @@ func (r *refusal) rest(a *exchange) {
 
 // writes tells why somebody may not write: nil if they may. what is the fine-grained permission that is needed, such as
 // "contents", and permission the role.
-func (p *place) writes(who, what, permission string) *refusal {
-	if p.s.acting != nil {
-		if no := p.barred("write", what); no != nil {
+func (r *rights) writes(who, what, permission string) *refusal {
+	if r.at.s.acting != nil {
+		if no := r.barred("write", what); no != nil {
 			return no
 		}
 		permission = "none" // an app has no role
 	}
 	switch {
-	case who == viewer && (p.set.MissingScopes || slices.Contains(p.set.NotGranted, what)), !p.allows(who, permission):
+	case who == viewer && (r.at.set.MissingScopes || slices.Contains(r.at.set.NotGranted, what)), !r.allows(who, permission):
 		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}
-	case p.repo.Archived:
+	case r.at.repo.Archived:
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}
 	}
 	return nil
 }
 
 // mayWrite is writes for a REST handler: it sets the refusal, if there is one.
-func (p *place) mayWrite(a *exchange, what, permission string) bool {
-	if no := p.writes(a.who, what, permission); no != nil {
+func (r *rights) mayWrite(a *exchange, what, permission string) bool {
+	if no := r.writes(a.who, what, permission); no != nil {
 		no.rest(a)
 		return false
 	}
@@ -53,8 +53,8 @@ func (p *place) mayWrite(a *exchange, what, permission string) bool {
 }
 
 // hindered tells why nobody may create, move or delete a branch: nil if they may.
-func (p *place) hindered(branch, action string) *refusal {
-	if !p.set.protects(branch) {
+func (r *rights) hindered(branch, action string) *refusal {
+	if !r.at.set.protects(branch) {
 		return nil
 	}
 	reason := "Changes must be made through a pull request."

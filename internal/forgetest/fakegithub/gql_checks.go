@@ -8,20 +8,20 @@ import (
 )
 
 // gqlRollup is what CI says of a commit, or nil if it says nothing.
-func (p *place) gqlRollup(commit string) *gql.Object {
-	state := p.rollup(commit)
+func (g *gitGraph) gqlRollup(commit string) *gql.Object {
+	state := g.at.rollup(commit)
 	if state == "" {
 		return nil
 	}
 	return &gql.Object{Type: "StatusCheckRollup", Fields: fields{
-		"id": nodeID(kindRollup, p.id, commit), "state": state,
-		"commit":   lazy(func(args) (any, error) { return p.gqlCommit(commit), nil }),
-		"contexts": lazy(func(in args) (any, error) { return p.gqlContexts(commit, in) }),
+		"id": nodeID(kindRollup, g.at.id, commit), "state": state,
+		"commit":   lazy(func(args) (any, error) { return g.commit(commit), nil }),
+		"contexts": lazy(func(in args) (any, error) { return g.gqlContexts(commit, in) }),
 	}}
 }
 
-func (p *place) gqlContexts(commit string, in args) (any, error) {
-	runs, statuses := p.runs(commit), p.statuses(commit)
+func (g *gitGraph) gqlContexts(commit string, in args) (any, error) {
+	runs, statuses := g.at.runs(commit), g.at.statuses(commit)
 	runStates, states := map[string]int{}, map[string]int{}
 	for _, run := range runs {
 		runStates[runState(run)]++
@@ -31,9 +31,9 @@ func (p *place) gqlContexts(commit string, in args) (any, error) {
 	}
 	node := func(i int) *gql.Object {
 		if i < len(runs) {
-			return p.gqlRun(commit, i)
+			return g.gqlRun(commit, i)
 		}
-		return p.gqlContext(commit, statuses[i-len(runs)])
+		return g.gqlContext(commit, statuses[i-len(runs)])
 	}
 	return gql.Connection("StatusCheckRollupContext", "contexts", gql.Items{
 		Len: len(runs) + len(statuses), Key: func(i int) string { return node(i).Fields["id"].(string) }, Node: node,
@@ -66,20 +66,20 @@ func runState(run CheckRun) string {
 }
 
 // gqlRun is a check run of a commit, by its place among them.
-func (p *place) gqlRun(commit string, i int) *gql.Object {
-	run := p.runs(commit)[i]
+func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
+	run := g.at.runs(commit)[i]
 	var conclusion, completed any
 	if run.Status == "completed" {
 		conclusion, completed = strings.ToUpper(run.Conclusion), epoch()
 	}
-	page := p.web("runs", commit, run.Name)
+	page := g.at.web("runs", commit, run.Name)
 	return &gql.Object{Type: "CheckRun", Fields: fields{
-		"id": nodeID(kindCheckRun, p.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
+		"id": nodeID(kindCheckRun, g.at.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
 		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": epoch(), "completedAt": completed,
 		"title": any(nil), "summary": any(nil), "isRequired": false, "detailsUrl": escaped(page), "url": escaped(page),
 		"permalink":  escaped(page),
-		"repository": lazy(func(args) (any, error) { return p.gqlRepo(), nil }),
-		"checkSuite": lazy(func(args) (any, error) { return p.gqlSuite(commit), nil }),
+		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
+		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit), nil }),
 	}}
 }
 
@@ -87,8 +87,8 @@ func (p *place) gqlRun(commit string, i int) *gql.Object {
 func escaped(address string) string { return strings.ReplaceAll(address, " ", "%20") }
 
 // gqlSuite is the one suite that holds all check runs of a commit, or nil if there are none.
-func (p *place) gqlSuite(commit string) *gql.Object {
-	runs := p.runs(commit)
+func (g *gitGraph) gqlSuite(commit string) *gql.Object {
+	runs := g.at.runs(commit)
 	if len(runs) == 0 {
 		return nil
 	}
@@ -102,45 +102,45 @@ func (p *place) gqlSuite(commit string) *gql.Object {
 		}
 	}
 	return &gql.Object{Type: "CheckSuite", Fields: fields{
-		"id": nodeID(kindSuite, p.id, commit), "databaseId": 1, "status": status, "conclusion": conclusion,
+		"id": nodeID(kindSuite, g.at.id, commit), "databaseId": 1, "status": status, "conclusion": conclusion,
 		"createdAt": epoch(),
 		"app": &gql.Object{Type: "App", Fields: fields{
 			"id": nodeID(kindApp, 0, "github-actions"), "databaseId": 15368, "name": "GitHub Actions", "slug": "github-actions",
-			"url": p.s.host.Web() + "/apps/github-actions",
+			"url": g.at.s.host.Web() + "/apps/github-actions",
 		}},
 	}}
 }
 
-func (p *place) gqlSuites(commit string, in args) (any, error) {
+func (g *gitGraph) gqlSuites(commit string, in args) (any, error) {
 	n := 0
-	if len(p.runs(commit)) > 0 {
+	if len(g.at.runs(commit)) > 0 {
 		n = 1
 	}
 	return gql.Connection("CheckSuite", "checkSuites", gql.Items{
-		Len: n, Key: func(int) string { return commit }, Node: func(int) *gql.Object { return p.gqlSuite(commit) },
+		Len: n, Key: func(int) string { return commit }, Node: func(int) *gql.Object { return g.gqlSuite(commit) },
 	}, in, nil)
 }
 
 // gqlStatus is the older form of CI's word: statuses only; nil if there are none.
-func (p *place) gqlStatus(commit string) *gql.Object {
-	statuses := p.statuses(commit)
+func (g *gitGraph) gqlStatus(commit string) *gql.Object {
+	statuses := g.at.statuses(commit)
 	if len(statuses) == 0 {
 		return nil
 	}
 	contexts := []any{}
 	for _, st := range statuses {
-		contexts = append(contexts, p.gqlContext(commit, st))
+		contexts = append(contexts, g.gqlContext(commit, st))
 	}
 	return &gql.Object{Type: "Status", Fields: fields{
-		"id": nodeID(kindStatus, p.id, commit), "state": strings.ToUpper(combined(statuses)), "contexts": contexts,
-		"commit": lazy(func(args) (any, error) { return p.gqlCommit(commit), nil }),
+		"id": nodeID(kindStatus, g.at.id, commit), "state": strings.ToUpper(combined(statuses)), "contexts": contexts,
+		"commit": lazy(func(args) (any, error) { return g.commit(commit), nil }),
 	}}
 }
 
-func (p *place) gqlContext(commit string, st Status) *gql.Object {
+func (g *gitGraph) gqlContext(commit string, st Status) *gql.Object {
 	return &gql.Object{Type: "StatusContext", Fields: fields{
-		"id": nodeID(kindContext, p.id, commit+"/"+st.Context), "context": st.Context, "state": strings.ToUpper(st.State),
+		"id": nodeID(kindContext, g.at.id, commit+"/"+st.Context), "context": st.Context, "state": strings.ToUpper(st.State),
 		"description": st.Description, "targetUrl": any(nil), "createdAt": epoch(), "isRequired": false,
-		"commit": lazy(func(args) (any, error) { return p.gqlCommit(commit), nil }),
+		"commit": lazy(func(args) (any, error) { return g.commit(commit), nil }),
 	}}
 }

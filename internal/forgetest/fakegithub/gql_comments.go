@@ -8,26 +8,26 @@ import (
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
-// gqlComments is a connection of the comments, oldest first.
-func (p *place) gqlComments(pr *memhost.PR, in args) (any, error) {
+// comments is a connection of the comments, oldest first.
+func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 	return gql.Connection("IssueComment", "comments", gql.Items{
 		Len: len(pr.Comments), Key: strconv.Itoa,
 		Node: func(i int) *gql.Object {
 			c := pr.Comments[i]
 			return &gql.Object{Type: "IssueComment", Fields: fields{
-				"id": nodeID(kindComment, p.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": p.id*1000 + i,
-				"author": p.s.gqlUser(c.Author), "authorAssociation": p.association(c.Author), "body": c.Body,
+				"id": nodeID(kindComment, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
+				"author": g.at.s.gqlUser(c.Author), "authorAssociation": g.at.rules().association(c.Author), "body": c.Body,
 				"createdAt": c.At, "updatedAt": c.At, "isMinimized": false, "viewerDidAuthor": c.Author == viewer,
-				"url": p.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)),
+				"url": g.at.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)),
 			}}
 		},
 	}, in, nil)
 }
 
 // association is what somebody is to the repository.
-func (p *place) association(login string) string {
+func (r *pullRules) association(login string) string {
 	switch login {
-	case p.repo.Ref.Owner:
+	case r.at.repo.Ref.Owner:
 		return "OWNER"
 	case memhost.Stranger:
 		return "NONE"

@@ -14,60 +14,60 @@ import (
 const maxText = 512_000
 
 // gitObject gives the fields that every git object has.
-func (p *place) gitObject(kind, id string) fields {
+func (g *gitGraph) gitObject(kind, id string) fields {
 	return fields{
-		"id": nodeID(kind, p.id, id), "oid": id, "abbreviatedOid": id[:7], "commitUrl": p.web("commit", id),
-		"repository": lazy(func(args) (any, error) { return p.gqlRepo(), nil }),
+		"id": nodeID(kind, g.at.id, id), "oid": id, "abbreviatedOid": id[:7], "commitUrl": g.at.web("commit", id),
+		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
 	}
 }
 
-// gqlObject is the commit, tree or blob of an id, or nil.
-func (p *place) gqlObject(id string) *gql.Object {
-	if p.repo.Commits[id] != nil {
-		return p.gqlCommit(id)
+// object is the commit, tree or blob of an id, or nil.
+func (g *gitGraph) object(id string) *gql.Object {
+	if g.at.repo.Commits[id] != nil {
+		return g.commit(id)
 	}
-	if _, known := p.tree(id); known {
-		return p.gqlTree(id, "")
+	if _, known := g.at.read().tree(id); known {
+		return g.tree(id, "")
 	}
-	if content, known := p.blob(id); known {
-		return p.gqlBlob(id, content)
+	if content, known := g.at.read().blob(id); known {
+		return g.blob(id, content)
 	}
 	return nil
 }
 
-func (p *place) gqlCommit(id string) *gql.Object {
-	c := p.repo.Commits[id]
+func (g *gitGraph) commit(id string) *gql.Object {
+	c := g.at.repo.Commits[id]
 	if c == nil {
 		return nil
 	}
 	headline, body, _ := strings.Cut(strings.TrimRight(c.Message, "\n"), "\n")
-	d := p.detailsOf(id)
-	out := p.gitObject(kindCommit, id)
+	d := g.at.detailsOf(id)
+	out := g.gitObject(kindCommit, id)
 	for field, value := range (fields{
-		"url": p.web("commit", id), "treeUrl": p.web("tree", id), "message": c.Message, "messageHeadline": headline,
+		"url": g.at.web("commit", id), "treeUrl": g.at.web("tree", id), "message": c.Message, "messageHeadline": headline,
 		"messageBody": strings.TrimLeft(body, "\n"), "committedDate": d.committer.at, "authoredDate": d.author.at,
 		"author": gqlActor(d.author), "committer": gqlActor(d.committer),
-		"signature": p.gqlSignature(d),
-		"tree":      lazy(func(args) (any, error) { return p.gqlTree(p.root(id), ""), nil }),
+		"signature": g.signature(d),
+		"tree":      lazy(func(args) (any, error) { return g.tree(g.at.read().root(id), ""), nil }),
 		"file": lazy(func(in args) (any, error) {
 			file := in.String("path")
-			if e, found := p.entry(p.root(id), file); found {
-				return p.gqlEntry(e, file), nil
+			if e, found := g.at.read().entry(g.at.read().root(id), file); found {
+				return g.entry(e, file), nil
 			}
 			return nil, nil
 		}),
 		"parents": lazy(func(in args) (any, error) {
 			return gql.Connection("Commit", "parents", gql.Items{
 				Len: len(c.Parents), Key: func(i int) string { return c.Parents[i] },
-				Node: func(i int) *gql.Object { return p.gqlCommit(c.Parents[i]) },
+				Node: func(i int) *gql.Object { return g.commit(c.Parents[i]) },
 			}, in, nil)
 		}),
-		"statusCheckRollup": p.guarded(func(args) (any, error) { return p.gqlRollup(id), nil }, "checks", "statuses"),
-		"status":            lazy(func(args) (any, error) { return p.gqlStatus(id), nil }),
-		"checkSuites":       lazy(func(in args) (any, error) { return p.gqlSuites(id, in) }),
+		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.gqlRollup(id), nil }, "checks", "statuses"),
+		"status":            lazy(func(args) (any, error) { return g.gqlStatus(id), nil }),
+		"checkSuites":       lazy(func(in args) (any, error) { return g.gqlSuites(id, in) }),
 		"associatedPullRequests": lazy(func(in args) (any, error) {
 			in["headRefOid"] = id
-			return p.gqlPulls("associatedPullRequests", in)
+			return g.at.graph().pulls("associatedPullRequests", in)
 		}),
 	}) {
 		out[field] = value
@@ -79,8 +79,8 @@ func gqlActor(who signature) *gql.Object {
 	return &gql.Object{Type: "GitActor", Fields: fields{"name": who.name, "email": who.email, "date": who.at, "user": any(nil)}}
 }
 
-// gqlSignature is the signature of a commit that GitHub made itself; others have none.
-func (p *place) gqlSignature(d commitDetails) *gql.Object {
+// signature is the signature of a commit that GitHub made itself; others have none.
+func (g *gitGraph) signature(d commitDetails) *gql.Object {
 	if d.committer.name != signer {
 		return nil
 	}
@@ -92,21 +92,21 @@ func (p *place) gqlSignature(d commitDetails) *gql.Object {
 // signer is the committer of the commits that GitHub makes and signs.
 const signer = "GitHub"
 
-// gqlTree is a tree; dir is its path, for the paths of its entries.
-func (p *place) gqlTree(id, dir string) *gql.Object {
-	out := p.gitObject(kindTree, id)
+// tree is a tree; dir is its path, for the paths of its entries.
+func (g *gitGraph) tree(id, dir string) *gql.Object {
+	out := g.gitObject(kindTree, id)
 	out["entries"] = lazy(func(args) (any, error) {
 		entries := []any{}
-		for _, e := range p.objects.trees[id] {
-			entries = append(entries, p.gqlEntry(e, path.Join(dir, e.name)))
+		for _, e := range g.at.objects.trees[id] {
+			entries = append(entries, g.entry(e, path.Join(dir, e.name)))
 		}
 		return entries, nil
 	})
 	return &gql.Object{Type: "Tree", Fields: out}
 }
 
-// gqlEntry is an entry with its path from the root.
-func (p *place) gqlEntry(e treeEntry, full string) *gql.Object {
+// entry is an entry with its path from the root.
+func (g *gitGraph) entry(e treeEntry, full string) *gql.Object {
 	mode, err := strconv.ParseInt(e.mode, 8, 32)
 	if err != nil {
 		panic(err) // modes are constants
@@ -123,14 +123,14 @@ func (p *place) gqlEntry(e treeEntry, full string) *gql.Object {
 	return &gql.Object{Type: "TreeEntry", Fields: fields{
 		"name": e.name, "path": full, "mode": int(mode), "type": e.kind(), "oid": e.id, "size": size, "isGenerated": false,
 		"nameRaw": encode(e.name), "pathRaw": encode(full), "extension": extension, "lineCount": lineCount,
-		"object":     lazy(func(args) (any, error) { return p.gqlEntryObject(e, full), nil }),
-		"repository": lazy(func(args) (any, error) { return p.gqlRepo(), nil }),
+		"object":     lazy(func(args) (any, error) { return g.entryObject(e, full), nil }),
+		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
 		"submodule": lazy(func(args) (any, error) {
 			if e.mode != modeSubmodule {
 				return nil, nil
 			}
 			return &gql.Object{Type: "Submodule", Fields: fields{
-				"name": full, "path": full, "gitUrl": p.web() + "-sub.git", "branch": any(nil), "subprojectCommitOid": e.id,
+				"name": full, "path": full, "gitUrl": g.at.web() + "-sub.git", "branch": any(nil), "subprojectCommitOid": e.id,
 			}}, nil
 		}),
 	}}
@@ -138,20 +138,20 @@ func (p *place) gqlEntry(e treeEntry, full string) *gql.Object {
 
 func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// gqlEntryObject is what an entry holds; nothing for a submodule, whose commit is in another repository.
-func (p *place) gqlEntryObject(e treeEntry, full string) *gql.Object {
+// entryObject is what an entry holds; nothing for a submodule, whose commit is in another repository.
+func (g *gitGraph) entryObject(e treeEntry, full string) *gql.Object {
 	switch e.kind() {
 	case "tree":
-		return p.gqlTree(e.id, full)
+		return g.tree(e.id, full)
 	case "blob":
-		return p.gqlBlob(e.id, e.file.Content)
+		return g.blob(e.id, e.file.Content)
 	default:
 		return nil
 	}
 }
 
-func (p *place) gqlBlob(id, content string) *gql.Object {
-	out := p.gitObject(kindBlob, id)
+func (g *gitGraph) blob(id, content string) *gql.Object {
+	out := g.gitObject(kindBlob, id)
 	out["byteSize"], out["isTruncated"] = len(content), len(content) > maxText
 	out["isBinary"], out["text"] = false, content[:min(len(content), maxText)]
 	if !utf8.ValidString(content) || strings.Contains(content, "\x00") {

@@ -54,7 +54,7 @@ func (s *Server) queryRoot() *gql.Object {
 		"id": "MDU6UXVlcnk=",
 		"repository": lazy(func(in args) (any, error) {
 			if p := s.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
-				return p.gqlRepo(), nil
+				return p.graph().repo(), nil
 			}
 			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
 				"Could not resolve to a Repository with the name '%s/%s'.", in.String("owner"), in.String("name"))}
@@ -116,19 +116,19 @@ func (s *Server) node(id string) *gql.Object {
 	}
 	switch kind {
 	case kindRepo:
-		return p.gqlRepo()
+		return p.graph().repo()
 	case kindRef:
-		return p.gqlRef(strings.TrimPrefix(name, "refs/heads/"))
+		return p.git().ref(strings.TrimPrefix(name, "refs/heads/"))
 	case kindCommit, kindTree, kindBlob:
-		return p.gqlObject(name)
+		return p.git().object(name)
 	case kindPull:
-		if pr := p.pullNamed(name); pr != nil {
-			return p.gqlPull(pr)
+		if pr := p.rules().pullNamed(name); pr != nil {
+			return p.graph().pull(pr)
 		}
 	case kindLabel:
-		return p.gqlLabel(name)
+		return p.graph().label(name)
 	case kindTeam:
-		return p.gqlTeam(name)
+		return p.graph().team(name)
 	}
 	return nil
 }
@@ -147,12 +147,12 @@ func (s *Server) gqlUser(login string) *gql.Object {
 	return &gql.Object{Type: "User", Fields: out}
 }
 
-func (p *place) gqlTeam(slug string) *gql.Object {
-	for _, have := range p.set.Teams {
+func (g *pullGraph) team(slug string) *gql.Object {
+	for _, have := range g.at.set.Teams {
 		if have == slug {
 			return &gql.Object{Type: "Team", Fields: fields{
-				"id": nodeID(kindTeam, p.id, slug), "name": slug, "slug": slug, "combinedSlug": p.repo.Ref.Owner + "/" + slug,
-				"url": p.s.host.Web() + "/orgs/" + p.repo.Ref.Owner + "/teams/" + slug,
+				"id": nodeID(kindTeam, g.at.id, slug), "name": slug, "slug": slug, "combinedSlug": g.at.repo.Ref.Owner + "/" + slug,
+				"url": g.at.s.host.Web() + "/orgs/" + g.at.repo.Ref.Owner + "/teams/" + slug,
 			}}
 		}
 	}

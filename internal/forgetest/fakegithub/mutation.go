@@ -68,8 +68,8 @@ func refused(format string, a ...any) error {
 }
 
 // gqlMayWrite is writes for a mutation.
-func (p *place) gqlMayWrite(what, permission string) error {
-	if no := p.writes(viewer, what, permission); no != nil {
+func (r *rights) gqlMayWrite(what, permission string) error {
+	if no := r.writes(viewer, what, permission); no != nil {
 		return no.graphQL()
 	}
 	return nil
@@ -82,9 +82,9 @@ func refOf(id string) string {
 }
 
 // pullOf finds the pull request of a node id.
-func (p *place) pullOf(id string) (*memhost.PR, error) {
+func (r *pullRules) pullOf(id string) (*memhost.PR, error) {
 	kind, _, number, _ := parseNodeID(id)
-	if pr := p.pullNamed(number); kind == kindPull && pr != nil {
+	if pr := r.pullNamed(number); kind == kindPull && pr != nil {
 		return pr, nil
 	}
 	return nil, noNode(id)

@@ -28,7 +28,7 @@ func (s *Server) byBranch(in args) (*place, error) {
 // createCommitOnBranch adds a commit to a branch that is where it is expected to be. What is added is a plain file, also
 // when it replaces an executable one.
 func createCommitOnBranch(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("contents", "write"); err != nil {
+	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
 	}
 	where := in.Object("branch")
@@ -37,7 +37,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 		branch = refOf(where.String("id"))
 	}
 	head, expected := p.tip(branch), in.String("expectedHeadOid")
-	hindered := p.hindered(branch, "update")
+	hindered := p.rights().hindered(branch, "update")
 	switch {
 	case head == "":
 		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a Ref with the name '%s'.", branch)}
@@ -47,7 +47,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	case hindered != nil:
 		return nil, hindered.graphQL()
 	}
-	files, err := p.withChanges(head, in.Object("fileChanges"))
+	files, err := p.read().withChanges(head, in.Object("fileChanges"))
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +59,14 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	p.details[id] = p.byGitHub()
 	p.repo.Branches[branch] = id
 	return fields{
-		"commit": lazy(func(args) (any, error) { return p.gqlCommit(id), nil }),
-		"ref":    lazy(func(args) (any, error) { return p.gqlRef(branch), nil }),
+		"commit": lazy(func(args) (any, error) { return p.git().commit(id), nil }),
+		"ref":    lazy(func(args) (any, error) { return p.git().ref(branch), nil }),
 	}, nil
 }
 
 // withChanges gives the files of a commit with the changes made.
-func (p *place) withChanges(head string, changes args) (map[string]memhost.File, error) {
-	files := maps.Clone(p.repo.Tree(head))
+func (o *objectReader) withChanges(head string, changes args) (map[string]memhost.File, error) {
+	files := maps.Clone(o.at.repo.Tree(head))
 	changed := map[string]bool{}
 	once := func(path string) error {
 		if badPath(path) {

@@ -10,10 +10,10 @@ import (
 )
 
 func createPullRequest(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("pull_requests", "read"); err != nil {
+	if err := p.rights().gqlMayWrite("pull_requests", "read"); err != nil {
 		return nil, err
 	}
-	pr, problems := p.openPull(newPull{
+	pr, problems := p.rules().openPull(newPull{
 		title: in.String("title"), body: in.String("body"), head: in.String("headRefName"), base: in.String("baseRefName"),
 		draft: in.Bool("draft"),
 	})
@@ -24,13 +24,13 @@ func createPullRequest(p *place, in args) (fields, error) {
 		}
 		return nil, refused("%s", strings.Join(sentences, ", "))
 	}
-	return fields{"pullRequest": lazy(func(args) (any, error) { return p.gqlPull(pr), nil })}, nil
+	return fields{"pullRequest": lazy(func(args) (any, error) { return p.graph().pull(pr), nil })}, nil
 }
 
 func closePullRequest(p *place, in args) (fields, error) {
-	pr, err := p.pullOf(in.String("pullRequestId"))
+	pr, err := p.rules().pullOf(in.String("pullRequestId"))
 	if err == nil {
-		err = p.gqlMayWrite("pull_requests", "write")
+		err = p.rights().gqlMayWrite("pull_requests", "write")
 	}
 	if err != nil {
 		return nil, err
@@ -38,13 +38,13 @@ func closePullRequest(p *place, in args) (fields, error) {
 	if pr.State == gitprovider.StateOpen {
 		pr.State, pr.ClosedAt = gitprovider.StateClosed, p.s.host.Now()
 	}
-	return fields{"pullRequest": lazy(func(args) (any, error) { return p.gqlPull(pr), nil })}, nil
+	return fields{"pullRequest": lazy(func(args) (any, error) { return p.graph().pull(pr), nil })}, nil
 }
 
 func addLabels(p *place, in args) (fields, error) {
-	pr, err := p.pullOf(in.String("labelableId"))
+	pr, err := p.rules().pullOf(in.String("labelableId"))
 	if err == nil {
-		err = p.gqlMayWrite("pull_requests", "triage")
+		err = p.rights().gqlMayWrite("pull_requests", "triage")
 	}
 	if err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func addLabels(p *place, in args) (fields, error) {
 		names = append(names, name)
 	}
 	pr.AddLabels(names...)
-	return fields{"labelable": lazy(func(args) (any, error) { return p.gqlPull(pr), nil })}, nil
+	return fields{"labelable": lazy(func(args) (any, error) { return p.graph().pull(pr), nil })}, nil
 }
 
 func requestReviews(p *place, in args) (fields, error) {
-	pr, err := p.pullOf(in.String("pullRequestId"))
+	pr, err := p.rules().pullOf(in.String("pullRequestId"))
 	if err == nil {
-		err = p.gqlMayWrite("pull_requests", "write")
+		err = p.rights().gqlMayWrite("pull_requests", "write")
 	}
 	if err != nil {
 		return nil, err
@@ -77,15 +77,15 @@ func requestReviews(p *place, in args) (fields, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problem := p.cannotReview(pr, users, teams); problem != "" {
+	if problem := p.rules().cannotReview(pr, users, teams); problem != "" {
 		return nil, refused("%s", problem)
 	}
 	if st := p.pull(pr); !in.Bool("union") {
 		st.reviewers, st.teams = nil, nil
 	}
-	p.askFor(pr, users, teams)
+	p.rules().askFor(pr, users, teams)
 	return fields{
-		"pullRequest": lazy(func(args) (any, error) { return p.gqlPull(pr), nil }),
+		"pullRequest": lazy(func(args) (any, error) { return p.graph().pull(pr), nil }),
 		"actor":       p.s.gqlUser(viewer), "requestedReviewersEdge": any(nil),
 	}, nil
 }
@@ -104,9 +104,9 @@ func names(ids []string, want string) ([]string, error) {
 }
 
 func addAssignees(p *place, in args) (fields, error) {
-	pr, err := p.pullOf(in.String("assignableId"))
+	pr, err := p.rules().pullOf(in.String("assignableId"))
 	if err == nil {
-		err = p.gqlMayWrite("pull_requests", "triage")
+		err = p.rights().gqlMayWrite("pull_requests", "triage")
 	}
 	if err != nil {
 		return nil, err
@@ -115,41 +115,41 @@ func addAssignees(p *place, in args) (fields, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.assign(pr, users)
-	return fields{"assignable": lazy(func(args) (any, error) { return p.gqlPull(pr), nil })}, nil
+	p.rules().assign(pr, users)
+	return fields{"assignable": lazy(func(args) (any, error) { return p.graph().pull(pr), nil })}, nil
 }
 
 // assign assigns those who may be assigned; the others are passed over without a word.
-func (p *place) assign(pr *memhost.PR, logins []string) {
-	st := p.pull(pr)
+func (r *pullRules) assign(pr *memhost.PR, logins []string) {
+	st := r.at.pull(pr)
 	for _, login := range logins {
-		known := slices.IndexFunc(p.set.people(), func(have string) bool { return lower(have) == lower(login) })
-		if known >= 0 && !slices.Contains(st.assignees, p.set.people()[known]) {
-			st.assignees = append(st.assignees, p.set.people()[known])
+		known := slices.IndexFunc(r.at.set.people(), func(have string) bool { return lower(have) == lower(login) })
+		if known >= 0 && !slices.Contains(st.assignees, r.at.set.people()[known]) {
+			st.assignees = append(st.assignees, r.at.set.people()[known])
 		}
 	}
 }
 
 // cannotReview says why somebody cannot be asked for a review; "" if all can.
-func (p *place) cannotReview(pr *memhost.PR, users, teams []string) string {
+func (r *pullRules) cannotReview(pr *memhost.PR, users, teams []string) string {
 	for _, login := range users {
-		if lower(login) == lower(p.author(pr)) {
+		if lower(login) == lower(r.author(pr)) {
 			return "Review cannot be requested from pull request author."
 		}
 	}
 	stranger := slices.ContainsFunc(users, func(login string) bool {
-		return !slices.ContainsFunc(p.set.people(), func(have string) bool { return lower(have) == lower(login) })
+		return !slices.ContainsFunc(r.at.set.people(), func(have string) bool { return lower(have) == lower(login) })
 	})
-	if stranger || slices.ContainsFunc(teams, func(slug string) bool { return !slices.Contains(p.set.Teams, slug) }) {
+	if stranger || slices.ContainsFunc(teams, func(slug string) bool { return !slices.Contains(r.at.set.Teams, slug) }) {
 		return fmt.Sprintf("Reviews may only be requested from collaborators. One or more of the users or teams you "+
-			"specified is not a collaborator of the %s repository.", p.repo.Ref)
+			"specified is not a collaborator of the %s repository.", r.at.repo.Ref)
 	}
 	return ""
 }
 
 // askFor records whose reviews are asked for.
-func (p *place) askFor(pr *memhost.PR, users, teams []string) {
-	st := p.pull(pr)
+func (r *pullRules) askFor(pr *memhost.PR, users, teams []string) {
+	st := r.at.pull(pr)
 	for _, login := range users {
 		if !slices.Contains(st.reviewers, login) {
 			st.reviewers = append(st.reviewers, login)

@@ -10,7 +10,7 @@ import (
 const zeroOid = "0000000000000000000000000000000000000000"
 
 func createRef(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("contents", "write"); err != nil {
+	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
 	}
 	name := in.String("name")
@@ -21,22 +21,22 @@ func createRef(p *place, in args) (fields, error) {
 	if err := p.moveRef(branch, zeroOid, in.String("oid"), false); err != nil {
 		return nil, err
 	}
-	return fields{"ref": lazy(func(args) (any, error) { return p.gqlRef(branch), nil })}, nil
+	return fields{"ref": lazy(func(args) (any, error) { return p.git().ref(branch), nil })}, nil
 }
 
 func updateRef(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("contents", "write"); err != nil {
+	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
 	}
 	branch := refOf(in.String("refId"))
 	if err := p.moveRef(branch, p.tip(branch), in.String("oid"), in.Bool("force")); err != nil {
 		return nil, err
 	}
-	return fields{"ref": lazy(func(args) (any, error) { return p.gqlRef(branch), nil })}, nil
+	return fields{"ref": lazy(func(args) (any, error) { return p.git().ref(branch), nil })}, nil
 }
 
 func gqlDeleteRef(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("contents", "write"); err != nil {
+	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
 	}
 	branch := refOf(in.String("refId"))
@@ -48,7 +48,7 @@ func gqlDeleteRef(p *place, in args) (fields, error) {
 
 // updateRefs moves all references or none.
 func updateRefs(p *place, in args) (fields, error) {
-	if err := p.gqlMayWrite("contents", "write"); err != nil {
+	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
 	}
 	before := map[string]string{}
@@ -88,7 +88,7 @@ func (p *place) moveRef(branch, from, to string, force bool) error {
 	if to == zeroOid {
 		action = "delete"
 	}
-	switch hindered := p.hindered(branch, action); {
+	switch hindered := p.rights().hindered(branch, action); {
 	case from == zeroOid && has != zeroOid:
 		return refused("A ref named %q already exists in the repository.", "refs/heads/"+branch)
 	case action == "delete" && has == zeroOid:

@@ -122,68 +122,68 @@ func treeID(entries []treeEntry) string {
 }
 
 // root is the tree of a commit.
-func (p *place) root(commit string) string {
-	if id, known := p.objects.roots[commit]; known {
+func (o *objectReader) root(commit string) string {
+	if id, known := o.at.objects.roots[commit]; known {
 		return id
 	}
-	id := p.objects.addTree(p.repo.Tree(commit))
-	p.objects.roots[commit] = id
+	id := o.at.objects.addTree(o.at.repo.Tree(commit))
+	o.at.objects.roots[commit] = id
 	return id
 }
 
 // tree finds the entries of a tree.
-func (p *place) tree(id string) ([]treeEntry, bool) {
-	p.index(func() bool { return p.objects.trees[id] != nil })
-	entries, known := p.objects.trees[id]
+func (o *objectReader) tree(id string) ([]treeEntry, bool) {
+	o.index(func() bool { return o.at.objects.trees[id] != nil })
+	entries, known := o.at.objects.trees[id]
 	return entries, known
 }
 
 // blob finds the content of a blob.
-func (p *place) blob(id string) (string, bool) {
-	p.index(func() bool { _, known := p.objects.blobs[id]; return known })
-	content, known := p.objects.blobs[id]
+func (o *objectReader) blob(id string) (string, bool) {
+	o.index(func() bool { _, known := o.at.objects.blobs[id]; return known })
+	content, known := o.at.objects.blobs[id]
 	return content, known
 }
 
 // index stores the objects of all commits, until there are enough.
-func (p *place) index(enough func() bool) {
-	for _, commit := range slices.Sorted(maps.Keys(p.repo.Commits)) {
+func (o *objectReader) index(enough func() bool) {
+	for _, commit := range slices.Sorted(maps.Keys(o.at.repo.Commits)) {
 		if enough() {
 			return
 		}
-		p.root(commit)
+		o.root(commit)
 	}
 }
 
 // entry finds an entry by its path from a tree; links are not followed.
-func (p *place) entry(tree, path string) (treeEntry, bool) {
+func (o *objectReader) entry(tree, path string) (treeEntry, bool) {
 	name, rest, deeper := strings.Cut(path, "/")
-	for _, e := range p.objects.trees[tree] {
+	for _, e := range o.at.objects.trees[tree] {
 		switch {
 		case e.name != name:
 		case !deeper:
 			return e, true
 		case e.mode == modeDir:
-			return p.entry(e.id, rest)
+			return o.entry(e.id, rest)
 		}
 	}
 	return treeEntry{}, false
 }
 
 // walk lists a tree and what is below it, in git's order, each with its path.
-func (p *place) walk(tree, prefix string, visit func(path string, e treeEntry)) {
-	for _, e := range p.objects.trees[tree] {
+func (o *objectReader) walk(tree, prefix string, visit func(path string, e treeEntry)) {
+	for _, e := range o.at.objects.trees[tree] {
 		visit(prefix+e.name, e)
 		if e.mode == modeDir {
-			p.walk(e.id, prefix+e.name+"/", visit)
+			o.walk(e.id, prefix+e.name+"/", visit)
 		}
 	}
 }
 
 // filesOf gives the files of a tree by path.
-func (p *place) filesOf(tree string) map[string]memhost.File {
+func (o *objectReader) filesOf(tree string) map[string]memhost.File {
 	out := map[string]memhost.File{}
-	p.walk(tree, "", func(path string, e treeEntry) {
+	o.walk(tree, "", func(path string, e treeEntry) {
 		if e.mode != modeDir {
 			out[path] = fileOf(path, e.mode, e.file.Content)
 		}
@@ -193,16 +193,16 @@ func (p *place) filesOf(tree string) map[string]memhost.File {
 
 // commitOf resolves what may stand for a commit: a full id, a branch with or without its prefix, HEAD. "" if nothing
 // does.
-func (p *place) commitOf(expression string) string {
-	if p.repo.Commits[expression] != nil {
+func (o *objectReader) commitOf(expression string) string {
+	if o.at.repo.Commits[expression] != nil {
 		return expression
 	}
 	if expression == "HEAD" {
-		return p.tip(p.repo.Default)
+		return o.at.tip(o.at.repo.Default)
 	}
 	for _, prefix := range []string{"refs/heads/", "heads/", ""} {
-		if branch, ok := strings.CutPrefix(expression, prefix); ok && p.tip(branch) != "" {
-			return p.tip(branch)
+		if branch, ok := strings.CutPrefix(expression, prefix); ok && o.at.tip(branch) != "" {
+			return o.at.tip(branch)
 		}
 	}
 	return ""

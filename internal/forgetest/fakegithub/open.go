@@ -38,16 +38,16 @@ func (x problem) sentence() string {
 }
 
 // openPull opens a pull request, or says why not.
-func (p *place) openPull(req newPull) (*memhost.PR, []problem) {
+func (r *pullRules) openPull(req newPull) (*memhost.PR, []problem) {
 	who, branch, named := strings.Cut(req.head, ":")
 	if !named {
-		who, branch = p.repo.Ref.Owner, req.head
+		who, branch = r.at.repo.Ref.Owner, req.head
 	}
 	head := branch
-	if lower(who) != lower(p.repo.Ref.Owner) {
+	if lower(who) != lower(r.at.repo.Ref.Owner) {
 		head = memhost.ForkBranch(who, branch)
 	}
-	tip, base := p.repo.Branches[head], p.tip(req.base)
+	tip, base := r.at.repo.Branches[head], r.at.tip(req.base)
 	var problems []problem
 	add := func(bad bool, x problem) {
 		if bad {
@@ -64,24 +64,24 @@ func (p *place) openPull(req newPull) (*memhost.PR, []problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	add(p.isOpen(head, req.base), problem{code: "custom",
+	add(r.isOpen(head, req.base), problem{code: "custom",
 		message: fmt.Sprintf("A pull request already exists for %s:%s.", who, branch)})
-	add(p.repo.Contains(base, tip), problem{code: "custom",
+	add(r.at.repo.Contains(base, tip), problem{code: "custom",
 		message: fmt.Sprintf("No commits between %s and %s", req.base, branch)})
-	add(req.draft && p.set.NoDrafts, problem{code: "custom",
+	add(req.draft && r.at.set.NoDrafts, problem{code: "custom",
 		message: "Draft pull requests are not supported in this repository."})
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	pr := p.s.host.Open(p.repo, gitprovider.PullRequestSpec{
-		Repo: p.repo.Ref, Base: req.base, Head: head, Title: req.title, Body: req.body,
+	pr := r.at.s.host.Open(r.at.repo, gitprovider.PullRequestSpec{
+		Repo: r.at.repo.Ref, Base: req.base, Head: head, Title: req.title, Body: req.body,
 	})
-	p.pull(pr).draft = req.draft
+	r.at.pull(pr).draft = req.draft
 	return pr, nil
 }
 
-func (p *place) isOpen(head, base string) bool {
-	for _, pr := range p.repo.PRs {
+func (r *pullRules) isOpen(head, base string) bool {
+	for _, pr := range r.at.repo.PRs {
 		if pr.State == gitprovider.StateOpen && pr.Branch == head && pr.Base == base {
 			return true
 		}

@@ -101,7 +101,7 @@ func (s *Server) byNumber(id int) *place {
 
 // ifVisible is the place, or nil if the repository was deleted or the owner of the token may not see it.
 func (p *place) ifVisible() *place {
-	if p.deleted || p.foreign() || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
+	if p.deleted || p.rights().foreign() || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
 		return nil
 	}
 	return p

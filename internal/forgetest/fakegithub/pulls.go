@@ -9,11 +9,11 @@ import (
 )
 
 // listed lists the pull requests that the arguments of a connection ask for, in the order that they ask for.
-func (p *place) listed(in args) []*memhost.PR {
+func (r *pullRules) listed(in args) []*memhost.PR {
 	states, labels := in.Strings("states"), in.Strings("labels")
 	var out []*memhost.PR
-	for _, pr := range p.repo.PRs {
-		_, head := p.headOf(pr)
+	for _, pr := range r.at.repo.PRs {
+		_, head := r.at.headOf(pr)
 		switch {
 		case len(states) > 0 && !slices.Contains(states, strings.ToUpper(string(pr.State))),
 			len(labels) > 0 && !hasOneOf(pr.Labels, labels),
@@ -26,7 +26,7 @@ func (p *place) listed(in args) []*memhost.PR {
 	}
 	order := in.Object("orderBy")
 	if order.String("field") == "UPDATED_AT" {
-		slices.SortStableFunc(out, func(a, b *memhost.PR) int { return p.pull(a).updated.Compare(p.pull(b).updated) })
+		slices.SortStableFunc(out, func(a, b *memhost.PR) int { return r.at.pull(a).updated.Compare(r.at.pull(b).updated) })
 	}
 	if order.String("direction") == "DESC" {
 		slices.Reverse(out)
@@ -42,7 +42,7 @@ func hasOneOf(have, wanted []string) bool {
 }
 
 // decision is what the reviews come to, or nil if none are needed and none decide.
-func (p *place) decision(pr *memhost.PR) any {
+func (r *pullRules) decision(pr *memhost.PR) any {
 	last := map[string]gitprovider.ReviewState{}
 	for _, r := range pr.Reviews {
 		if r.State == gitprovider.ReviewApproved || r.State == gitprovider.ReviewChangesRequested ||
@@ -58,7 +58,7 @@ func (p *place) decision(pr *memhost.PR) any {
 		approved = approved || state == gitprovider.ReviewApproved
 	}
 	switch {
-	case !p.needsReview(pr):
+	case !r.needsReview(pr):
 		return nil
 	case approved:
 		return "APPROVED"
@@ -67,22 +67,22 @@ func (p *place) decision(pr *memhost.PR) any {
 	}
 }
 
-func (p *place) needsReview(pr *memhost.PR) bool {
-	return p.set.RequireReview && (len(p.set.Protected) == 0 || p.set.protects(pr.Base))
+func (r *pullRules) needsReview(pr *memhost.PR) bool {
+	return r.at.set.RequireReview && (len(r.at.set.Protected) == 0 || r.at.set.protects(pr.Base))
 }
 
 // mergeState is why a pull request can be merged, or not; ok is what mergeable said.
-func (p *place) mergeState(pr *memhost.PR, ok *bool) string {
+func (r *pullRules) mergeState(pr *memhost.PR, ok *bool) string {
 	switch {
 	case ok == nil:
 		return "UNKNOWN"
 	case !*ok:
 		return "DIRTY"
-	case p.pull(pr).draft:
+	case r.at.pull(pr).draft:
 		return "DRAFT"
-	case p.needsReview(pr) && p.decision(pr) != "APPROVED":
+	case r.needsReview(pr) && r.decision(pr) != "APPROVED":
 		return "BLOCKED"
-	case !slices.Contains([]string{"", "SUCCESS"}, p.rollup(pr.HeadCommit)):
+	case !slices.Contains([]string{"", "SUCCESS"}, r.at.rollup(pr.HeadCommit)):
 		return "UNSTABLE"
 	default:
 		return "CLEAN"

@@ -179,11 +179,11 @@ func (s *Server) inRepo(a *exchange, handle handler) {
 		})
 		return
 	}
-	if p.set.Private && !p.allows(a.who, "read") || p.foreign() {
+	if p.set.Private && !p.rights().allows(a.who, "read") || p.rights().foreign() {
 		a.notFound()
 		return
 	}
-	if no := p.barred("read", readNeeds(a.route)); no != nil && a.r.Method == http.MethodGet {
+	if no := p.rights().barred("read", readNeeds(a.route)); no != nil && a.r.Method == http.MethodGet {
 		no.rest(a)
 		return
 	}

@@ -70,7 +70,7 @@ func (s *Server) postRepo(a *exchange, owner string) {
 		p.set.Permission, p.set.Private, p.set.Labels = "admin", in.Private, defaultLabels()
 		p.rename(p.repo.Default, s.initial)
 		a.header.Set("Location", p.api())
-		a.reply(http.StatusCreated, p.restFullRepo())
+		a.reply(http.StatusCreated, p.rest().restFullRepo())
 	})
 }
 
@@ -127,8 +127,8 @@ func (s *Server) acceptInvitation(a *exchange) {
 }
 
 // restMinimalRepo is the repository as invitations show it.
-func (p *place) restMinimalRepo() object {
-	all, out := p.restRepo(), p.links()
+func (v *restView) restMinimalRepo() object {
+	all, out := v.restRepo(), v.links()
 	for _, field := range []string{"id", "node_id", "name", "full_name", "owner", "private", "html_url", "url", "description", "fork"} {
 		out[field] = all[field]
 	}
@@ -136,11 +136,11 @@ func (p *place) restMinimalRepo() object {
 }
 
 // restInvitation is an invitation that has just been made.
-func (p *place) restInvitation(inv *invitation) object {
-	self := fmt.Sprintf("%s/user/repository_invitations/%d", p.s.URL(), inv.id)
+func (v *restView) restInvitation(inv *invitation) object {
+	self := fmt.Sprintf("%s/user/repository_invitations/%d", v.at.s.URL(), inv.id)
 	return object{
-		"id": inv.id, "node_id": nodeID(kindInvitation, p.id, inv.invitee), "repository": p.restMinimalRepo(),
-		"invitee": p.s.restUser(inv.invitee), "inviter": p.s.restUser(viewer), "permissions": inv.role,
-		"created_at": stamp(epoch()), "expired": false, "url": self, "html_url": p.web("invitations"),
+		"id": inv.id, "node_id": nodeID(kindInvitation, v.at.id, inv.invitee), "repository": v.restMinimalRepo(),
+		"invitee": v.at.s.restUser(inv.invitee), "inviter": v.at.s.restUser(viewer), "permissions": inv.role,
+		"created_at": stamp(epoch()), "expired": false, "url": self, "html_url": v.at.web("invitations"),
 	}
 }

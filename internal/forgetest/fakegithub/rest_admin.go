@@ -17,7 +17,7 @@ func adminRoutes() map[string]handler {
 
 // deleteRepo needs no repository that takes writes: archived ones go too.
 func deleteRepo(p *place, a *exchange) {
-	if p.set.MissingScopes || !p.allows(a.who, "admin") {
+	if p.set.MissingScopes || !p.rights().allows(a.who, "admin") {
 		(&refusal{status: http.StatusForbidden, message: "Must have admin rights to Repository.",
 			accepts: "administration=write"}).rest(a)
 		return
@@ -30,7 +30,7 @@ func renameBranch(p *place, a *exchange) {
 	var in struct {
 		NewName string `json:"new_name"`
 	}
-	if !a.decode(&in) || !p.mayWrite(a, "administration", "admin") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "administration", "admin") {
 		return
 	}
 	branch := a.path["branch"]
@@ -42,14 +42,14 @@ func renameBranch(p *place, a *exchange) {
 	default:
 		p.rename(branch, in.NewName)
 		p.changed()
-		a.reply(http.StatusCreated, p.restBranch(in.NewName))
+		a.reply(http.StatusCreated, p.rest().restBranch(in.NewName))
 	}
 }
 
 // putCollaborator invites somebody, once: they become a collaborator when they accept.
 func putCollaborator(p *place, a *exchange) {
 	in := struct{ Permission string }{"push"}
-	if !a.decode(&in) || !p.mayWrite(a, "administration", "admin") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "administration", "admin") {
 		return
 	}
 	invitee := p.s.account(a.path["username"])
@@ -66,7 +66,7 @@ func putCollaborator(p *place, a *exchange) {
 	}
 	for _, inv := range p.s.invitations {
 		if inv.repo == p.repo && inv.invitee == invitee {
-			a.reply(http.StatusCreated, p.restInvitation(inv))
+			a.reply(http.StatusCreated, p.rest().restInvitation(inv))
 			return
 		}
 	}
@@ -78,5 +78,5 @@ func putCollaborator(p *place, a *exchange) {
 	inv := &invitation{id: p.s.invited, repo: p.repo, invitee: invitee, role: role}
 	p.s.invitations[inv.id] = inv
 	a.header.Set("Location", fmt.Sprintf("%s/user/repository_invitations/%d", p.s.URL(), inv.id))
-	a.reply(http.StatusCreated, p.restInvitation(inv))
+	a.reply(http.StatusCreated, p.rest().restInvitation(inv))
 }

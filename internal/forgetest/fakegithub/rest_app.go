@@ -69,7 +69,7 @@ func (s *Server) postAccessToken(a *exchange) {
 	token := s.makeAppToken(p.repo.Ref, in.Permissions)
 	a.reply(http.StatusCreated, object{
 		"token": token.Token, "expires_at": stamp(token.expires), "permissions": token.Permissions,
-		"repository_selection": "selected", "repositories": []any{p.restRepo()},
+		"repository_selection": "selected", "repositories": []any{p.rest().restRepo()},
 	})
 }
 

@@ -36,16 +36,16 @@ func getBranch(p *place, a *exchange) {
 		a.fail(http.StatusNotFound, "Branch not found")
 		return
 	}
-	a.reply(http.StatusOK, p.restBranch(branch))
+	a.reply(http.StatusOK, p.rest().restBranch(branch))
 }
 
 // restBranch is a branch by itself.
-func (p *place) restBranch(branch string) object {
-	self := p.api("branches", branch)
+func (v *restView) restBranch(branch string) object {
+	self := v.at.api("branches", branch)
 	return object{
-		"name": branch, "commit": p.restFullCommit(p.tip(branch)), "protected": p.set.protects(branch),
-		"_links":         object{"self": self, "html": p.web("tree", branch)},
-		"protection":     object{"enabled": p.set.protects(branch)},
+		"name": branch, "commit": v.restFullCommit(v.at.tip(branch)), "protected": v.at.set.protects(branch),
+		"_links":         object{"self": self, "html": v.at.web("tree", branch)},
+		"protection":     object{"enabled": v.at.set.protects(branch)},
 		"protection_url": self + "/protection",
 	}
 }
@@ -112,20 +112,20 @@ func getContents(p *place, a *exchange) {
 	if a.query.Get("ref") != "" {
 		rev = a.query.Get("ref")
 	}
-	commit := p.commitOf(rev)
+	commit := p.read().commitOf(rev)
 	if commit == "" {
 		a.fail(http.StatusNotFound, "No commit found for the ref "+rev)
 		return
 	}
 	full := strings.Trim(a.path["path"], "/")
-	e, found := p.entry(p.root(commit), full)
+	e, found := p.read().entry(p.read().root(commit), full)
 	switch {
 	case !found:
 		a.notFound()
 	case e.mode == modeDir:
 		list := []object{}
 		for _, inside := range p.objects.trees[e.id] {
-			list = append(list, p.restContent(inside, path.Join(full, inside.name)))
+			list = append(list, p.rest().restContent(inside, path.Join(full, inside.name)))
 		}
 		a.reply(http.StatusOK, list)
 	case wantsRaw(a) && e.kind() == "blob":
@@ -133,7 +133,7 @@ func getContents(p *place, a *exchange) {
 		a.reply(http.StatusOK, nil)
 		a.raw = []byte(e.file.Content)
 	default:
-		out := p.restContent(e, full)
+		out := p.rest().restContent(e, full)
 		switch {
 		case e.mode == modeSymlink:
 			out["target"] = e.file.Content
@@ -148,16 +148,16 @@ func getContents(p *place, a *exchange) {
 	}
 }
 
-func (p *place) restContent(e treeEntry, full string) object {
+func (v *restView) restContent(e treeEntry, full string) object {
 	kinds := map[string]string{modeDir: "dir", modeSymlink: "symlink", modeSubmodule: "submodule"}
 	kind := kinds[e.mode]
 	if kind == "" {
 		kind = "file"
 	}
-	self, git := p.api("contents", full), p.api("git", e.kind()+"s", e.id)
+	self, git := v.at.api("contents", full), v.at.api("git", e.kind()+"s", e.id)
 	return object{
 		"name": e.name, "path": full, "sha": e.id, "size": len(e.file.Content), "type": kind, "url": self,
-		"git_url": git, "html_url": p.web("blob", full), "download_url": nil,
-		"_links": object{"self": self, "git": git, "html": p.web("blob", full)},
+		"git_url": git, "html_url": v.at.web("blob", full), "download_url": nil,
+		"_links": object{"self": self, "git": git, "html": v.at.web("blob", full)},
 	}
 }

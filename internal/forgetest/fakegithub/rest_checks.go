@@ -15,7 +15,7 @@ func checkRoutes() map[string]handler {
 
 // commitIn finds the commit that a path names; it answers the request if there is none.
 func (p *place) commitIn(a *exchange) string {
-	commit := p.commitOf(a.path["ref"])
+	commit := p.read().commitOf(a.path["ref"])
 	if commit == "" {
 		a.fail(http.StatusUnprocessableEntity, "No commit found for SHA: "+a.path["ref"])
 	}
@@ -38,7 +38,7 @@ func getStatus(p *place, a *exchange) {
 	}
 	a.reply(http.StatusOK, object{
 		"state": combined(statuses), "sha": commit, "total_count": len(statuses), "statuses": page(a, list),
-		"repository": p.restMinimalRepo(), "commit_url": p.api("commits", commit), "url": p.api("commits", commit, "status"),
+		"repository": p.rest().restMinimalRepo(), "commit_url": p.api("commits", commit), "url": p.api("commits", commit, "status"),
 	})
 }
 
@@ -90,7 +90,7 @@ func actionsRoutes() map[string]handler {
 func listWorkflows(p *place, a *exchange) {
 	flows := []object{}
 	if tip := p.tip(p.repo.Default); tip != "" && !p.set.NoActions {
-		p.walk(p.root(tip), "", func(full string, e treeEntry) {
+		p.read().walk(p.read().root(tip), "", func(full string, e treeEntry) {
 			if path.Dir(full) != ".github/workflows" || !strings.HasPrefix(strings.TrimPrefix(path.Ext(full), "."), "y") {
 				return
 			}

@@ -17,7 +17,7 @@ func commitRoutes() map[string]handler {
 				a.notFound()
 				return
 			}
-			a.reply(http.StatusOK, p.restCommit(a.path["commit_sha"]))
+			a.reply(http.StatusOK, p.rest().restCommit(a.path["commit_sha"]))
 		},
 		"POST /repos/{owner}/{repo}/git/commits": postCommit,
 	}
@@ -28,37 +28,37 @@ func restSignature(who signature) object {
 }
 
 // restCommit is a commit as git knows it.
-func (p *place) restCommit(id string) object {
-	c, d := p.repo.Commits[id], p.detailsOf(id)
+func (v *restView) restCommit(id string) object {
+	c, d := v.at.repo.Commits[id], v.at.detailsOf(id)
 	parents := []object{}
 	for _, parent := range c.Parents {
 		parents = append(parents, object{
-			"sha": parent, "url": p.api("git/commits", parent), "html_url": p.web("commit", parent),
+			"sha": parent, "url": v.at.api("git/commits", parent), "html_url": v.at.web("commit", parent),
 		})
 	}
 	verification := object{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
-	if p.gqlSignature(d) != nil {
+	if v.at.git().signature(d) != nil {
 		verification = object{"verified": true, "reason": "valid", "signature": "-----BEGIN PGP SIGNATURE-----",
-			"payload": "tree " + p.root(id), "verified_at": stamp(d.committer.at)}
+			"payload": "tree " + v.at.read().root(id), "verified_at": stamp(d.committer.at)}
 	}
 	return object{
-		"sha": id, "node_id": nodeID(kindCommit, p.id, id), "url": p.api("git/commits", id),
-		"html_url": p.web("commit", id), "author": restSignature(d.author), "committer": restSignature(d.committer),
-		"tree":    object{"sha": p.root(id), "url": p.api("git/trees", p.root(id))},
+		"sha": id, "node_id": nodeID(kindCommit, v.at.id, id), "url": v.at.api("git/commits", id),
+		"html_url": v.at.web("commit", id), "author": restSignature(d.author), "committer": restSignature(d.committer),
+		"tree":    object{"sha": v.at.read().root(id), "url": v.at.api("git/trees", v.at.read().root(id))},
 		"message": c.Message, "parents": parents, "verification": verification,
 	}
 }
 
 // restFullCommit is a commit as the repository knows it: with accounts.
-func (p *place) restFullCommit(id string) object {
-	short := p.restCommit(id)
+func (v *restView) restFullCommit(id string) object {
+	short := v.restCommit(id)
 	inner := object{"url": short["url"], "comment_count": 0}
 	for _, field := range []string{"author", "committer", "message", "tree", "verification"} {
 		inner[field] = short[field]
 	}
 	return object{
-		"sha": id, "node_id": short["node_id"], "url": p.api("commits", id), "html_url": short["html_url"],
-		"comments_url": p.api("commits", id, "comments"), "commit": inner, "author": nil, "committer": nil,
+		"sha": id, "node_id": short["node_id"], "url": v.at.api("commits", id), "html_url": short["html_url"],
+		"comments_url": v.at.api("commits", id, "comments"), "commit": inner, "author": nil, "committer": nil,
 		"parents": short["parents"],
 	}
 }
@@ -73,10 +73,10 @@ func postCommit(p *place, a *exchange) {
 		Parents           []string
 		Author, Committer *person
 	}
-	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
-	if _, known := p.tree(body.Tree); !known {
+	if _, known := p.read().tree(body.Tree); !known {
 		a.fail(http.StatusUnprocessableEntity, "Tree SHA does not exist")
 		return
 	}
@@ -97,7 +97,7 @@ func postCommit(p *place, a *exchange) {
 		return out
 	}
 	author := who(body.Author, signature{viewer, viewer + "@users.noreply.github.example", p.s.host.Now()})
-	id := p.repo.Add(&memhost.Commit{Parents: body.Parents, Files: p.filesOf(body.Tree), Message: body.Message})
+	id := p.repo.Add(&memhost.Commit{Parents: body.Parents, Files: p.read().filesOf(body.Tree), Message: body.Message})
 	p.details[id] = commitDetails{author: author, committer: who(body.Committer, author)}
-	a.reply(http.StatusCreated, p.restCommit(id))
+	a.reply(http.StatusCreated, p.rest().restCommit(id))
 }

@@ -15,35 +15,39 @@ func labelRoutes() map[string]handler {
 		"POST /repos/{owner}/{repo}/labels":       postLabel,
 		"GET /repos/{owner}/{repo}/labels/{name}": getLabel,
 		"GET /repos/{owner}/{repo}/issues/{issue_number}/labels": withPull("issue_number",
-			func(p *place, a *exchange, pr *memhost.PR) { a.reply(http.StatusOK, page(a, p.restLabels(pr.Labels))) }),
+			func(p *place, a *exchange, pr *memhost.PR) {
+				a.reply(http.StatusOK, page(a, p.rest().restLabels(pr.Labels)))
+			}),
 		"POST /repos/{owner}/{repo}/issues/{issue_number}/labels": withPull("issue_number", postIssueLabels),
 	}
 }
 
 // restLabels are labels of the repository. Those that somebody put on behind the doors are defined by that.
-func (p *place) restLabels(names []string) []object {
-	p.defineLabels(names...)
+func (v *restView) restLabels(names []string) []object {
+	v.at.defineLabels(names...)
 	out := []object{}
 	for _, name := range names {
-		at := p.labelAt(name)
-		name = p.set.Labels[at]
-		look := p.look(name)
+		at := v.at.labelAt(name)
+		name = v.at.set.Labels[at]
+		look := v.at.look(name)
 		out = append(out, object{
-			"id": p.id*1000 + at, "node_id": nodeID(kindLabel, p.id, name), "url": p.api("labels", url.PathEscape(name)),
+			"id": v.at.id*1000 + at, "node_id": nodeID(kindLabel, v.at.id, name), "url": v.at.api("labels", url.PathEscape(name)),
 			"name": name, "color": look.color, "default": look.isDefault, "description": look.description,
 		})
 	}
 	return out
 }
 
-func listLabels(p *place, a *exchange) { a.reply(http.StatusOK, page(a, p.restLabels(p.set.Labels))) }
+func listLabels(p *place, a *exchange) {
+	a.reply(http.StatusOK, page(a, p.rest().restLabels(p.set.Labels)))
+}
 
 func getLabel(p *place, a *exchange) {
 	if p.labelAt(a.path["name"]) < 0 {
 		a.notFound()
 		return
 	}
-	a.reply(http.StatusOK, p.restLabels([]string{a.path["name"]})[0])
+	a.reply(http.StatusOK, p.rest().restLabels([]string{a.path["name"]})[0])
 }
 
 // newLabel is the body of a request for a label.
@@ -66,7 +70,7 @@ func (l newLabel) look() labelLook {
 func postLabel(p *place, a *exchange) {
 	var in newLabel
 	switch {
-	case !a.decode(&in) || !p.mayWrite(a, "issues", "write"):
+	case !a.decode(&in) || !p.rights().mayWrite(a, "issues", "write"):
 	case p.labelAt(in.Name) >= 0:
 		a.invalid("Label", "name", "already_exists")
 	case strings.TrimSpace(in.Name) == "" || len(in.Name) > 50:
@@ -77,7 +81,7 @@ func postLabel(p *place, a *exchange) {
 		p.defineLabels(in.Name)
 		p.looks[lower(in.Name)] = in.look()
 		a.header.Set("Location", p.api("labels", url.PathEscape(in.Name)))
-		a.reply(http.StatusCreated, p.restLabels([]string{in.Name})[0])
+		a.reply(http.StatusCreated, p.rest().restLabels([]string{in.Name})[0])
 	}
 }
 
@@ -88,7 +92,7 @@ func postIssueLabels(p *place, a *exchange, pr *memhost.PR) {
 	if json.Unmarshal(a.body, &in.Labels) != nil && !a.decode(&in) {
 		return
 	}
-	if !p.mayWrite(a, "issues", "triage") {
+	if !p.rights().mayWrite(a, "issues", "triage") {
 		return
 	}
 	for _, name := range in.Labels {
@@ -100,5 +104,5 @@ func postIssueLabels(p *place, a *exchange, pr *memhost.PR) {
 		pr.AddLabels(p.set.Labels[p.labelAt(name)])
 	}
 	p.changed()
-	a.reply(http.StatusOK, p.restLabels(pr.Labels))
+	a.reply(http.StatusOK, p.rest().restLabels(pr.Labels))
 }

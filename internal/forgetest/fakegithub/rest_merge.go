@@ -22,7 +22,7 @@ func putMerge(p *place, a *exchange, pr *memhost.PR) {
 		Message string `json:"commit_message"`
 		Method  string `json:"merge_method"`
 	}
-	if !a.decode(&in) || !p.mayWrite(a, "contents", "write") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "contents", "write") {
 		return
 	}
 	if in.Method != "" && in.Method != "merge" {
@@ -35,7 +35,7 @@ func putMerge(p *place, a *exchange, pr *memhost.PR) {
 		a.fail(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
 	case p.pull(pr).draft:
 		a.fail(http.StatusMethodNotAllowed, "Pull Request is still a draft")
-	case p.needsReview(pr) && p.decision(pr) != "APPROVED":
+	case p.rules().needsReview(pr) && p.rules().decision(pr) != "APPROVED":
 		a.fail(http.StatusMethodNotAllowed, "At least 1 approving review is required by reviewers with write access.")
 	case in.SHA != "" && in.SHA != pr.HeadCommit:
 		a.fail(http.StatusConflict, "Head branch was modified. Review and try the merge again.")

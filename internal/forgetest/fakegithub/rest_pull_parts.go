@@ -16,7 +16,7 @@ func pullPartRoutes() map[string]handler {
 
 func listFiles(p *place, a *exchange, pr *memhost.PR) {
 	out := []object{}
-	for _, d := range p.diff(pr) {
+	for _, d := range p.rules().diff(pr) {
 		file := object{
 			"sha": d.id, "filename": d.path, "status": d.status, "additions": d.additions, "deletions": d.deletions,
 			"changes": d.additions + d.deletions, "blob_url": p.web("blob", pr.HeadCommit, d.path),
@@ -46,15 +46,15 @@ func (s *Server) restUsers(logins []string) []object {
 	return out
 }
 
-func (p *place) restTeams(slugs []string) []object {
+func (v *restView) restTeams(slugs []string) []object {
 	out := []object{}
 	for i, slug := range slugs {
-		url := p.s.URL() + "/organizations/1/team/" + strconv.Itoa(i+1)
+		url := v.at.s.URL() + "/organizations/1/team/" + strconv.Itoa(i+1)
 		out = append(out, object{
-			"id": i + 1, "node_id": nodeID(kindTeam, p.id, slug), "url": url, "name": slug, "slug": slug, "description": nil,
+			"id": i + 1, "node_id": nodeID(kindTeam, v.at.id, slug), "url": url, "name": slug, "slug": slug, "description": nil,
 			"permission": "push", "privacy": "closed", "parent": nil, "members_url": url + "/members{/member}",
 			"repositories_url": url + "/repos", "type": "organization",
-			"html_url": p.s.host.Web() + "/orgs/" + p.repo.Ref.Owner + "/teams/" + slug,
+			"html_url": v.at.s.host.Web() + "/orgs/" + v.at.repo.Ref.Owner + "/teams/" + slug,
 		})
 	}
 	return out
@@ -62,7 +62,7 @@ func (p *place) restTeams(slugs []string) []object {
 
 func getReviewers(p *place, a *exchange, pr *memhost.PR) {
 	st := p.pull(pr)
-	a.reply(http.StatusOK, object{"users": p.s.restUsers(st.reviewers), "teams": p.restTeams(st.teams)})
+	a.reply(http.StatusOK, object{"users": p.s.restUsers(st.reviewers), "teams": p.rest().restTeams(st.teams)})
 }
 
 func postReviewers(p *place, a *exchange, pr *memhost.PR) {
@@ -70,27 +70,27 @@ func postReviewers(p *place, a *exchange, pr *memhost.PR) {
 		Reviewers     []string
 		TeamReviewers []string `json:"team_reviewers"`
 	}
-	if !a.decode(&in) || !p.mayWrite(a, "pull_requests", "write") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "write") {
 		return
 	}
-	if reason := p.cannotReview(pr, in.Reviewers, in.TeamReviewers); reason != "" {
+	if reason := p.rules().cannotReview(pr, in.Reviewers, in.TeamReviewers); reason != "" {
 		a.fail(http.StatusUnprocessableEntity, reason)
 		return
 	}
-	p.askFor(pr, in.Reviewers, in.TeamReviewers)
+	p.rules().askFor(pr, in.Reviewers, in.TeamReviewers)
 	p.changed()
-	a.reply(http.StatusCreated, p.restPull(pr))
+	a.reply(http.StatusCreated, p.rest().restPull(pr))
 }
 
 // postAssignees answers with the issue that every pull request is.
 func postAssignees(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Assignees []string }
-	if !a.decode(&in) || !p.mayWrite(a, "issues", "triage") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "issues", "triage") {
 		return
 	}
-	p.assign(pr, in.Assignees)
+	p.rules().assign(pr, in.Assignees)
 	p.changed()
-	issue := p.restPull(pr)
+	issue := p.rest().restPull(pr)
 	self := issue["issue_url"].(string)
 	for field, value := range (object{
 		"url": self, "repository_url": p.api(), "labels_url": self + "/labels{/name}", "events_url": self + "/events",

@@ -32,8 +32,8 @@ func withPull(number string, handle func(p *place, a *exchange, pr *memhost.PR))
 }
 
 // restPull is a pull request as lists show it.
-func (p *place) restPull(pr *memhost.PR) object {
-	st, number := p.pull(pr), strconv.Itoa(pr.Number)
+func (v *restView) restPull(pr *memhost.PR) object {
+	st, number := v.at.pull(pr), strconv.Itoa(pr.Number)
 	state := "open"
 	var merged any
 	if pr.State != gitprovider.StateOpen {
@@ -42,36 +42,36 @@ func (p *place) restPull(pr *memhost.PR) object {
 	if pr.State == gitprovider.StateMerged {
 		merged = stamp(pr.ClosedAt)
 	}
-	self, issue := p.api("pulls", number), p.api("issues", number)
+	self, issue := v.at.api("pulls", number), v.at.api("issues", number)
 	addresses := map[string]string{
-		"self": self, "html": p.web("pull", number), "issue": issue, "comments": issue + "/comments",
-		"review_comments": self + "/comments", "review_comment": p.api("pulls/comments{/number}"),
-		"commits": self + "/commits", "statuses": p.api("statuses", pr.HeadCommit),
+		"self": self, "html": v.at.web("pull", number), "issue": issue, "comments": issue + "/comments",
+		"review_comments": self + "/comments", "review_comment": v.at.api("pulls/comments{/number}"),
+		"commits": self + "/commits", "statuses": v.at.api("statuses", pr.HeadCommit),
 	}
 	links := object{}
 	for name, address := range addresses {
 		links[name] = object{"href": address}
 	}
-	mergeCommit := p.mergeCommit(pr)
+	mergeCommit := v.at.rules().mergeCommit(pr)
 	if pr.State == gitprovider.StateOpen {
 		mergeCommit = st.trial
 	}
-	assignees := p.s.restUsers(st.assignees)
+	assignees := v.at.s.restUsers(st.assignees)
 	var assignee any
 	if len(assignees) > 0 {
 		assignee = assignees[0]
 	}
 	return object{
-		"id": p.id*1000 + pr.Number, "node_id": nodeID(kindPull, p.id, number), "number": pr.Number, "state": state,
-		"locked": false, "title": pr.Title, "body": body(pr.Body), "user": p.s.restUser(p.author(pr)), "url": self,
+		"id": v.at.id*1000 + pr.Number, "node_id": nodeID(kindPull, v.at.id, number), "number": pr.Number, "state": state,
+		"locked": false, "title": pr.Title, "body": body(pr.Body), "user": v.at.s.restUser(v.at.rules().author(pr)), "url": self,
 		"html_url": addresses["html"], "diff_url": addresses["html"] + ".diff", "patch_url": addresses["html"] + ".patch",
 		"issue_url": issue, "commits_url": addresses["commits"], "comments_url": addresses["comments"],
 		"review_comments_url": addresses["review_comments"], "review_comment_url": addresses["review_comment"],
 		"statuses_url": addresses["statuses"], "created_at": stamp(pr.CreatedAt), "updated_at": stamp(st.updated),
 		"closed_at": stamp(pr.ClosedAt), "merged_at": merged, "merge_commit_sha": body(mergeCommit), "assignee": assignee,
-		"assignees": assignees, "requested_reviewers": p.s.restUsers(st.reviewers),
-		"requested_teams": p.restTeams(st.teams), "labels": p.restLabels(pr.Labels), "milestone": nil, "draft": st.draft,
-		"head": p.restHead(pr), "base": p.restEnd(p.repo.Ref.Owner, pr.Base, p.baseTip(pr)), "_links": links,
+		"assignees": assignees, "requested_reviewers": v.at.s.restUsers(st.reviewers),
+		"requested_teams": v.restTeams(st.teams), "labels": v.restLabels(pr.Labels), "milestone": nil, "draft": st.draft,
+		"head": v.restHead(pr), "base": v.restEnd(v.at.repo.Ref.Owner, pr.Base, v.at.rules().baseTip(pr)), "_links": links,
 		"author_association": "COLLABORATOR", "auto_merge": nil, "active_lock_reason": nil,
 	}
 }
@@ -84,34 +84,34 @@ func body(text string) any {
 	return text
 }
 
-func (p *place) restHead(pr *memhost.PR) object {
-	owner, branch := p.headOf(pr)
-	return p.restEnd(owner, branch, pr.HeadCommit)
+func (v *restView) restHead(pr *memhost.PR) object {
+	owner, branch := v.at.headOf(pr)
+	return v.restEnd(owner, branch, pr.HeadCommit)
 }
 
 // restEnd is one end of a pull request: a branch of the repository, or of somebody's fork of it.
-func (p *place) restEnd(owner, branch, commit string) object {
-	repo := p.restRepo()
-	if owner != p.repo.Ref.Owner {
-		repo["id"], repo["full_name"] = p.id*10, owner+"/"+p.repo.Ref.Name
-		repo["owner"], repo["fork"] = p.s.restUser(owner), true
+func (v *restView) restEnd(owner, branch, commit string) object {
+	repo := v.restRepo()
+	if owner != v.at.repo.Ref.Owner {
+		repo["id"], repo["full_name"] = v.at.id*10, owner+"/"+v.at.repo.Ref.Name
+		repo["owner"], repo["fork"] = v.at.s.restUser(owner), true
 	}
 	return object{"label": owner + ":" + branch, "ref": branch, "sha": commit, "user": repo["owner"], "repo": repo}
 }
 
 // restFullPull is a pull request by itself. Making it is one read of the mergeability.
-func (p *place) restFullPull(pr *memhost.PR) object {
-	ok := p.mergeable(pr)
-	out, diffs := p.restPull(pr), p.diff(pr)
+func (v *restView) restFullPull(pr *memhost.PR) object {
+	ok := v.at.rules().mergeable(pr)
+	out, diffs := v.restPull(pr), v.at.rules().diff(pr)
 	additions, deletions := 0, 0
 	for _, d := range diffs {
 		additions, deletions = additions+d.additions, deletions+d.deletions
 	}
 	out["mergeable"], out["rebaseable"] = ok, ok
-	out["mergeable_state"] = lower(p.mergeState(pr, ok))
+	out["mergeable_state"] = lower(v.at.rules().mergeState(pr, ok))
 	out["merged"], out["merged_by"] = pr.State == gitprovider.StateMerged, nil
-	out["comments"], out["review_comments"], out["maintainer_can_modify"] = 0, 0, p.pull(pr).maintained
-	out["commits"], out["additions"], out["deletions"] = len(p.commits(pr)), additions, deletions
+	out["comments"], out["review_comments"], out["maintainer_can_modify"] = 0, 0, v.at.pull(pr).maintained
+	out["commits"], out["additions"], out["deletions"] = len(v.at.rules().commits(pr)), additions, deletions
 	out["changed_files"] = len(diffs)
 	return out
 }
@@ -142,29 +142,31 @@ func listPulls(p *place, a *exchange) {
 	}
 	out := []object{}
 	for _, pr := range page(a, prs) {
-		out = append(out, p.restPull(pr))
+		out = append(out, p.rest().restPull(pr))
 	}
 	a.reply(http.StatusOK, out)
 }
 
-func getPull(p *place, a *exchange, pr *memhost.PR) { a.reply(http.StatusOK, p.restFullPull(pr)) }
+func getPull(p *place, a *exchange, pr *memhost.PR) {
+	a.reply(http.StatusOK, p.rest().restFullPull(pr))
+}
 
 func postPull(p *place, a *exchange) {
 	var in struct {
 		Title, Body, Head, Base string
 		Draft                   bool
 	}
-	if !a.decode(&in) || !p.mayWrite(a, "pull_requests", "read") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
 		return
 	}
-	pr, problems := p.openPull(newPull{title: in.Title, body: in.Body, head: in.Head, base: in.Base, draft: in.Draft})
+	pr, problems := p.rules().openPull(newPull{title: in.Title, body: in.Body, head: in.Head, base: in.Base, draft: in.Draft})
 	if len(problems) > 0 {
 		refusePull(a, problems)
 		return
 	}
 	p.changed()
 	a.header.Set("Location", p.api("pulls", strconv.Itoa(pr.Number)))
-	a.reply(http.StatusCreated, p.restFullPull(pr))
+	a.reply(http.StatusCreated, p.rest().restFullPull(pr))
 }
 
 func refusePull(a *exchange, problems []problem) {
@@ -188,7 +190,7 @@ func refusePull(a *exchange, problems []problem) {
 
 func patchPull(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Title, Body, State, Base *string }
-	if !a.decode(&in) || !p.mayWrite(a, "pull_requests", "write") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "write") {
 		return
 	}
 	switch {
@@ -215,5 +217,5 @@ func patchPull(p *place, a *exchange, pr *memhost.PR) {
 		pr.State, pr.ClosedAt = gitprovider.StateOpen, time.Time{}
 	}
 	p.changed()
-	a.reply(http.StatusOK, p.restFullPull(pr))
+	a.reply(http.StatusOK, p.rest().restFullPull(pr))
 }

@@ -15,11 +15,11 @@ func refRoutes() map[string]handler {
 	}
 }
 
-func (p *place) restRef(branch string) object {
+func (v *restView) restRef(branch string) object {
 	return object{
-		"ref": "refs/heads/" + branch, "node_id": nodeID(kindRef, p.id, "refs/heads/"+branch),
-		"url": p.api("git/refs/heads", branch), "object": object{
-			"sha": p.tip(branch), "type": "commit", "url": p.api("git/commits", p.tip(branch)),
+		"ref": "refs/heads/" + branch, "node_id": nodeID(kindRef, v.at.id, "refs/heads/"+branch),
+		"url": v.at.api("git/refs/heads", branch), "object": object{
+			"sha": v.at.tip(branch), "type": "commit", "url": v.at.api("git/commits", v.at.tip(branch)),
 		},
 	}
 }
@@ -42,7 +42,7 @@ func getRef(p *place, a *exchange) {
 		a.notFound()
 		return
 	}
-	a.reply(http.StatusOK, p.restRef(branch))
+	a.reply(http.StatusOK, p.rest().restRef(branch))
 }
 
 func matchingRefs(p *place, a *exchange) {
@@ -53,7 +53,7 @@ func matchingRefs(p *place, a *exchange) {
 	refs := []object{}
 	for _, branch := range p.branches() {
 		if strings.HasPrefix(branch, prefix) {
-			refs = append(refs, p.restRef(branch))
+			refs = append(refs, p.rest().restRef(branch))
 		}
 	}
 	a.reply(http.StatusOK, refs)
@@ -61,11 +61,11 @@ func matchingRefs(p *place, a *exchange) {
 
 func postRef(p *place, a *exchange) {
 	var body struct{ Ref, SHA string }
-	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
 	branch, ok := strings.CutPrefix(body.Ref, "refs/heads/")
-	switch hindered := p.hindered(branch, "create"); {
+	switch hindered := p.rights().hindered(branch, "create"); {
 	case !ok || badRefName(branch):
 		a.fail(http.StatusUnprocessableEntity, body.Ref+" is not a valid ref name.")
 	case p.tip(branch) != "":
@@ -80,7 +80,7 @@ func postRef(p *place, a *exchange) {
 		p.repo.Branches[branch] = body.SHA
 		p.changed()
 		a.header.Set("Location", p.api("git/refs/heads", branch))
-		a.reply(http.StatusCreated, p.restRef(branch))
+		a.reply(http.StatusCreated, p.rest().restRef(branch))
 	}
 }
 
@@ -89,11 +89,11 @@ func patchRef(p *place, a *exchange) {
 		SHA   string
 		Force bool
 	}
-	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
 	branch, _ := strings.CutPrefix(a.path["ref"], "heads/")
-	switch hindered := p.hindered(branch, "update"); {
+	switch hindered := p.rights().hindered(branch, "update"); {
 	case p.tip(branch) == "":
 		a.fail(http.StatusUnprocessableEntity, "Reference does not exist")
 	case p.repo.Commits[body.SHA] == nil:
@@ -105,16 +105,16 @@ func patchRef(p *place, a *exchange) {
 	default:
 		p.repo.Branches[branch] = body.SHA
 		p.changed()
-		a.reply(http.StatusOK, p.restRef(branch))
+		a.reply(http.StatusOK, p.rest().restRef(branch))
 	}
 }
 
 func deleteRef(p *place, a *exchange) {
-	if !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
 	branch, _ := strings.CutPrefix(a.path["ref"], "heads/")
-	switch hindered := p.hindered(branch, "delete"); {
+	switch hindered := p.rights().hindered(branch, "delete"); {
 	case p.tip(branch) == "":
 		a.fail(http.StatusUnprocessableEntity, "Reference does not exist")
 	case branch == p.repo.Default:

@@ -10,7 +10,7 @@ func repoRoutes() map[string]handler {
 	return map[string]handler{
 		"GET /repos/{owner}/{repo}": func(p *place, a *exchange) {
 			a.header.Set("X-Accepted-GitHub-Permissions", "metadata=read")
-			a.reply(http.StatusOK, p.restFullRepo())
+			a.reply(http.StatusOK, p.rest().restFullRepo())
 		},
 	}
 }
@@ -24,7 +24,7 @@ func stamp(t time.Time) any {
 }
 
 // links are the addresses of a repository's parts in REST, by the field that has them.
-func (p *place) links() object {
+func (v *restView) links() object {
 	out := object{}
 	for field, part := range map[string]string{
 		"archive": "{archive_format}{/ref}", "assignees": "assignees{/user}", "blobs": "git/blobs{/sha}",
@@ -39,32 +39,32 @@ func (p *place) links() object {
 		"subscribers": "subscribers", "subscription": "subscription", "tags": "tags", "teams": "teams",
 		"trees": "git/trees{/sha}",
 	} {
-		out[field+"_url"] = p.api(part)
+		out[field+"_url"] = v.at.api(part)
 	}
 	return out
 }
 
 // restRepo is the repository as REST shows it inside other things.
-func (p *place) restRepo() object {
-	out := p.links()
+func (v *restView) restRepo() object {
+	out := v.links()
 	visibility := "public"
-	if p.set.Private {
+	if v.at.set.Private {
 		visibility = "private"
 	}
-	host := strings.TrimPrefix(p.s.host.Web(), "https://")
+	host := strings.TrimPrefix(v.at.s.host.Web(), "https://")
 	for field, value := range (object{
-		"id": p.id, "node_id": nodeID(kindRepo, p.id, ""), "name": p.repo.Ref.Name, "full_name": p.repo.Ref.String(),
-		"owner": p.s.restUser(p.repo.Ref.Owner), "private": p.set.Private, "html_url": p.web(), "url": p.api(),
-		"description": nil, "fork": p.repo.Fork, "created_at": stamp(epoch()), "updated_at": stamp(epoch()),
-		"pushed_at": stamp(epoch()), "git_url": "git://" + host + "/" + p.repo.Ref.String() + ".git",
-		"ssh_url":   "git@" + host + ":" + p.repo.Ref.String() + ".git",
-		"clone_url": p.web() + ".git", "svn_url": p.web(), "mirror_url": nil, "homepage": nil, "size": 1,
+		"id": v.at.id, "node_id": nodeID(kindRepo, v.at.id, ""), "name": v.at.repo.Ref.Name, "full_name": v.at.repo.Ref.String(),
+		"owner": v.at.s.restUser(v.at.repo.Ref.Owner), "private": v.at.set.Private, "html_url": v.at.web(), "url": v.at.api(),
+		"description": nil, "fork": v.at.repo.Fork, "created_at": stamp(epoch()), "updated_at": stamp(epoch()),
+		"pushed_at": stamp(epoch()), "git_url": "git://" + host + "/" + v.at.repo.Ref.String() + ".git",
+		"ssh_url":   "git@" + host + ":" + v.at.repo.Ref.String() + ".git",
+		"clone_url": v.at.web() + ".git", "svn_url": v.at.web(), "mirror_url": nil, "homepage": nil, "size": 1,
 		"language": nil, "stargazers_count": 0, "watchers_count": 0, "forks_count": 0, "open_issues_count": 0,
-		"watchers": 0, "forks": 0, "open_issues": 0, "license": nil, "default_branch": p.repo.Default,
+		"watchers": 0, "forks": 0, "open_issues": 0, "license": nil, "default_branch": v.at.repo.Default,
 		"has_issues": true, "has_projects": true, "has_wiki": true, "has_pages": false, "has_discussions": false,
-		"has_downloads": true, "archived": p.repo.Archived, "disabled": false, "visibility": visibility,
+		"has_downloads": true, "archived": v.at.repo.Archived, "disabled": false, "visibility": visibility,
 		"allow_forking": true, "is_template": false, "topics": []string{}, "web_commit_signoff_required": false,
-		"permissions": p.restPermissions(),
+		"permissions": v.restPermissions(),
 	}) {
 		out[field] = value
 	}
@@ -72,16 +72,16 @@ func (p *place) restRepo() object {
 }
 
 // restFullRepo is the repository by itself.
-func (p *place) restFullRepo() object {
-	out := p.restRepo()
+func (v *restView) restFullRepo() object {
+	out := v.restRepo()
 	out["network_count"], out["subscribers_count"] = 0, 1
 	return out
 }
 
-func (p *place) restPermissions() map[string]bool {
+func (v *restView) restPermissions() map[string]bool {
 	return map[string]bool{
-		"pull": p.set.allows("read"), "triage": p.set.allows("triage"), "push": p.set.allows("write"),
-		"maintain": p.set.allows("maintain"), "admin": p.set.allows("admin"),
+		"pull": v.at.set.allows("read"), "triage": v.at.set.allows("triage"), "push": v.at.set.allows("write"),
+		"maintain": v.at.set.allows("maintain"), "admin": v.at.set.allows("admin"),
 	}
 }
 

@@ -18,12 +18,12 @@ func reviewRoutes() map[string]handler {
 	}
 }
 
-func (p *place) restReview(pr *memhost.PR, i int) object {
-	r, pull := pr.Reviews[i], p.api("pulls", strconv.Itoa(pr.Number))
-	html := p.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i))
+func (v *restView) restReview(pr *memhost.PR, i int) object {
+	r, pull := pr.Reviews[i], v.at.api("pulls", strconv.Itoa(pr.Number))
+	html := v.at.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i))
 	out := object{
-		"id": p.id*1000 + i, "node_id": nodeID(kindReview, p.id, fmt.Sprintf("%d/%d", pr.Number, i)),
-		"user": p.s.restUser(r.Author), "body": r.Body, "state": reviewState(r.State), "html_url": html,
+		"id": v.at.id*1000 + i, "node_id": nodeID(kindReview, v.at.id, fmt.Sprintf("%d/%d", pr.Number, i)),
+		"user": v.at.s.restUser(r.Author), "body": r.Body, "state": reviewState(r.State), "html_url": html,
 		"pull_request_url": pull, "author_association": "COLLABORATOR", "commit_id": pr.HeadCommit,
 		"_links": object{"html": object{"href": html}, "pull_request": object{"href": pull}},
 	}
@@ -38,7 +38,7 @@ func listReviews(p *place, a *exchange, pr *memhost.PR) {
 	out := []object{}
 	for i, r := range pr.Reviews {
 		if r.State != gitprovider.ReviewPending || r.Author == a.who {
-			out = append(out, p.restReview(pr, i))
+			out = append(out, p.rest().restReview(pr, i))
 		}
 	}
 	a.reply(http.StatusOK, page(a, out))
@@ -48,14 +48,14 @@ func listReviews(p *place, a *exchange, pr *memhost.PR) {
 // kept.
 func postReview(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Event, Body string }
-	if !a.decode(&in) || !p.mayWrite(a, "pull_requests", "read") {
+	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
 		return
 	}
 	review := gitprovider.Review{Author: a.who, Body: in.Body, State: map[string]gitprovider.ReviewState{
 		"APPROVE": gitprovider.ReviewApproved, "REQUEST_CHANGES": gitprovider.ReviewChangesRequested,
 		"COMMENT": gitprovider.ReviewCommented, "": gitprovider.ReviewPending,
 	}[in.Event]}
-	own := a.who == p.author(pr)
+	own := a.who == p.rules().author(pr)
 	refuse := func(why string) { a.fail(http.StatusUnprocessableEntity, "Unprocessable Entity", why) }
 	switch {
 	case own && in.Event == "APPROVE":
@@ -74,6 +74,6 @@ func postReview(p *place, a *exchange, pr *memhost.PR) {
 		}
 		pr.Reviews = append(pr.Reviews, review)
 		p.changed()
-		a.reply(http.StatusOK, p.restReview(pr, len(pr.Reviews)-1))
+		a.reply(http.StatusOK, p.rest().restReview(pr, len(pr.Reviews)-1))
 	}
 }

@@ -19,26 +19,26 @@ func treeRoutes() map[string]handler {
 	}
 }
 
-func (p *place) restTree(id string, recursive bool) object {
+func (v *restView) restTree(id string, recursive bool) object {
 	entries := []object{}
 	show := func(path string, e treeEntry) {
 		entry := object{"path": path, "mode": e.mode, "type": e.kind(), "sha": e.id}
 		switch e.kind() {
 		case "blob":
-			entry["size"], entry["url"] = len(e.file.Content), p.api("git/blobs", e.id)
+			entry["size"], entry["url"] = len(e.file.Content), v.at.api("git/blobs", e.id)
 		case "tree":
-			entry["url"] = p.api("git/trees", e.id)
+			entry["url"] = v.at.api("git/trees", e.id)
 		}
 		entries = append(entries, entry)
 	}
 	if recursive {
-		p.walk(id, "", show)
+		v.at.read().walk(id, "", show)
 	} else {
-		for _, e := range p.objects.trees[id] {
+		for _, e := range v.at.objects.trees[id] {
 			show(e.name, e)
 		}
 	}
-	return object{"sha": id, "url": p.api("git/trees", id), "tree": entries, "truncated": false}
+	return object{"sha": id, "url": v.at.api("git/trees", id), "tree": entries, "truncated": false}
 }
 
 // getTree takes the id of a tree, or anything that stands for a commit.
@@ -47,14 +47,14 @@ func getTree(p *place, a *exchange) {
 		return
 	}
 	id := a.path["tree_sha"]
-	if commit := p.commitOf(id); commit != "" {
-		id = p.root(commit)
+	if commit := p.read().commitOf(id); commit != "" {
+		id = p.read().root(commit)
 	}
-	if _, known := p.tree(id); !known {
+	if _, known := p.read().tree(id); !known {
 		a.notFound()
 		return
 	}
-	a.reply(http.StatusOK, p.restTree(id, a.query.Has("recursive"))) // whatever its value
+	a.reply(http.StatusOK, p.rest().restTree(id, a.query.Has("recursive"))) // whatever its value
 }
 
 // postTree makes a tree from a base and entries: with content, with the id of an object, or, with an id that is null,
@@ -68,20 +68,20 @@ func postTree(p *place, a *exchange) {
 			Content          *string
 		}
 	}
-	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
 	files := map[string]memhost.File{}
 	if body.BaseTree != "" {
 		base := body.BaseTree
 		if p.repo.Commits[base] != nil {
-			base = p.root(base)
+			base = p.read().root(base)
 		}
-		if _, known := p.tree(base); !known {
+		if _, known := p.read().tree(base); !known {
 			a.notFound()
 			return
 		}
-		files = p.filesOf(base)
+		files = p.read().filesOf(base)
 	}
 	for _, e := range body.Tree {
 		var id string
@@ -89,7 +89,7 @@ func postTree(p *place, a *exchange) {
 			a.fail(http.StatusUnprocessableEntity, "tree.sha is malformed")
 			return
 		}
-		content, hasObject := p.blob(id)
+		content, hasObject := p.read().blob(id)
 		switch {
 		case badPath(e.Path):
 			a.fail(http.StatusUnprocessableEntity, "tree.path contains a malformed path component")
@@ -114,7 +114,7 @@ func postTree(p *place, a *exchange) {
 		a.fail(http.StatusUnprocessableEntity, "Invalid tree info")
 		return
 	}
-	a.reply(http.StatusCreated, p.restTree(p.objects.addTree(files), false))
+	a.reply(http.StatusCreated, p.rest().restTree(p.objects.addTree(files), false))
 }
 
 // removePath removes a file, or a folder with what is in it; false if there is neither.
@@ -134,7 +134,7 @@ func getBlob(p *place, a *exchange) {
 		return
 	}
 	id := a.path["file_sha"]
-	content, known := p.blob(id)
+	content, known := p.read().blob(id)
 	if !known {
 		a.notFound()
 		return
@@ -170,7 +170,7 @@ func wrapped(content string) string {
 
 func postBlob(p *place, a *exchange) {
 	var body struct{ Content, Encoding string }
-	if !a.decode(&body) || !p.mayWrite(a, "contents", "write") || p.empty(a) {
+	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
 	content := body.Content

@@ -70,15 +70,15 @@ func explore(t *testing.T) *walker {
 		p := b.find(b.ref.Owner, b.ref.Name, false)
 		st := p.pull(p.repo.PR(number))
 		st.reviewers, st.teams, st.assignees = []string{"ann"}, []string{"crew"}, []string{"ann"}
-		w.visit(p.gqlRepo())
+		w.visit(p.graph().repo())
 		w.visit(b.queryRoot())
 		w.visit(b.mutationRoot())
 		delete(w.found, "Commit") // the one so far was the first, without parents and checks
-		w.visit(p.gqlCommit(tip))
-		w.visit(p.gqlLabel("claude-ops"))
-		w.visit(p.gqlTeam("crew"))
-		w.visit(p.gqlExpression(args{"expression": "main:README.md"}))
-		w.visit(p.gqlSignature(commitDetails{committer: signature{name: signer}}))
+		w.visit(p.git().commit(tip))
+		w.visit(p.graph().label("claude-ops"))
+		w.visit(p.graph().team("crew"))
+		w.visit(p.git().expression(args{"expression": "main:README.md"}))
+		w.visit(p.git().signature(commitDetails{committer: signature{name: signer}}))
 	})
 	return w
 }
