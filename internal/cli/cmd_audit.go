@@ -105,8 +105,7 @@ func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 
 // shown prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
 func shown(text string, runes int) string {
-	cleaned, _ := content.Clean(strings.Join(strings.Fields(text), " "), runes)
-	return cleaned
+	return content.Clean(strings.Join(strings.Fields(text), " "), runes)
 }
 
 func (a *app) auditShowCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -104,30 +105,30 @@ func sessionsText(w *strings.Builder, records []session.Record) {
 func sessionText(w *strings.Builder, r session.Record) {
 	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
 	if r.Reason != "" {
-		fmt.Fprintf(w, "  %s\n", session.Shown(r.Reason, 1000))
+		fmt.Fprintf(w, "  %s\n", content.Clean(r.Reason, 1000))
 	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
 	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, %.4f USD, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.CostUSD, r.Model)
 	for _, what := range r.LeftOut {
-		fmt.Fprintf(w, "  left out: %s\n", session.Shown(what, 1000))
+		fmt.Fprintf(w, "  left out: %s\n", content.Clean(what, 1000))
 	}
 	if r.Escalation != "" {
 		fmt.Fprintf(w, "  %s\n", r.Escalation)
 	}
 	if r.HandoffProblem != "" {
-		fmt.Fprintf(w, "  handoff: %s\n", session.Shown(r.HandoffProblem, 1000))
+		fmt.Fprintf(w, "  handoff: %s\n", content.Clean(r.HandoffProblem, 1000))
 	}
 	if h := r.Handoff; h != nil {
 		for _, f := range h.Findings {
-			fmt.Fprintf(w, "  found: %s\n", indented(session.Shown(f, 2000)))
+			fmt.Fprintf(w, "  found: %s\n", indented(content.Clean(f, 2000)))
 		}
 	}
 	if r.State != session.StateSucceeded && r.Stderr != "" {
-		fmt.Fprintf(w, "  claude said: %s\n", indented(session.Shown(r.Stderr, 1000)))
+		fmt.Fprintf(w, "  claude said: %s\n", indented(content.Clean(r.Stderr, 1000)))
 	}
 	if r.Report != "" {
-		fmt.Fprintf(w, "  report:\n    %s\n", indented(session.Shown(r.Report, 16000)))
+		fmt.Fprintf(w, "  report:\n    %s\n", indented(content.Clean(r.Report, 16000)))
 	}
 }
 

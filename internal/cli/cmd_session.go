@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/session"
 )
@@ -90,7 +91,7 @@ func (a *app) sessionShowCommand() *cobra.Command {
 				sessionText(w, record)
 				for _, e := range said {
 					const runes = 2000
-					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, session.Shown(e.Kind, 100), session.Shown(e.Tool, 100), indented(session.Shown(e.Text, runes)))
+					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, content.Clean(e.Kind, 100), content.Clean(e.Tool, 100), indented(content.Clean(e.Text, runes)))
 				}
 			})
 		},

@@ -10,16 +10,16 @@ const ellipsis = "…"
 
 // Clean makes text that other people wrote fit to be shown: whatever Hidden would report is removed, each byte that is
 // not valid UTF-8 becomes U+FFFD, and text of more than maxRunes runes is cut to at most maxRunes, an ellipsis at its
-// end included. A maxRunes below 1 leaves nothing. changed says whether the result differs from text.
+// end included. A maxRunes below 1 leaves nothing.
 //
 // The result is valid UTF-8 of which Hidden reports nothing, and cleaning it again changes nothing. Time is linear in
 // the length of text. Cleaned text is still untrusted: it may lie or instruct, it just cannot hide.
-func Clean(text string, maxRunes int) (cleaned string, changed bool) {
+func Clean(text string, maxRunes int) string {
 	cleaned, length := reveal(text)
 	if length > maxRunes {
 		cleaned = cut(cleaned, maxRunes)
 	}
-	return cleaned, cleaned != text
+	return cleaned
 }
 
 // reveal is text without its hidden characters and the number of runes that are left.

@@ -49,7 +49,7 @@ func (f *Follower) turn(was record.PullRecord, now *record.PullRecord, status gi
 		}
 		return record.ActionPullReopened
 	}
-	now.EndedAt, now.EndedBy = status.ClosedAt, f.name(status.MergedBy)
+	now.EndedAt, now.EndedBy = status.ClosedAt, content.Clean(f.Redact(status.MergedBy), maxName)
 	if now.EndedAt.IsZero() {
 		now.EndedAt = now.SeenAt
 	}
@@ -76,10 +76,4 @@ func (f *Follower) missed(was record.PullRecord) (now record.PullRecord, action 
 	}
 	now.State, now.UpdatedAt = record.StateGone, t
 	return now, record.ActionPullGone
-}
-
-// name is that of a person, as others chose it, fit for the record.
-func (f *Follower) name(text string) string {
-	out, _ := content.Clean(f.Redact(text), maxName)
-	return out
 }

@@ -137,7 +137,7 @@ func (m Message) normal() Message {
 }
 
 func clean(text string, runes int) string {
-	out, _ := content.Clean(text, runes)
+	out := content.Clean(text, runes)
 	return out
 }
 

@@ -160,7 +160,7 @@ func (w *rewriter) read(text string) reading {
 func keeps(all, before []string) bool {
 	for i := range all {
 		rest := strings.ReplaceAll(all[i], "%40", "@")
-		seen, _ := content.Clean(before[i], len(before[i])+1)
+		seen := content.Clean(before[i], len(before[i])+1)
 		for _, want := range strings.ReplaceAll(seen, "%40", "@") {
 			if want == ' ' || want == '\n' || want == '\r' || want == '\t' {
 				continue

@@ -112,7 +112,7 @@ func (r *rendered) read(n *html.Node, inCode bool) {
 func visibleText(t *testing.T, source string) string {
 	t.Helper()
 	page := parseRendered(t, source, goldmark.New(goldmark.WithExtensions(extension.GFM)))
-	shown, _ := content.Clean(page.visible, len(page.visible)+1)
+	shown := content.Clean(page.visible, len(page.visible)+1)
 	return shown
 }
 

@@ -170,8 +170,7 @@ const (
 
 // clean removes what a reader cannot see from text that other people wrote, and caps it.
 func clean(text string, runes int) string {
-	out, _ := content.Clean(text, runes)
-	return out
+	return content.Clean(text, runes)
 }
 
 // Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.

@@ -29,7 +29,7 @@ type cleaner struct{ secrets Secrets }
 // withheld.
 func (c cleaner) text(raw string, limit int) string {
 	text := c.secrets.Redact(raw) // before it is cut: half a token is not found any more
-	text, _ = content.Clean(firstRunes(text, limit), limit)
+	text = content.Clean(firstRunes(text, limit), limit)
 	ctx, cancel := context.WithTimeout(context.Background(), searchTime)
 	defer cancel()
 	found, err := c.secrets.Secrets(ctx, "output", text)
@@ -54,6 +54,6 @@ func (c cleaner) text(raw string, limit int) string {
 
 // name is a name, such as a tool's: short, on one line, and without our tokens.
 func (c cleaner) name(raw string) string {
-	text, _ := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
+	text := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
 	return text
 }

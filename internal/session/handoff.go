@@ -71,7 +71,7 @@ func ParseHandoff(raw []byte) (Handoff, error) {
 		if n := len(wrong); n > most {
 			wrong = append(wrong[:most], fmt.Sprintf("and %d more", n-most))
 		}
-		text, _ := content.Clean(strings.Join(wrong, "; "), 600)
+		text := content.Clean(strings.Join(wrong, "; "), 600)
 		return Handoff{}, errors.New(text)
 	}
 	return h, nil

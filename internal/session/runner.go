@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -182,10 +181,4 @@ func (r *Runner) nextSpec(record Record, ceiling gitprovider.Tier) Spec {
 		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), highest), Ceiling: ceiling,
 		Trigger: TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,
 	}
-}
-
-// Shown is text of a record as a terminal may show it.
-func Shown(text string, runes int) string {
-	out, _ := content.Clean(text, runes)
-	return out
 }

@@ -136,7 +136,7 @@ func (h *proposals) attempts(ctx context.Context, p page, q record.AttemptQuery)
 }
 
 func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
-	message, _ := content.Clean(r.Message, handler.MaxMessage)
+	message := content.Clean(r.Message, handler.MaxMessage)
 	e := ProposalEntry{
 		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: handler.CleanLine(r.Caller), Tier: int(r.Tier),
 		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Owner + "/" + r.Repo), Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
@@ -148,7 +148,7 @@ func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
 	}
 	for _, v := range r.Verdicts {
 		for _, warning := range v.Warnings {
-			cleaned, _ := content.Clean(warning, handler.MaxMessage)
+			cleaned := content.Clean(warning, handler.MaxMessage)
 			e.Warnings = append(e.Warnings, cleaned)
 		}
 		if v.Ruling == record.Deny && !slices.Contains(e.DeniedBy, v.Gate) {

@@ -194,7 +194,7 @@ func (h *sessions) events(req *handler.Request) (handler.Response, error) {
 	events, err := h.records.SessionEvents(req.Context(), r.ID, q.After)
 	list := SessionEventList{Events: []SessionEvent{}, NextAfter: q.After, State: string(r.State), Untrusted: sessionUntrusted}
 	for _, e := range events {
-		text, _ := content.Clean(h.env.Redact(e.Text), handler.MaxAgentText)
+		text := content.Clean(h.env.Redact(e.Text), handler.MaxAgentText)
 		list.Events = append(list.Events, SessionEvent{e.Seq, e.Time.UTC(), h.env.Line(e.Kind), h.env.Line(e.Tool), text})
 		list.NextAfter = e.Seq
 	}

@@ -33,7 +33,7 @@ const (
 
 // Text is what others wrote as it may be shown: without our tokens, without what nobody can see, and bounded.
 func (e Env) Text(text string, runes int) string {
-	out, _ := content.Clean(e.Redact(text), runes)
+	out := content.Clean(e.Redact(text), runes)
 	return out
 }
 
@@ -45,6 +45,6 @@ func (e Env) Message(text string) string { return e.Text(text, MaxMessage) }
 
 // CleanLine is a line of text that others wrote, for the record: nothing is taken out but what nobody can see.
 func CleanLine(text string) string {
-	out, _ := content.Clean(text, MaxLine)
+	out := content.Clean(text, MaxLine)
 	return out
 }

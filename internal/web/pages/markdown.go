@@ -32,7 +32,7 @@ type Prose struct {
 // Markdown renders text that others wrote, cleaned of hidden characters. No part of the result comes from the text but
 // character data: links and images are their text and their target, written out, and HTML is shown as it is written.
 func Markdown(text string) Prose {
-	cleaned, _ := content.Clean(text, maxTextRune)
+	cleaned := content.Clean(text, maxTextRune)
 	if len(cleaned) > maxMarkdown || nested(cleaned) {
 		return Prose{Plain: cleaned}
 	}

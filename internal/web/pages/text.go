@@ -43,12 +43,12 @@ func Reveal(line string, maxRunes int) string {
 		}
 		runes++
 	}
-	if cleaned, changed := content.Clean(line, len(line)+1); !changed {
-		return cleaned
+	if content.Clean(line, len(line)+1) == line {
+		return line
 	}
 	var b strings.Builder
 	for _, r := range line {
-		_, hidden := content.Clean(string(r), 2)
+		hidden := content.Clean(string(r), 2) != string(r)
 		if r != '\t' && (hidden || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
 			continue
@@ -64,8 +64,8 @@ func WebAddress(address string) string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
 		return ""
 	}
-	if cleaned, changed := content.Clean(u.String(), 2000); !changed {
-		return cleaned
+	if text := u.String(); content.Clean(text, 2000) == text {
+		return text
 	}
 	return ""
 }
