@@ -49,24 +49,24 @@ func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
 	}
 	switch i % 10 {
 	case 0:
-		if taken, err := s.Reserve(ctx, p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
+		if taken, err := s.Ledger.Reserve(ctx, p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 			return fmt.Errorf("reserved by %v: %w", taken, err)
 		}
 		a.Outcome, a.PRNumber, a.PRURL = record.OutcomeOpened, i, fmt.Sprintf("https://git.example.org/%d", i)
-		return s.Finish(ctx, p.ID, record.Progress{State: record.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}, a)
+		return s.Ledger.Finish(ctx, p.ID, record.Progress{State: record.StateOpened, PRNumber: a.PRNumber, PRURL: a.PRURL}, a)
 	case 1:
 		a.Outcome, a.PRNumber = record.OutcomeReused, i-1
-		return s.Record(ctx, a, nil)
+		return s.Ledger.Record(ctx, a, nil)
 	case 2, 3, 4:
 		a.Outcome = record.OutcomeDryRun
-		return s.Record(ctx, a, &p)
+		return s.Ledger.Record(ctx, a, &p)
 	}
 	gates := []record.Gate{record.GateScope, record.GateTier, record.GateContent, record.GateDuplicate, record.GateScope}
 	a.Outcome, a.Code, a.Message = record.OutcomeRefused, fault.ScopeDenied, "1 path is outside the scope"
 	a.Verdicts = append(a.Verdicts, record.Verdict{Gate: gates[i%5], Ruling: record.Deny, Violations: []fault.Violation{{
 		Code: a.Code, Path: a.Paths[0], Rule: "prompts/**", Message: "the path is protected",
 	}}})
-	return s.Record(ctx, a, nil)
+	return s.Ledger.Record(ctx, a, nil)
 }
 
 // makeRepo makes the bare repository bench/infra below root, with 200 files.

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -41,7 +40,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			}
 			q.Outcome, q.Code, q.Pull = record.Outcome(outcome), fault.Code(code), record.PullState(pull)
 			p := a.wire(needs{records: true})
-			rows, err := p.store.Audit(cmd.Context(), q)
+			rows, err := p.store.Audit.Page(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
@@ -64,7 +63,7 @@ func (a *app) auditListCommand() *cobra.Command {
 }
 
 // entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
-func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]record.AuditEntry, error) {
+func (p *parts) entriesOf(ctx context.Context, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	var keys []record.PullKey
 	for _, r := range rows {
 		if r.PRNumber > 0 && !slices.Contains(keys, r.PullKey()) {
@@ -74,14 +73,14 @@ func (p *parts) entriesOf(ctx context.Context, rows []store.AuditRow) ([]record.
 	entries := make([]record.AuditEntry, 0, len(rows))
 	seen := map[record.PullKey]record.PullRecord{}
 	for part := range slices.Chunk(keys, record.MaxAttemptLimit) {
-		found, err := p.store.PullRecords(ctx, part)
+		found, err := p.store.Pulls.PullRecords(ctx, part)
 		if err != nil {
 			return nil, err
 		}
 		maps.Copy(seen, found)
 	}
 	for _, r := range rows {
-		entry := recorded(r).Entry()
+		entry := r.Entry()
 		entry.PullState = string(seen[r.PullKey()].State)
 		entries = append(entries, entry)
 	}
@@ -113,11 +112,11 @@ func (a *app) auditShowCommand() *cobra.Command {
 		Use: "show SEQ|REQUEST-ID", Short: "Show one attempt, gate by gate", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.wire(needs{records: true})
-			row, err := p.store.AuditEntry(cmd.Context(), args[0])
+			row, err := p.store.Audit.Entry(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			entries, err := p.entriesOf(cmd.Context(), []store.AuditRow{row})
+			entries, err := p.entriesOf(cmd.Context(), []record.RecordedAttempt{row})
 			if err != nil {
 				return err
 			}
@@ -170,7 +169,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"that verify prints somewhere else, and give it with --expect-head the next time.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := a.wire(needs{records: true}).store.VerifyAudit(cmd.Context(), head)
+			report, err := a.wire(needs{records: true}).store.Audit.Verify(cmd.Context(), head)
 			if err != nil {
 				return err
 			}

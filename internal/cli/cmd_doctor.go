@@ -79,7 +79,7 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 // doctor looks at everything that this process is configured with.
 func (p *parts) doctor() *doctor.Doctor {
 	o := doctor.Options{
-		Config: p.cfg, Policy: p.policy, ReadOnly: p.readOnlyReason(), Records: p.store, Registry: p.registry, Key: p.keyOfMarks,
+		Config: p.cfg, Policy: p.policy, ReadOnly: p.readOnlyReason(), Records: p.store, Audit: p.store.Audit, Outbox: p.store.Outbox, Registry: p.registry, Key: p.keyOfMarks,
 		Notifying: p.notifier.Names(), Mounted: p.mountedFinding, Redact: p.scanner.Redact,
 	}
 	if p.policyErr != nil {

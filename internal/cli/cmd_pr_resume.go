@@ -31,7 +31,7 @@ func (a *app) prResumeCommand() *cobra.Command {
 				if settled, err = p.flow.Resume(cmd.Context()); err != nil {
 					return err
 				}
-				swept, err := prflow.NewRounds(p.flow, p.store).Sweep(cmd.Context())
+				swept, err := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Sweep(cmd.Context())
 				for _, b := range swept {
 					settled = append(settled, prflow.Settled{Repo: b.Repo, Branch: b.Branch, Error: b.Error})
 				}

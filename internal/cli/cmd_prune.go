@@ -74,10 +74,10 @@ func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err erro
 func pruneOlder(ctx context.Context, p *parts, by operation.Caller, before time.Time) (removed []store.Pruned, err error) {
 	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: by}, func(row people.Row) error {
 		if p.cfg.Permissions.DryRun {
-			removed, err = p.store.CountPrunable(ctx, before)
+			removed, err = p.store.Retention.CountPrunable(ctx, before)
 			return err
 		}
-		removed, err = p.store.Prune(ctx, before, func(removed []store.Pruned) record.Attempt {
+		removed, err = p.store.Retention.Prune(ctx, before, func(removed []store.Pruned) record.Attempt {
 			message := "removed what is older than " + before.UTC().Format(time.RFC3339) + ":"
 			for _, r := range removed {
 				message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)

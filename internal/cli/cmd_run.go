@@ -37,7 +37,7 @@ func (a *app) runCommand() *cobra.Command {
 				}
 			}
 			p := a.wire(needs{})
-			sessions := session.Service{People: p.people, Audit: p.store, Supervisor: p.supervisor}
+			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: p.supervisor}
 			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
 			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
 			if err != nil && len(records) == 0 {

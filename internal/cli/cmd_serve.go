@@ -81,7 +81,9 @@ func (a *app) serve(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { handler.KeepVerifying(ctx) })
-	background.Go(func() { prflow.NewRounds(p.flow, p.store).Run(ctx, time.Tick(prflow.RoundsTick)) })
+	background.Go(func() {
+		prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Run(ctx, time.Tick(prflow.RoundsTick))
+	})
 	background.Go(func() { keepPruned(ctx, p) })
 	background.Go(func() { agents.Keep(ctx) })
 	if err := handler.Watch(ctx); err != nil {
@@ -139,7 +141,7 @@ func (p *parts) refuseGuessedSchedule() error {
 // refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
 // recorded, and so nothing be done. A database that is away for a while is none of these.
 func (p *parts) refuseUnusableState(ctx context.Context) error {
-	err := servedRecords{p.store, stateFolderOf(p.cfg)}.Ping(ctx)
+	err := servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {
 		return err
 	}

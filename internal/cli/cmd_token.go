@@ -83,7 +83,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 			}
 			p := a.wire(needs{})
 			err = p.people.Do(cmd.Context(), people.Act{Action: people.CreateToken, By: a.caller(p)}, func(row people.Row) error {
-				return p.store.InsertToken(cmd.Context(), t, row(describeToken(t)))
+				return p.store.Access.InsertToken(cmd.Context(), t, row(describeToken(t)))
 			})
 			if err != nil {
 				return err
@@ -106,7 +106,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List tokens, revoked ones included", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tokens, err := a.wire(needs{}).store.Tokens(cmd.Context())
+			tokens, err := a.wire(needs{}).store.Access.Tokens(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			}
 			p := a.wire(needs{})
 			err := p.people.Do(cmd.Context(), people.Act{Action: people.RevokeToken, By: a.caller(p)}, func(row people.Row) error {
-				return p.store.RevokeToken(cmd.Context(), args[0], row("token "+args[0]))
+				return p.store.Access.RevokeToken(cmd.Context(), args[0], row("token "+args[0]))
 			})
 			if err != nil {
 				return err

@@ -90,12 +90,12 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.store.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
+			r, found, err := p.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
 			if err != nil || !found || r.State != state {
 				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
 			}
 		}
-		counts, err := p.store.NoticeCounts(t.Context())
+		counts, err := p.store.Outbox.NoticeCounts(t.Context())
 		if err != nil || counts.Pending != wantNotices {
 			t.Errorf("%d notices wait, %v; want %d", counts.Pending, err, wantNotices)
 		}

@@ -256,7 +256,7 @@ func (f *forged) wantHead(commit string) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	r, found, err := s.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
+	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
 	if err != nil || !found || r.Head != commit || r.SeenBy != record.DoorWebhook {
 		f.Errorf("recorded is %+v, %t, %v; want the head %s", r, found, err, commit)
 	}

@@ -21,7 +21,7 @@ func (p *parts) readTargets() notify.Targets {
 
 // deliverer takes notices to the targets.
 func (p *parts) newNotifier(targets notify.Targets, lookup func(string) (string, bool)) *notify.Deliverer {
-	return notify.New(p.store, targets.Senders(notify.SenderOptions{
+	return notify.New(p.store.Outbox, targets.Senders(notify.SenderOptions{
 		Transport: notify.NewTransport(http.ProxyFromEnvironment),
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(lookup)},
 	}), notify.Options{Log: p.log})

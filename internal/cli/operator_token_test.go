@@ -27,7 +27,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 	if got := p.scanner.Redact("it is " + secret); strings.Contains(got, secret) {
 		t.Errorf("not redacted: %s", got)
 	}
-	rows, err := p.store.Audit(t.Context(), record.AuditQuery{})
+	rows, err := p.store.Audit.Page(t.Context(), record.AuditQuery{})
 	if err != nil || len(rows) != 1 || rows[0].Action != string(people.CreateToken) || rows[0].Outcome != record.OutcomeDone ||
 		!strings.Contains(rows[0].Message, "token operator (") || strings.Contains(rows[0].Message, secret) {
 		t.Errorf("the audit has %+v, %v", rows, err)
@@ -35,7 +35,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 	if _, err := newSignIn(p).operatorToken(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if rows, err := p.store.Audit(t.Context(), record.AuditQuery{}); err != nil || len(rows) != 1 {
+	if rows, err := p.store.Audit.Page(t.Context(), record.AuditQuery{}); err != nil || len(rows) != 1 {
 		t.Errorf("the second start: %+v, %v", rows, err)
 	}
 }

@@ -14,14 +14,14 @@ func (p *parts) peopleService() *people.Service {
 		Settings: people.Settings{
 			Policy: p.policy, PolicyProblem: p.policyProblem(), ReadOnly: p.cfg.Permissions.ReadOnly, DryRun: p.cfg.Permissions.DryRun,
 		},
-		Audit: p.store, Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+		Audit: p.store.Ledger, Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 	})
 }
 
 // reviews is the use case of what people do to pull requests.
 func (p *parts) reviews() *review.Service {
 	o := review.Options{
-		Provider: local.Name, People: p.people, Records: p.store, Notifier: p.notifier, Disabled: p.localDisabled,
+		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Disabled: p.localDisabled,
 	}
 	if p.local != nil {
 		o.Host = local.NewReviewer(p.local)

@@ -16,7 +16,7 @@ import (
 // agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
 func (p *parts) agentSessions() (*session.Service, error) {
-	s := &session.Service{People: p.people, Audit: p.store, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(p.supervisor)}
+	s := &session.Service{People: p.people, Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(p.supervisor)}
 	if p.cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
@@ -25,7 +25,7 @@ func (p *parts) agentSessions() (*session.Service, error) {
 		return nil, err
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store, Now: time.Now, After: time.After, Log: p.log,
+		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store.AgentSessions, Now: time.Now, After: time.After, Log: p.log,
 	})
 	return s, nil
 }
@@ -37,7 +37,7 @@ func (p *parts) supervisor() (*session.Supervisor, error) {
 		return nil, err
 	}
 	return session.NewSupervisor(&session.Runner{
-		Settings: settings, Records: p.store, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
+		Settings: settings, Records: p.store.AgentSessions, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
 	}), nil
 }
 

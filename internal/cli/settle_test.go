@@ -24,7 +24,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	t.Cleanup(func() { _ = p.store.Close() })
 	p.flow.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
-	rounds := prflow.NewRounds(p.flow, p.store)
+	rounds := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History})
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { rounds.Run(ctx, ticks); close(done) }()

@@ -26,16 +26,16 @@ type signIn struct {
 }
 
 func newSignIn(p *parts) signIn {
-	s := signIn{web: p.cfg.Web, tokens: p.store.Tokens, log: p.log}
+	s := signIn{web: p.cfg.Web, tokens: p.store.Access.Tokens, log: p.log}
 	if p.cfg.Records.Dir == "" {
 		s.folderProblem = p.cfg.Records.Problem
 	}
 	s.first = access.FirstToken{
 		Folder: p.cfg.Records.Dir, File: config.OperatorTokenFile,
 		Read:     func() string { return config.OperatorToken(p.cfg.Records.Dir) },
-		AnyToken: p.store.AnyToken,
+		AnyToken: p.store.Access.AnyToken,
 		Insert: func(ctx context.Context, t access.Token) error {
-			return p.store.InsertToken(ctx, t, record.Attempt{
+			return p.store.Access.InsertToken(ctx, t, record.Attempt{
 				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: string(people.CreateToken),
 				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
 			})

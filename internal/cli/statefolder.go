@@ -45,14 +45,21 @@ func (s stateFolder) unusable(err error) error {
 
 // servedRecords are the records as a server's readiness sees them: what cannot be written is as good as gone.
 type servedRecords struct {
-	*store.Lazy
+	*store.History
+	store  *store.Store
 	folder stateFolder
 }
 
 // Ping reports whether the records can be read, and files written beside them.
 func (r servedRecords) Ping(ctx context.Context) error {
-	if err := r.Lazy.Ping(ctx); err != nil {
+	if err := r.store.Ping(ctx); err != nil {
 		return err
 	}
 	return r.folder.writable()
+}
+
+// roundRecords implements prflow.RoundRecords.
+type roundRecords struct {
+	*store.Rounds
+	*store.History
 }

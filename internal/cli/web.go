@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/rand"
 	"net"
 	"net/netip"
@@ -10,8 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -28,8 +25,8 @@ func (p *parts) webServer(follower api.Follower, agents web.Sessions, at net.Add
 		Network:  p.network(at), Access: p.access,
 		Flow: func(ceiling gitprovider.Tier) web.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
-			Attempts: servedRecords{p.store, stateFolderOf(p.cfg)}, Audit: audit{p.store}, Replies: p.store, Summary: p.store, Pulls: p.store,
-			Sessions: p.store,
+			Attempts: servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}, Audit: p.store.Audit, Replies: p.store.Replies,
+			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions,
 		},
 		Sessions: agents,
 		Providers: web.Providers{
@@ -38,14 +35,14 @@ func (p *parts) webServer(follower api.Follower, agents web.Sessions, at net.Add
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: p.webhooks()},
 		Policy:   p.effectivePolicy, Doctor: p.doctor().Look,
-		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.SessionsVersion}}},
+		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
 		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }
 
 func (p *parts) gatekeeper() *access.Gatekeeper {
 	return access.NewGatekeeper(access.Options{
-		Tokens: p.store, Sessions: p.store, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
+		Tokens: p.store.Access, Sessions: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
 		Random: rand.Reader,
 	})
 }
@@ -72,24 +69,6 @@ func loopbackAddr(at net.Addr) bool {
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// audit is the store with rows of the audit that everybody knows.
-type audit struct{ *store.Lazy }
-
-// Audit is the store's.
-func (a audit) Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
-	rows, err := a.Lazy.Audit(ctx, q)
-	out := make([]record.RecordedAttempt, len(rows))
-	for i, r := range rows {
-		out[i] = recorded(r)
-	}
-	return out, err
-}
-
-// recorded is a row of the audit without the store's type.
-func recorded(r store.AuditRow) record.RecordedAttempt {
-	return record.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt}
-}
-
 // followDrain is how long a server that ends waits for looks that webhooks have asked for.
 const followDrain = 10 * time.Second
 
@@ -103,7 +82,7 @@ func (p *parts) follower() *follow.Follower {
 		}
 	}
 	return follow.New(follow.Options{
-		Records: p.store, Shared: p.store, Providers: enabled, Status: p.flow.StatusAt, Notifier: p.notifier,
+		Records: p.store.Pulls, Shared: p.store.Rounds, Providers: enabled, Status: p.flow.StatusAt, Notifier: p.notifier,
 		Redact: p.scanner.Redact, Every: p.cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.log, Now: time.Now, NewID: newID,
 	})

@@ -32,7 +32,7 @@ type parts struct {
 	log       *slog.Logger
 	policy    policy.Policy
 	policyErr error
-	store     *store.Lazy
+	store     *store.Store
 	access    *access.Gatekeeper
 	scanner   *content.Scanner
 	local     *local.Provider // nil when disabled
@@ -70,7 +70,7 @@ func (a *app) wire(n needs) *parts {
 	p.policy.Targets.EnvRepositories = p.cfg.Permissions.Repos
 	targets := p.readTargets()
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
-	p.store = store.NewLazy(p.cfg.Records.Dir, store.Options{
+	p.store = store.New(p.cfg.Records.Dir, store.Options{
 		DatabaseURL: p.cfg.Records.DatabaseURL,
 		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: n.records,
 	})
@@ -79,7 +79,7 @@ func (a *app) wire(n needs) *parts {
 	p.providers()
 	p.people = p.peopleService()
 	p.flow = prflow.New(prflow.Options{
-		Registry: p.registry, Ledger: p.store, History: p.store, Secrets: p.scanner, Proposals: p.store,
+		Registry: p.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner, Proposals: p.store.History,
 		Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, Session: p.cfg.SessionID, ReadOnly: p.readOnlyReason(),
 		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notifier: p.notifier,
 	})
@@ -97,7 +97,7 @@ func (p *parts) providers() {
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}
 	if p.cfg.Forges.LocalRoot != "" {
-		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store, local.Options{}); err != nil {
+		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
 			p.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""

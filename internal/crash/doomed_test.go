@@ -127,9 +127,9 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 	if err != nil {
 		return nil, err
 	}
-	records := store.NewLazy(cfg.Records.Dir, store.Options{DatabaseURL: cfg.Records.DatabaseURL})
+	records := store.New(cfg.Records.Dir, store.Options{DatabaseURL: cfg.Records.DatabaseURL})
 	var provider gitprovider.Provider
-	if provider, err = local.New(cfg.Forges.LocalRoot, records, local.Options{}); err != nil {
+	if provider, err = local.New(cfg.Forges.LocalRoot, records.LocalPulls, local.Options{}); err != nil {
 		return nil, err
 	}
 	if wrap != nil {
@@ -139,7 +139,7 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 		[]gitprovider.Registration{{Name: local.Name, Hosts: []string{gitprovider.HostLocal}, Provider: provider}},
 		nil, "", mounted.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
-		Registry: registry, Ledger: records, History: records, Secrets: content.NewScanner(cfg.Secrets),
+		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: content.NewScanner(cfg.Secrets),
 		Policy: rules, Tier: cfg.Permissions.Tier, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: time.Now,
 		NewID: func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
 		Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) },

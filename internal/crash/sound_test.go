@@ -15,7 +15,7 @@ import (
 // reserved, every open pull request has its branch, and there is no other branch.
 func (w *world) assertSettled(t *testing.T) {
 	t.Helper()
-	left, err := w.store(t).Unfinished(t.Context())
+	left, err := w.store(t).History.Unfinished(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

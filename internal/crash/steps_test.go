@@ -127,7 +127,7 @@ func (k *killed) assertLeft(t *testing.T) {
 func (k *killed) abandoned(t *testing.T) []record.Proposal {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		left, err := k.store(t).Unfinished(t.Context())
+		left, err := k.store(t).History.Unfinished(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,7 +133,7 @@ func (w *world) store(t *testing.T) *store.Store {
 // pulls returns the recorded pull requests in a state ("" for all).
 func (w *world) pulls(t *testing.T, state gitprovider.State) []gitprovider.PullRequest {
 	t.Helper()
-	prs, err := w.store(t).PRs(t.Context(), repoKey, state)
+	prs, err := w.store(t).LocalPulls.PRs(t.Context(), repoKey, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,15 +141,15 @@ func (w *world) pulls(t *testing.T, state gitprovider.State) []gitprovider.PullR
 }
 
 // attempts returns all rows of the audit, oldest first.
-func (w *world) attempts(t *testing.T) []store.AuditRow {
+func (w *world) attempts(t *testing.T) []record.RecordedAttempt {
 	t.Helper()
-	var all []store.AuditRow
+	var all []record.RecordedAttempt
 	for {
 		query := record.AuditQuery{Ascending: true, Limit: record.MaxAuditLimit}
 		if len(all) > 0 {
 			query.After = all[len(all)-1].Seq
 		}
-		page, err := w.store(t).Audit(t.Context(), query)
+		page, err := w.store(t).Audit.Page(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func (w *world) end(t *testing.T, pr gitprovider.PullRequest, how gitprovider.St
 		script += "update refs/heads/main " + pr.HeadCommit + "\n"
 	}
 	w.git(t, script, "update-ref", "--stdin")
-	err := w.store(t).UpdatePR(t.Context(), repoKey, pr.Number, func(pr *gitprovider.PullRequest) error {
+	err := w.store(t).LocalPulls.UpdatePR(t.Context(), repoKey, pr.Number, func(pr *gitprovider.PullRequest) error {
 		pr.State, pr.ClosedAt = how, time.Now().UTC()
 		return nil
 	})

@@ -33,13 +33,21 @@ func blocks(name, detail string) Finding {
 	return Finding{Name: name, Status: problem, Detail: detail, Blocks: true}
 }
 
-// Records is what is asked of the records; *store.Lazy is one.
+// Records is what is asked of the records; *store.Store is one.
 type Records interface {
 	// Check reports whether they can be read and written.
 	Check(ctx context.Context) error
-	VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error)
-	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
 	Path() string
+}
+
+// Audit verifies the audit; *store.Audit is one.
+type Audit interface {
+	Verify(ctx context.Context, expectHead string) (record.AuditReport, error)
+}
+
+// Outbox counts the notices; *store.Outbox is one.
+type Outbox interface {
+	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
 }
 
 // Git is the git command of the local provider; *local.Provider is one.
@@ -56,6 +64,8 @@ type Options struct {
 	// PolicyProblem is why the policy file cannot be read, or "".
 	PolicyProblem string
 	Records       Records
+	Audit         Audit
+	Outbox        Outbox
 	// Key reads the key of the marks without making one; nil if there is none yet.
 	Key       func() ([]byte, error)
 	Registry  *gitprovider.Registry

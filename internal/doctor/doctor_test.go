@@ -36,7 +36,7 @@ func (f *forge) Ping(context.Context) error { return f.ping }
 type sound struct{ err error }
 
 func (s sound) Check(context.Context) error { return s.err }
-func (sound) VerifyAudit(context.Context, string) (record.AuditReport, error) {
+func (sound) Verify(context.Context, string) (record.AuditReport, error) {
 	return record.AuditReport{}, nil
 }
 func (sound) NoticeCounts(context.Context) (record.NoticeCounts, error) {
@@ -57,7 +57,7 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 		Config: config.Config{
 			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate}, Sessions: config.Sessions{Binary: config.DefaultClaude},
 		},
-		Policy: p, Records: sound{}, Key: func() ([]byte, error) { return nil, nil },
+		Policy: p, Records: sound{}, Audit: sound{}, Outbox: sound{}, Key: func() ([]byte, error) { return nil, nil },
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: f}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
 		}, nil, "", nil),

@@ -42,7 +42,7 @@ func (d *Doctor) records(ctx context.Context) Finding {
 	if err := d.Records.Check(ctx); err != nil {
 		return blocks("records", fault.From(err).Message)
 	}
-	report, err := d.Records.VerifyAudit(ctx, "")
+	report, err := d.Audit.Verify(ctx, "")
 	if err != nil {
 		return blocks("records", fault.From(err).Message)
 	}
@@ -116,7 +116,7 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 	if len(d.Notifying) == 0 {
 		return Finding{Name: name, Status: off, Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
 	}
-	counts, err := d.Records.NoticeCounts(ctx)
+	counts, err := d.Outbox.NoticeCounts(ctx)
 	if err != nil {
 		return Finding{Name: name, Status: warning, Detail: fault.From(err).Message}
 	}

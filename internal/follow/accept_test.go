@@ -110,7 +110,7 @@ func TestWhatIsTooMuchIsLeftToThePoll(t *testing.T) {
 		numbers = append(numbers, n+1)
 	}
 	w := newWorld(t)
-	w.options.Records = everything{w.store}
+	w.options.Records = everything{w.store.Pulls}
 	w.follow = follow.New(w.options)
 	for _, n := range numbers {
 		if taken, err := w.deliver(fmt.Sprint(n), n); !taken || err != nil {

@@ -176,7 +176,7 @@ func TestWhatTheProviderForgetsIsGoneAfterAWhileAndNotMerged(t *testing.T) {
 func TestAnEndFromBeforeRecordsWereKeptIsNoNews(t *testing.T) {
 	w := newWorld(t, 7)
 	was := w.record(7)
-	w.options.Records = aged{w.store}
+	w.options.Records = aged{w.store.Pulls}
 	w.follow = follow.New(w.options)
 	w.host.merge(7, "ann")
 	w.round()

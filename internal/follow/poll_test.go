@@ -162,7 +162,7 @@ func TestThePollLooksAtItsInterval(t *testing.T) {
 
 func TestThePollGoesOnWhenTheRecordsCouldNotBeAsked(t *testing.T) {
 	n := newNapping(t, time.Minute, 7)
-	failing := &failingOnce{Shared: n.store}
+	failing := &failingOnce{Shared: n.store.Rounds}
 	n.options.Shared = failing
 	n.follow = follow.New(n.options)
 	ctx, stop := context.WithCancel(t.Context())

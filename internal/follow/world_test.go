@@ -162,7 +162,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 		w.open(number)
 	}
 	w.options = follow.Options{
-		Records: s, Shared: s, Providers: []string{"github"}, Status: w.host.Status,
+		Records: s.Pulls, Shared: s.Rounds, Providers: []string{"github"}, Status: w.host.Status,
 		Notifier: w, Redact: func(text string) string { return text },
 		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
 		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
@@ -181,11 +181,11 @@ func (w *world) open(number int) {
 		ID: fmt.Sprintf("proposal-%d", number), CreatedAt: w.Now(), Provider: "github", Owner: "joe", Repo: "infra", Base: "main",
 		Title: "Check inodes", Files: []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", number), Action: gitprovider.ActionCreate}},
 	}
-	if taken, err := w.store.Reserve(w.Context(), p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
+	if taken, err := w.store.Ledger.Reserve(w.Context(), p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 		w.Fatal(taken, err)
 	}
 	to := record.Progress{State: record.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
-	if err := w.store.Finish(w.Context(), p.ID, to, record.Attempt{RequestID: p.ID, Action: record.ActionCreate}); err != nil {
+	if err := w.store.Ledger.Finish(w.Context(), p.ID, to, record.Attempt{RequestID: p.ID, Action: record.ActionCreate}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -196,7 +196,7 @@ func key(number int) record.PullKey {
 
 func (w *world) record(number int) record.PullRecord {
 	w.Helper()
-	r, found, err := w.store.FindPull(w.Context(), key(number))
+	r, found, err := w.store.Pulls.FindPull(w.Context(), key(number))
 	if err != nil || !found {
 		w.Fatalf("record of %d: found %t, %v", number, found, err)
 	}
@@ -219,7 +219,7 @@ func (w *world) round() {
 // rows are the actions of the audit about pull requests, oldest first, with the door and who did it.
 func (w *world) rows() (out []string) {
 	w.Helper()
-	rows, err := w.store.Audit(w.Context(), record.AuditQuery{Ascending: true, Limit: 1000})
+	rows, err := w.store.Audit.Page(w.Context(), record.AuditQuery{Ascending: true, Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func (w *world) rows() (out []string) {
 // told are the notices that wait, oldest first.
 func (w *world) told() (out []string) {
 	w.Helper()
-	notices, err := w.store.ClaimNotices(w.Context(), w.Now().Add(time.Hour), 0, 1000)
+	notices, err := w.store.Outbox.ClaimNotices(w.Context(), w.Now().Add(time.Hour), 0, 1000)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func TestCapsGate(t *testing.T) {
 // hold plays another process that works on a proposal in the repository of the requests.
 func (b *bench) hold(id, path string) {
 	b.Helper()
-	taken, err := b.store.Reserve(context.Background(), heldProposal(b, id, path), record.Claim{})
+	taken, err := b.store.Ledger.Reserve(context.Background(), heldProposal(b, id, path), record.Claim{})
 	if err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
@@ -184,7 +184,7 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 		if e.RetryAfter <= 0 || e.RetryAfter > time.Minute {
 			t.Errorf("%s: what is being made is known soon, and it says %s", policy, e.RetryAfter)
 		}
-		if err := b.store.Finish(t.Context(), "other", record.Progress{State: record.StateFailed}, record.Attempt{}); err != nil {
+		if err := b.store.Ledger.Finish(t.Context(), "other", record.Progress{State: record.StateFailed}, record.Attempt{}); err != nil {
 			t.Fatal(err)
 		}
 		b.mustOpen(nth("one")) // what failed has given its place back

@@ -146,7 +146,7 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = next.Close() })
-	b.store, b.options.Ledger, b.options.History = next, next, next
+	b.store, b.options.Ledger, b.options.History = next, next.Ledger, next.History
 	if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	})
 	t.Run("a dry run that was shown for another provider is not opened there", func(t *testing.T) {
 		b := newBench(t)
-		b.options.DryRun, b.options.Proposals = true, b.store
+		b.options.DryRun, b.options.Proposals = true, b.store.History
 		shown, err := b.create(request(nil))
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 			{Name: "fake", Provider: b.fake, Hosts: []string{"git.example.org"}},
 			{Name: "gitea", Disabled: "GITEA_TOKEN is not set", Hosts: []string{"gitea.example.org"}},
 		}, nil, "", nil),
-		Ledger: s, History: s, Secrets: scanner,
+		Ledger: s.Ledger, History: s.History, Secrets: scanner,
 		Policy: policy.Default(), Tier: gitprovider.TierInvestigate,
 		Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
 		NewID: func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
@@ -160,7 +160,7 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 // attempts are the audit's rows, newest first.
 func (b *bench) attempts() []record.Attempt {
 	b.Helper()
-	rows, err := b.store.Audit(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
+	rows, err := b.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (b *bench) attempts() []record.Attempt {
 
 func (b *bench) mustVerify() {
 	b.Helper()
-	report, err := b.store.VerifyAudit(context.Background(), "")
+	report, err := b.store.Audit.Verify(context.Background(), "")
 	if err != nil || !report.OK() {
 		b.Errorf("the audit is not whole: %+v, %v", report, err)
 	}
@@ -209,7 +209,7 @@ func (b *bench) die(p record.Proposal) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if taken, err := s.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
+	if taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
 	if err := s.Close(); err != nil {

@@ -33,7 +33,7 @@ func (b *bench) loseState() {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.Close() })
-	b.store, b.options.Ledger, b.options.History = s, s, s
+	b.store, b.options.Ledger, b.options.History = s, s.Ledger, s.History
 }
 
 func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {

@@ -51,7 +51,7 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 	if err != nil || len(result.Warnings) > 0 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
-	shown, err := b.store.Proposal(t.Context(), id)
+	shown, err := b.store.History.Proposal(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 
 func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun, b.options.Proposals = true, b.store
+	b.options.DryRun, b.options.Proposals = true, b.store.History
 	result, err := b.create(request(nil))
 	if err != nil {
 		t.Fatal(err)

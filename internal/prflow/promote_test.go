@@ -17,7 +17,7 @@ var person = operation.Caller{Door: record.DoorREST, Name: "ann"}
 // dryRun records a dry run of the request, and returns its id.
 func (b *bench) dryRun(raw []byte) string {
 	b.Helper()
-	b.options.DryRun, b.options.Proposals = true, b.store
+	b.options.DryRun, b.options.Proposals = true, b.store.History
 	defer func() { b.options.DryRun = false }()
 	result, err := b.create(raw)
 	if err != nil || !result.DryRun {
@@ -44,7 +44,7 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 	if row.Action != record.ActionPromote || row.Door != record.DoorREST || row.Caller != "ann" || row.PRNumber != result.Number {
 		t.Errorf("recorded as %+v", row)
 	}
-	opened, err := b.store.Proposal(context.Background(), result.RequestID)
+	opened, err := b.store.History.Proposal(context.Background(), result.RequestID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 
 func TestOnlyADryRunCanBePromoted(t *testing.T) {
 	b := newBench(t)
-	b.options.Proposals = b.store
+	b.options.Proposals = b.store.History
 	if _, err := b.promote("nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown id: %v", err)
 	}
@@ -132,7 +132,7 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 
 func TestWhatWasLeftIsLookedForOnceUnderAllCeilings(t *testing.T) {
 	b := newBench(t)
-	looks := &counted{History: b.store}
+	looks := &counted{History: b.store.History}
 	b.options.History, b.options.Tier = looks, 3
 	s := prflow.New(b.options)
 	for _, one := range []*prflow.Service{s.AtMost(2), s, s.AtMost(2)} {

@@ -155,7 +155,7 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	if row.Outcome != record.OutcomeDryRun || row.PRNumber != 0 {
 		t.Errorf("the audit has %+v", row)
 	}
-	saved, err := b.store.Proposal(t.Context(), row.RequestID)
+	saved, err := b.store.History.Proposal(t.Context(), row.RequestID)
 	if err != nil || saved.State != record.StateDryRun || len(saved.Files) != 3 || saved.Body == "" {
 		t.Errorf("the recorded proposal is %+v, %v", saved, err)
 	}

@@ -51,7 +51,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 	if !strings.Contains(e.Message, "identical call") || !e.Retryable() || e.RetryAfter <= 0 {
 		t.Errorf("the answer is %+v", e)
 	}
-	left, err := b.store.Unfinished(t.Context())
+	left, err := b.store.History.Unfinished(t.Context())
 	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Count(forgetest.MethodDeleteBranch) != 0 {
 		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Calls())
 	}
@@ -60,7 +60,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 	if result.Branch != plainBranch || result.Commit != tip || len(b.ours()) != 1 {
 		t.Errorf("%+v, branches %v, want the branch that was left, at %s", result, b.ours(), tip)
 	}
-	if left, err := b.store.Unfinished(t.Context()); err != nil || len(left) != 0 {
+	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("left %+v, %v", left, err)
 	}
 	b.mustVerify()

@@ -29,7 +29,7 @@ func (b *bench) meetsARival() {
 	}
 	b.Cleanup(func() { _ = s.Close() })
 	options := b.options
-	options.Ledger, options.History = s, s
+	options.Ledger, options.History = s.Ledger, s.History
 	b.fake.Before(forgetest.MethodOpenPullRequest, func() {
 		_, err := prflow.New(options).Create(context.Background(), agent, request(func(r map[string]any) {
 			r["title"], r["files"] = "Another title", []any{file("checks/inodes.md", "create", "# Otherwise\n")}
@@ -68,7 +68,7 @@ func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 1 {
 		t.Fatalf("%+v, %v, open %v", result, err, b.open())
 	}
-	usage, err := b.store.Usage(t.Context(), "fake", "joe", "infra", record.Claim{Seen: 99})
+	usage, err := b.store.History.Usage(t.Context(), "fake", "joe", "infra", record.Claim{Seen: 99})
 	if err != nil || usage.Open+usage.Pending+len(usage.Made) != 0 {
 		t.Errorf("the withdrawn one still counts: %+v, %v", usage, err)
 	}
@@ -167,7 +167,7 @@ func TestADryRunSettlesNothing(t *testing.T) {
 	if err != nil || !result.Reused || !result.DryRun {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if left, err := b.store.Unfinished(t.Context()); err != nil || len(left) != 1 {
+	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 1 {
 		t.Errorf("left %+v, %v", left, err)
 	}
 }

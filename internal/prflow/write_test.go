@@ -334,7 +334,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 	})
 	t.Run("while it may still live, others wait and are then told to come back", func(t *testing.T) {
 		b := newBench(t)
-		if taken, err := b.store.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil || taken != nil {
+		if taken, err := b.store.Ledger.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil || taken != nil {
 			t.Fatalf("reserve: %v, %v", taken, err)
 		}
 		b.clock.advance(time.Hour) // age alone is no reason to take it over

@@ -29,7 +29,7 @@ type AuditQuery struct {
 	Until     time.Time // before this time
 }
 
-// AuditReport is what VerifyAudit found.
+// AuditReport is what a verification of the audit found.
 type AuditReport struct {
 	Rows    int64  `json:"rows" doc:"Sound rows up to the first bad one"`
 	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"` // GenesisHash if there is none

@@ -27,7 +27,7 @@ func BenchmarkListOurs(b *testing.B) {
 			repo := f.AddRepo(memhost.File{Path: "README.md", Content: "# Home cluster\n"})
 			dir := b.TempDir()
 			process := func() (gitprovider.Provider, func()) {
-				records := store.NewLazy(dir, store.Options{Now: time.Now})
+				records := store.New(dir, store.Options{Now: time.Now})
 				return k.connectWith(b, f, records), func() { _ = records.Close() }
 			}
 			p, end := process()
@@ -60,7 +60,7 @@ func BenchmarkListOurs(b *testing.B) {
 }
 
 // connectWith makes the adapter of Gitea with the memory of a store.
-func (k kind) connectWith(b *testing.B, f forge, records *store.Lazy) gitprovider.Provider {
+func (k kind) connectWith(b *testing.B, f forge, records *store.Store) gitprovider.Provider {
 	b.Helper()
 	k.adapter = func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
 		return gitea.New(gitea.Options{

@@ -30,7 +30,7 @@ func (w *world) stranger() *prflow.Service {
 	w.t.Cleanup(func() { _ = s.Close() })
 	key := rand.Text()
 	o := w.service().Options
-	o.Ledger, o.History = s, s
+	o.Ledger, o.History = s.Ledger, s.History
 	o.Key = func() ([]byte, error) { return []byte(key), nil }
 	o.Sleep = func(ctx context.Context, d time.Duration) { // as long as others may need here
 		select {

@@ -119,7 +119,7 @@ func (w *world) service() *prflow.Service {
 	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger})
 	return prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
-		Ledger:   w.store, History: w.store, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
+		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
 		Policy: w.policy, Tier: gitprovider.TierInvestigate,
 		Log: logger, Now: w.now, NewID: rand.Text, Sleep: noSleep,
 		Key: func() ([]byte, error) { return []byte(w.key), nil },
@@ -224,11 +224,11 @@ func (w *world) assertTheOne(number int) {
 // assertRecords demands that the audit is whole and that nothing is reserved any more.
 func (w *world) assertRecords() {
 	w.t.Helper()
-	report, err := w.store.VerifyAudit(context.Background(), "")
+	report, err := w.store.Audit.Verify(context.Background(), "")
 	if err != nil || !report.OK() {
 		w.t.Errorf("audit: %+v, %v", report, err)
 	}
-	left, err := w.store.Unfinished(context.Background())
+	left, err := w.store.History.Unfinished(context.Background())
 	if err != nil || len(left) > 0 {
 		w.t.Errorf("still reserved: %+v, %v", left, err)
 	}
@@ -237,7 +237,7 @@ func (w *world) assertRecords() {
 // assertNoToken looks for the token in everything that left the process.
 func (w *world) assertNoToken() {
 	w.t.Helper()
-	rows, err := w.store.Audit(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
+	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
 	if err != nil {
 		w.t.Fatal(err)
 	}

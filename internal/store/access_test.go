@@ -19,35 +19,35 @@ func token(name string) access.Token {
 
 func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	exists, err := s.AnyToken(ctx)
+	exists, err := s.Access.AnyToken(ctx)
 	wantEqual(t, exists || err != nil, false)
-	wantEqual(t, s.InsertToken(ctx, token("ci")), nil)
-	found, ok, err := s.FindToken(ctx, access.Hash("cops_ci"))
+	wantEqual(t, s.Access.InsertToken(ctx, token("ci")), nil)
+	found, ok, err := s.Access.FindToken(ctx, access.Hash("cops_ci"))
 	wantEqual(t, ok && err == nil, true)
 	wantEqual(t, found, token("ci"))
-	_, ok, err = s.FindToken(ctx, access.Hash("cops_other"))
+	_, ok, err = s.Access.FindToken(ctx, access.Hash("cops_other"))
 	wantEqual(t, ok || err != nil, false)
 
 	for name, want := range map[string]bool{"ci": true, "CI": true, "c": false, "": false, "ci ": false} {
-		named, err := s.TokenNamed(ctx, name)
+		named, err := s.Access.TokenNamed(ctx, name)
 		wantEqual(t, err == nil && named == want, true)
 	}
 
 	twin := token("ci")
 	twin.ID, twin.Hash = "id-2", access.Hash("2")
-	wantCode(t, s.InsertToken(ctx, twin), fault.Conflict)
-	wantCode(t, s.RevokeToken(ctx, "nobody"), fault.NotFound)
-	wantEqual(t, s.RevokeToken(ctx, "ci"), nil)
-	wantCode(t, s.RevokeToken(ctx, "ci"), fault.NotFound)
-	found, _, err = s.FindToken(ctx, access.Hash("cops_ci"))
+	wantCode(t, s.Access.InsertToken(ctx, twin), fault.Conflict)
+	wantCode(t, s.Access.RevokeToken(ctx, "nobody"), fault.NotFound)
+	wantEqual(t, s.Access.RevokeToken(ctx, "ci"), nil)
+	wantCode(t, s.Access.RevokeToken(ctx, "ci"), fault.NotFound)
+	found, _, err = s.Access.FindToken(ctx, access.Hash("cops_ci"))
 	wantEqual(t, err, nil)
 	wantEqual(t, found.RevokedAt, noon())
 
-	wantEqual(t, s.InsertToken(ctx, twin), nil) // the name is free again
-	wantEqual(t, s.RevokeToken(ctx, "id-2"), nil)
-	exists, err = s.AnyToken(ctx)
+	wantEqual(t, s.Access.InsertToken(ctx, twin), nil) // the name is free again
+	wantEqual(t, s.Access.RevokeToken(ctx, "id-2"), nil)
+	exists, err = s.Access.AnyToken(ctx)
 	wantEqual(t, exists && err == nil, true) // revoked ones count
-	all, err := s.Tokens(ctx)
+	all, err := s.Access.Tokens(ctx)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(all), 2)
 }
@@ -57,11 +57,11 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 	insert := func(hash string, made, seen time.Time) {
 		t.Helper()
 		session := access.Session{Hash: hash, TokenHash: "t", CreatedAt: made, SeenAt: seen}
-		wantEqual(t, s.InsertSession(ctx, session, noon().Add(-time.Hour), noon().Add(-time.Minute)), nil)
+		wantEqual(t, s.Access.InsertSession(ctx, session, noon().Add(-time.Hour), noon().Add(-time.Minute)), nil)
 	}
 	known := func(hash string) bool {
 		t.Helper()
-		_, ok, err := s.FindSession(ctx, hash)
+		_, ok, err := s.Access.FindSession(ctx, hash)
 		wantEqual(t, err, nil)
 		return ok
 	}
@@ -70,13 +70,13 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 	insert("a", noon(), noon())
 	wantEqual(t, []bool{known("old"), known("idle"), known("a"), known("none")}, []bool{false, false, true, false})
 
-	wantEqual(t, s.TouchSession(ctx, "a", noon().Add(time.Second)), nil)
-	got, _, err := s.FindSession(ctx, "a")
+	wantEqual(t, s.Access.TouchSession(ctx, "a", noon().Add(time.Second)), nil)
+	got, _, err := s.Access.FindSession(ctx, "a")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, access.Session{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
-	wantEqual(t, s.DeleteSession(ctx, "a"), nil)
-	wantEqual(t, s.DeleteSession(ctx, "a"), nil)
-	wantEqual(t, s.TouchSession(ctx, "a", noon()), nil)
+	wantEqual(t, s.Access.DeleteSession(ctx, "a"), nil)
+	wantEqual(t, s.Access.DeleteSession(ctx, "a"), nil)
+	wantEqual(t, s.Access.TouchSession(ctx, "a", noon()), nil)
 	wantEqual(t, known("a"), false)
 }
 
@@ -84,7 +84,7 @@ func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T)
 	ctx, c := context.Background(), &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	take := func(caller, key, body string) (record.Reply, error) {
-		return s.TakeKey(ctx, caller, key, body, 24*time.Hour)
+		return s.Replies.TakeKey(ctx, caller, key, body, 24*time.Hour)
 	}
 	must := func(caller, key, body string, want record.Reply) {
 		t.Helper()
@@ -95,8 +95,8 @@ func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T)
 	}
 	must("ann", "k", "b1", record.Reply{})
 	must("ann", "k", "b1", record.Reply{}) // the first one was not answered yet, or failed
-	wantEqual(t, s.KeepReply(ctx, "ann", "k", record.Reply{Status: 201, Body: []byte("made")}), nil)
-	wantEqual(t, s.KeepReply(ctx, "ann", "k", record.Reply{Status: 200, Body: []byte("reused")}), nil)
+	wantEqual(t, s.Replies.KeepReply(ctx, "ann", "k", record.Reply{Status: 201, Body: []byte("made")}), nil)
+	wantEqual(t, s.Replies.KeepReply(ctx, "ann", "k", record.Reply{Status: 200, Body: []byte("reused")}), nil)
 	must("ann", "k", "b1", record.Reply{Status: 201, Body: []byte("made")})
 	_, err := take("ann", "k", "b2")
 	wantCode(t, err, fault.Conflict)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ const maxSearch = 2000
 
 // indexAttempt notes a row of the audit among the attempts, if it is about a proposal. What it writes is what the
 // migration that made the tables took from older rows.
-func indexAttempt(ctx context.Context, tx *sql.Tx, row AuditRow) error {
+func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	if !slices.Contains(record.ProposalActions(), row.Action) {
 		return nil
 	}
@@ -62,28 +61,22 @@ func lowerASCII(s string) string {
 // Attempts returns one page of the attempts at proposals, newest first. The next one starts Before the last number of
 // this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
 // comes After its first number.
-func (s *Store) Attempts(ctx context.Context, q record.AttemptQuery) (out []record.RecordedAttempt, err error) {
+func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
 	selected, args := attemptClauses(q)
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		rows, err := s.selectAudit(ctx, tx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
-		if err != nil {
-			return err
-		}
-		out, err = withStates(ctx, tx, rows)
-		return err
-	})
-	return out, err
+	return h.attempts(ctx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
 }
 
 // AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled it.
-func (s *Store) AttemptsOf(ctx context.Context, requestID string) (out []record.RecordedAttempt, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		rows, err := s.selectAudit(ctx, tx, "WHERE request_id = $1 ORDER BY seq LIMIT 100", text(bound(requestID, maxWord)))
-		if err != nil {
+func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error) {
+	return h.attempts(ctx, "WHERE request_id = $1 ORDER BY seq LIMIT 100", text(bound(requestID, maxWord)))
+}
+
+func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
+	err = h.db.read(ctx, func(tx *sql.Tx) error {
+		if out, err = h.db.selectAudit(ctx, tx, clauses, args...); err != nil {
 			return err
 		}
-		out, err = withStates(ctx, tx, rows)
-		return err
+		return withStates(ctx, tx, out)
 	})
 	return out, err
 }
@@ -151,40 +144,34 @@ func likeLiteral(s string) string {
 	return strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s)
 }
 
-// withStates adds what became of the proposals that the attempts made.
-func withStates(ctx context.Context, tx *sql.Tx, rows []AuditRow) (out []record.RecordedAttempt, err error) {
+// withStates adds what became of the proposals that the attempts made, and the sessions that they were made in.
+func withStates(ctx context.Context, tx *sql.Tx, rows []record.RecordedAttempt) error {
 	if len(rows) == 0 {
-		return nil, nil
+		return nil
 	}
-	ids := make([]any, len(rows))
+	ids, numbers := make([]any, len(rows)), make([]any, len(rows))
 	for i, r := range rows {
-		ids[i] = text(r.RequestID)
+		ids[i], numbers[i] = text(r.RequestID), r.Seq
 	}
-	found, err := tx.QueryContext(ctx, "SELECT id, state FROM proposals WHERE id IN ("+placeholders(1, len(ids))+")", ids...)
+	states, sessions := map[string]string{}, map[int64]string{}
+	err := queryRows(ctx, tx, func(found *sql.Rows) error {
+		var id, state string
+		err := found.Scan((*text)(&id), (*text)(&state))
+		states[id] = state
+		return err
+	}, "SELECT id, state FROM proposals WHERE id IN ("+placeholders(1, len(ids))+")", ids...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { err = errors.Join(err, found.Close()) }()
-	states := map[string]record.ProposalState{}
-	for found.Next() {
-		var id, state text
-		if err := found.Scan(&id, &state); err != nil {
-			return nil, err
-		}
-		states[string(id)] = record.ProposalState(state)
+	err = queryRows(ctx, tx, func(found *sql.Rows) error {
+		var seq int64
+		var id string
+		err := found.Scan(&seq, (*text)(&id))
+		sessions[seq] = id
+		return err
+	}, "SELECT seq, session FROM attempts WHERE session <> '' AND seq IN ("+placeholders(1, len(numbers))+")", numbers...)
+	for i, r := range rows {
+		rows[i].State, rows[i].Session = record.ProposalState(states[r.RequestID]), sessions[r.Seq]
 	}
-	if err := found.Err(); err != nil {
-		return nil, err
-	}
-	sessions, err := sessionsOf(ctx, tx, rows)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		r.Session = sessions[r.Seq]
-		out = append(out, record.RecordedAttempt{
-			Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt, State: states[r.RequestID],
-		})
-	}
-	return out, nil
+	return err
 }

@@ -44,7 +44,7 @@ func seqs(rows []record.RecordedAttempt) string {
 
 func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAttempt {
 	t.Helper()
-	rows, err := s.Attempts(context.Background(), q)
+	rows, err := s.History.Attempts(context.Background(), q)
 	if err != nil {
 		t.Fatalf("%v (%v)", err, errCause(err))
 	}
@@ -113,14 +113,14 @@ func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
 	wantEqual(t, attempts(t, s, record.AttemptQuery{})[0].State, record.StateReserved)
 	settled := attempt("r1")
 	settled.Action = record.ActionSettle
-	wantEqual(t, s.Finish(ctx, "r1", opened(1), settled), nil)
+	wantEqual(t, s.Ledger.Finish(ctx, "r1", opened(1), settled), nil)
 	recordAttempts(t, s, attempt("r2"))
 
 	rows := attempts(t, s, record.AttemptQuery{})
 	wantEqual(t, seqs(rows), "3 2 1")
 	wantEqual(t, []record.ProposalState{rows[0].State, rows[1].State, rows[2].State},
 		[]record.ProposalState{"", record.StateOpened, record.StateOpened})
-	of, err := s.AttemptsOf(ctx, "r1")
+	of, err := s.History.AttemptsOf(ctx, "r1")
 	wantEqual(t, err, nil)
 	wantEqual(t, seqs(of), "1 2")
 	wantEqual(t, of[1].PrevHash, of[0].Hash)
@@ -132,21 +132,21 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 99)
 		made := attempt(id)
 		made.PRNumber = i + 1
-		wantEqual(t, s.Finish(t.Context(), id, opened(i+1), made), nil)
+		wantEqual(t, s.Ledger.Finish(t.Context(), id, opened(i+1), made), nil)
 	}
 	other := attempt("r4") // refused because of #1
 	other.PRNumber = 1
 	recordAttempts(t, s, other)
 	r := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1})
 	r.State = gitprovider.StateMerged
-	ok, err := s.SeePull(t.Context(), r, nil)
+	ok, err := s.Pulls.SeePull(t.Context(), r, nil)
 	wantEqual(t, []any{ok, err}, []any{true, nil})
 	for state, want := range map[record.PullState]string{
 		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "", record.StateGone: "",
 	} {
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state})), want)
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state, Search: "disk"})), want)
-		rows, err := s.Audit(t.Context(), record.AuditQuery{Pull: state})
+		rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Pull: state})
 		wantEqual(t, err, nil)
 		var got []string
 		for _, row := range rows {
@@ -192,7 +192,7 @@ func BenchmarkAttemptsOf100k(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.Attempts(context.Background(), q); err != nil {
+				if _, err := s.History.Attempts(context.Background(), q); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -12,10 +12,13 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
+// Audit is the record as evidence.
+type Audit struct{ db *database }
+
 // appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
-func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
+func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
-		a.Time = s.opts.Now()
+		a.Time = d.opts.Now()
 	}
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
@@ -34,6 +37,16 @@ func (s *Store) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (
 	return row.Seq, indexAttempt(ctx, tx, row)
 }
 
+// appendAll appends rows to the audit.
+func (d *database) appendAll(ctx context.Context, tx *sql.Tx, rows []record.Attempt) error {
+	for _, row := range rows {
+		if _, err := d.appendAudit(ctx, tx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`).Scan(&seq, &hash)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -43,30 +56,30 @@ func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err err
 }
 
 // Head returns number and hash of the last row of the audit: 0 and GenesisHash when it is empty. Kept somewhere else,
-// the hash proves to VerifyAudit that nothing was cut off.
-func (s *Store) Head(ctx context.Context) (seq int64, hash string, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
+// the hash proves to Verify that nothing was cut off.
+func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
 		seq, hash, err = auditHead(ctx, tx)
 		return err
 	})
 	return seq, hash, err
 }
 
-// Audit returns one page. The next one starts Before the last number of this one, or After it if Ascending.
-func (s *Store) Audit(ctx context.Context, q record.AuditQuery) (rows []AuditRow, err error) {
+// Page returns one page. The next one starts Before the last number of this one, or After it if Ascending.
+func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.RecordedAttempt, err error) {
 	clauses, args := auditClauses(q)
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		rows, err = s.selectAudit(ctx, tx, clauses, args...)
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		rows, err = a.db.selectAudit(ctx, tx, clauses, args...)
 		return err
 	})
 	return rows, err
 }
 
-// AuditEntry returns the row with the number, or else the newest with the request id, that ref is; not_found if there
+// Entry returns the row with the number, or else the newest with the request id, that ref is; not_found if there
 // is none.
-func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
+func (a *Audit) Entry(ctx context.Context, ref string) (record.RecordedAttempt, error) {
 	if ref == "" {
-		return AuditRow{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")
+		return record.RecordedAttempt{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")
 	}
 	q := record.AuditQuery{RequestID: ref, Limit: 1}
 	seq, err := strconv.ParseInt(ref, 10, 64)
@@ -74,12 +87,12 @@ func (s *Store) AuditEntry(ctx context.Context, ref string) (AuditRow, error) {
 	if isNumber {
 		q = record.AuditQuery{After: seq - 1, Ascending: true, Limit: 1}
 	}
-	rows, err := s.Audit(ctx, q)
+	rows, err := a.Page(ctx, q)
 	if err != nil {
-		return AuditRow{}, err
+		return record.RecordedAttempt{}, err
 	}
 	if len(rows) == 0 || isNumber && rows[0].Seq != seq {
-		return AuditRow{}, fault.New(fault.NotFound, "the audit has no row with the number or request id %q", ref)
+		return record.RecordedAttempt{}, fault.New(fault.NotFound, "the audit has no row with the number or request id %q", ref)
 	}
 	return rows[0], nil
 }
@@ -130,28 +143,26 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", strings.Join(conditions, " AND "), order, len(args)), args
 }
 
-func (s *Store) selectAudit(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []AuditRow, err error) {
+func (d *database) selectAudit(
+	ctx context.Context, tx *sql.Tx, clauses string, args ...any,
+) (out []record.RecordedAttempt, err error) {
 	names := auditColumnNames()
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		row := AuditRow{columns: make([]auditColumn, len(names))}
+	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
+		row := auditRow{columns: make([]auditColumn, len(names))}
 		dest := make([]any, 0, len(names)+1)
 		for i, name := range names {
 			row.columns[i].name = name
 			dest = append(dest, &row.columns[i].value)
 		}
 		if err := rows.Scan(append(dest, &row.Hash)...); err != nil {
-			return nil, err
+			return err
 		}
 		if err := row.decode(); err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "row %d of the audit in %s is damaged; "+
-				"run `claudeops audit verify` and restore a backup", row.Seq, s.path)
+			return fault.Wrap(err, fault.Internal, "row %d of the audit in %s is damaged; "+
+				"run `claudeops audit verify` and restore a backup", row.Seq, d.path())
 		}
-		out = append(out, row)
-	}
-	return out, rows.Err()
+		out = append(out, row.RecordedAttempt)
+		return nil
+	}, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
+	return out, err
 }

@@ -22,16 +22,16 @@ const partialSuffix = ".partial"
 //
 // Errors: conflict if the folder, or one that a killed backup has left beside it, is there; not_found if the folder above
 // it is not.
-func (l *Lazy) Backup(ctx context.Context, folder string, files ...string) (report record.AuditReport, copied []string, err error) {
+func (s *Store) Backup(ctx context.Context, folder string, files ...string) (report record.AuditReport, copied []string, err error) {
 	if folder, err = filepath.Abs(folder); err != nil {
 		return report, nil, unwritten(err)
 	}
 	if _, err := os.Lstat(folder); err == nil {
 		return report, nil, fault.New(fault.Conflict, "%s is there already; name a folder that does not exist yet", folder)
 	}
-	var source *Store
-	if l.opts.DatabaseURL == "" {
-		if source, err = l.Store(ctx); err != nil {
+	inFile := s.db.opts.DatabaseURL == ""
+	if inFile { // nothing is made where there is nothing to copy
+		if err := s.Ping(ctx); err != nil {
 			return report, nil, err
 		}
 	}
@@ -43,13 +43,13 @@ func (l *Lazy) Backup(ctx context.Context, folder string, files ...string) (repo
 		return report, nil, unwritten(err)
 	}
 	defer func() { _ = os.RemoveAll(partial) }() // without effect after the renaming
-	if source != nil {
-		if report, err = source.copyTo(ctx, partial); err != nil {
+	if inFile {
+		if report, err = s.copyTo(ctx, partial); err != nil {
 			return report, nil, err
 		}
 	}
 	// After the database, so that the key of every mark is there that the copy knows of.
-	if copied, err = copyFiles(l.dir, partial, files); err != nil {
+	if copied, err = copyFiles(s.db.dir, partial, files); err != nil {
 		return report, nil, unwritten(err)
 	}
 	return report, copied, unwritten(errors.Join(syncDir(partial), os.Rename(partial, folder), syncDir(filepath.Dir(folder))))
@@ -61,11 +61,11 @@ func (s *Store) copyTo(ctx context.Context, folder string) (report record.AuditR
 	if err := createFile(path); err != nil {
 		return report, unwritten(err)
 	}
-	if err := vacuumInto(ctx, s.path, path); err != nil {
+	if err := vacuumInto(ctx, s.Path(), path); err != nil {
 		if causeOf(err) == causeFull {
 			return report, fault.Wrap(err, fault.Internal, "the disk that holds %s is full; free some space", folder)
 		}
-		return report, s.fail(ctx, err)
+		return report, place{dir: s.db.dir, path: s.Path()}.fail(ctx, err)
 	}
 	written, err := Open(ctx, folder, Options{MustExist: true})
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Store) copyTo(ctx context.Context, folder string) (report record.AuditR
 	if err := written.Check(ctx); err != nil {
 		return report, err
 	}
-	report, err = written.VerifyAudit(ctx, "")
+	report, err = written.Audit.Verify(ctx, "")
 	if err == nil && !report.OK() {
 		err = fault.New(fault.Internal, "the audit is not whole, so no backup was made: %s; run `claudeops audit verify`", report.Problem)
 	}

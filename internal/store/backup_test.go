@@ -16,7 +16,7 @@ import (
 func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
 	s := open(t, place, Options{Now: noon})
-	l := lazyPlace(place, Options{})
+	l := newAt(place, Options{})
 	t.Cleanup(func() { _ = l.Close() })
 	recordAttempts(t, s, attempt("1"))
 	reserve(t, s, proposal("held", "checks/a.md"), 0)
@@ -30,7 +30,7 @@ func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 				stopped <- nil
 				return
 			default:
-				err = s.Record(ctx, attempt("more"), nil)
+				err = s.Ledger.Record(ctx, attempt("more"), nil)
 			}
 		}
 		stopped <- err
@@ -60,7 +60,7 @@ func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 
 func TestABackupIsNotWrittenOverAnything(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
-	l := lazyPlace(place, Options{})
+	l := newAt(place, Options{})
 	t.Cleanup(func() { _ = l.Close() })
 	dir := t.TempDir()
 	there := write(t, dir, "there", "kept")
@@ -87,7 +87,7 @@ func TestABackupOfAnAuditThatIsNotWholeIsRefused(t *testing.T) {
 			s := open(t, place, Options{})
 			recordAttempts(t, s, attempt("1"), attempt("2"))
 			mustExec(t, raw(t, s), damage...)
-			l := lazyPlace(place, Options{})
+			l := newAt(place, Options{})
 			t.Cleanup(func() { _ = l.Close() })
 			dir := t.TempDir()
 			_, _, err := l.Backup(context.Background(), filepath.Join(dir, "copy"))

@@ -66,13 +66,13 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 
 func reserveAndFinish(b *testing.B, s *Store, id string) {
 	ctx := context.Background()
-	taken, err := s.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), record.Claim{Seen: 1 << 40})
+	taken, err := s.Ledger.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), record.Claim{Seen: 1 << 40})
 	if err != nil || taken != nil {
 		b.Errorf("taken by %v, %v", taken, err)
 		return
 	}
 	notice := record.Notice{Event: record.EventOpened, Payload: []byte(`{"text":"opened"}`)}
-	if err := s.Finish(ctx, id, opened(1), attempt(id), notice); err != nil {
+	if err := s.Ledger.Finish(ctx, id, opened(1), attempt(id), notice); err != nil {
 		b.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 	fillLedger(b, s, 100_000)
 	b.Run("ByDigest", func(b *testing.B) {
 		for b.Loop() {
-			if found, err := s.ByDigest(ctx, "d-77777"); err != nil || len(found) != 1 {
+			if found, err := s.History.ByDigest(ctx, "d-77777"); err != nil || len(found) != 1 {
 				b.Fatalf("%d, %v", len(found), err)
 			}
 		}
@@ -91,21 +91,21 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 	b.Run("Usage", func(b *testing.B) {
 		claim := record.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
 		for b.Loop() {
-			if u, err := s.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 || u.Open != 0 {
+			if u, err := s.History.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 || u.Open != 0 {
 				b.Fatalf("%+v, %v", u, err)
 			}
 		}
 	})
 	b.Run("PathsOf", func(b *testing.B) {
 		for b.Loop() {
-			if paths, err := s.PathsOf(ctx, "local", "demo", "home-cluster", 77_777); err != nil || len(paths) != 1 {
+			if paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 77_777); err != nil || len(paths) != 1 {
 				b.Fatalf("%v, %v", paths, err)
 			}
 		}
 	})
 	b.Run("Unfinished", func(b *testing.B) {
 		for b.Loop() {
-			if left, err := s.Unfinished(ctx); err != nil || len(left) != 0 {
+			if left, err := s.History.Unfinished(ctx); err != nil || len(left) != 0 {
 				b.Fatalf("%v, %v", left, err)
 			}
 		}
@@ -160,7 +160,7 @@ func BenchmarkAuditPageOf100k(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.Audit(context.Background(), q); err != nil {
+				if _, err := s.Audit.Page(context.Background(), q); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -61,14 +61,14 @@ func childRace(ctx context.Context, place, name, rounds string) error {
 	for round := range n {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, fmt.Sprintf("checks/%d.md", round), fmt.Sprintf("checks/%s.md", id))
-		taken, err := s.Reserve(ctx, p, record.Claim{})
+		taken, err := s.Ledger.Reserve(ctx, p, record.Claim{})
 		if err != nil {
 			return err
 		}
 		if taken == nil {
 			fmt.Println("won", round)
 		}
-		if err := s.Record(ctx, attempt(id), nil); err != nil {
+		if err := s.Ledger.Record(ctx, attempt(id), nil); err != nil {
 			return err
 		}
 	}
@@ -81,38 +81,34 @@ func childFinishForever(ctx context.Context, place string) error {
 	if err != nil {
 		return err
 	}
-	_, hash, err := s.Head(ctx)
+	_, hash, err := s.Audit.Head(ctx)
 	if err != nil {
 		return err
 	}
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s-%d", hash[:8], i)
 		p := proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md")
-		if _, err := s.Reserve(ctx, p, record.Claim{}); err != nil {
+		if _, err := s.Ledger.Reserve(ctx, p, record.Claim{}); err != nil {
 			return err
 		}
 		to := record.Progress{State: record.StateOpened, PRNumber: i + 1}
-		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
+		if err := s.Ledger.Finish(ctx, id, to, attempt(id)); err != nil {
 			return err
 		}
 		fmt.Println(id)
 	}
 }
 
-// childHold reserves a path, prints the name of this process, and waits until it is killed or its stdin is closed.
+// childHold reserves a path, prints the name of its lock, and waits until it is killed or its stdin is closed.
 func childHold(ctx context.Context, place, id string) error {
 	s, err := openPlace(ctx, place, Options{})
 	if err != nil {
 		return err
 	}
-	if taken, err := s.Reserve(ctx, proposal(id, "checks/"+id+".md"), record.Claim{}); err != nil || taken != nil {
+	if taken, err := s.Ledger.Reserve(ctx, proposal(id, "checks/"+id+".md"), record.Claim{}); err != nil || taken != nil {
 		return fmt.Errorf("taken by %v, %w", taken, err)
 	}
-	name, err := s.enter(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(name)
+	fmt.Println(s.Ledger.held.name(id))
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }

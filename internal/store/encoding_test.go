@@ -41,7 +41,7 @@ func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := newAuditRow(2, strings.Repeat("0123456789abcdef", 4), vectorAttempt())
-	wantEqual(t, string(row.Canonical()), string(want))
+	wantEqual(t, string(row.canonical()), string(want))
 	wantEqual(t, row.Hash, vectorHash)
 }
 
@@ -103,15 +103,15 @@ func FuzzAuditEncoding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s1, s2, s3, z1, z2, z3 string, n1, n2 int64) {
 		a, b := fuzzAttempt(s1, s2, s3, n1), fuzzAttempt(z1, z2, z3, n2)
 		rowA, rowB := newAuditRow(1, GenesisHash, a), newAuditRow(1, GenesisHash, b)
-		if same := reflect.DeepEqual(a, b); same != (string(rowA.Canonical()) == string(rowB.Canonical())) {
-			t.Errorf("equal attempts: %v, but not so their encodings\n%q\n%q", same, rowA.Canonical(), rowB.Canonical())
+		if same := reflect.DeepEqual(a, b); same != (string(rowA.canonical()) == string(rowB.canonical())) {
+			t.Errorf("equal attempts: %v, but not so their encodings\n%q\n%q", same, rowA.canonical(), rowB.canonical())
 		}
 		for _, c := range rowA.columns {
 			if s, ok := c.value.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
 				t.Errorf("%s cannot be stored everywhere: %q", c.name, s)
 			}
 		}
-		back := AuditRow{columns: rowA.columns}
+		back := auditRow{columns: rowA.columns}
 		if err := back.decode(); err != nil {
 			t.Fatal(err)
 		}

@@ -25,19 +25,6 @@ type engine interface {
 	close() error
 }
 
-// presence tells the processes that share a store of each other's end.
-type presence interface {
-	// enter returns the name under which this store makes proposals. From then on the others see that it is alive, until
-	// leave is called or the process ends, however it ends. If that sign was lost meanwhile, the store gets a new name.
-	enter(ctx context.Context) (name string, err error)
-
-	// gone reports which of the names belong to processes that have ended. A name that enter ever gave to this store is
-	// never among them, unless leave was called since.
-	gone(ctx context.Context, names []string) (map[string]bool, error)
-
-	leave() error
-}
-
 // cause sorts the errors of the drivers by what has to be done about them.
 type cause int
 

@@ -79,12 +79,13 @@ func connect(t testing.TB, text string) *sql.DB {
 }
 
 func openPlace(ctx context.Context, place string, opts Options) (*Store, error) {
-	return OpenURL(ctx, place, opts)
+	opts.DatabaseURL = place
+	return Open(ctx, "", opts)
 }
 
-func lazyPlace(place string, opts Options) *Lazy {
+func newAt(place string, opts Options) *Store {
 	opts.DatabaseURL = place
-	return NewLazy("", opts)
+	return New("", opts)
 }
 
 // rawPlace is a connection that has nothing to do with ours, as another program would make one.
@@ -95,10 +96,10 @@ func rawPlace(t testing.TB, place string) *sql.DB {
 
 func raw(t testing.TB, s *Store) *sql.DB {
 	t.Helper()
-	return connect(t, s.engine.(*postgresEngine).config.ConnString())
+	return connect(t, s.db.conn.engine.(*postgresEngine).config.ConnString())
 }
 
-func readerOf(s *Store) *sql.DB { return s.engine.(*postgresEngine).reader }
+func readerOf(s *Store) *sql.DB { return s.db.conn.engine.(*postgresEngine).reader }
 
 // holdWriteLock begins a transaction of another program that keeps ours from writing until release is called.
 func holdWriteLock(t testing.TB, s *Store) (release func()) {

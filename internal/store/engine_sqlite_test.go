@@ -29,7 +29,7 @@ func openPlace(ctx context.Context, place string, opts Options) (*Store, error) 
 	return Open(ctx, place, opts)
 }
 
-func lazyPlace(place string, opts Options) *Lazy { return NewLazy(place, opts) }
+func newAt(place string, opts Options) *Store { return New(place, opts) }
 
 // raw is a connection that has nothing to do with ours, as another program would make one.
 func raw(t testing.TB, s *Store) *sql.DB {
@@ -37,9 +37,9 @@ func raw(t testing.TB, s *Store) *sql.DB {
 	return rawFile(t, s.Path())
 }
 
-func readerOf(s *Store) *sql.DB { return s.engine.(*sqliteEngine).reader }
+func readerOf(s *Store) *sql.DB { return s.db.conn.engine.(*sqliteEngine).reader }
 
-func writerOf(s *Store) *sql.DB { return s.engine.(*sqliteEngine).writer }
+func writerOf(s *Store) *sql.DB { return s.db.conn.engine.(*sqliteEngine).writer }
 
 // holdWriteLock begins a transaction of another program that keeps ours from writing until release is called.
 func holdWriteLock(t testing.TB, s *Store) (release func()) {
@@ -104,7 +104,7 @@ func runEngineChild(ctx context.Context, part string, args []string) error {
 		if err != nil {
 			return err
 		}
-		return s.Record(ctx, attempt("u"), nil) // left open, so that -wal and -shm stay
+		return s.Ledger.Record(ctx, attempt("u"), nil) // left open, so that -wal and -shm stay
 	case "open-and-print-error":
 		_, err := Open(ctx, args[0], Options{})
 		fmt.Println(err)

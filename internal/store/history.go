@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"time"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -13,63 +16,67 @@ const (
 	maxUnfinished = 1000
 )
 
+// History answers questions about the past.
+type History struct{ db *database }
+
+// Proposal returns a recorded proposal with its files; not_found if there is none with the id.
+func (h *History) Proposal(ctx context.Context, id string) (record.Proposal, error) {
+	found, err := h.db.proposals(ctx, "WHERE id = $1", text(id))
+	switch {
+	case err != nil:
+		return record.Proposal{}, err
+	case len(found) == 0:
+		return record.Proposal{}, fault.New(fault.NotFound, "there is no proposal %q", id)
+	}
+	return found[0], nil
+}
+
 // ByDigest implements prflow.History.
-func (s *Store) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
-	return s.proposals(ctx, "WHERE digest = $1 AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
+func (h *History) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, "WHERE digest = $1 AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
 		"ORDER BY created_us DESC, id DESC LIMIT $2", text(digest), maxByDigest)
 }
 
 // Unfinished implements prflow.History.
-func (s *Store) Unfinished(ctx context.Context) ([]record.Proposal, error) {
-	return s.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) ORDER BY created_us, id LIMIT $1",
+func (h *History) Unfinished(ctx context.Context) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) ORDER BY created_us, id LIMIT $1",
 		maxUnfinished)
 }
 
 // Position implements prflow.History: the number of the last row of the audit.
-func (s *Store) Position(ctx context.Context) (record.Position, error) {
-	seq, _, err := s.Head(ctx)
+func (h *History) Position(ctx context.Context) (record.Position, error) {
+	var seq int64
+	err := h.db.read(ctx, func(tx *sql.Tx) (err error) {
+		seq, _, err = auditHead(ctx, tx)
+		return err
+	})
 	return record.Position(seq), err
 }
 
 // PathsOf implements prflow.History.
-func (s *Store) PathsOf(ctx context.Context, provider, owner, repo string, number int) (paths []string, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT path FROM proposal_files WHERE proposal_id = (
-				SELECT id FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4
-					AND state = 'opened' ORDER BY opened_seq DESC LIMIT 1)
-			ORDER BY path`, text(provider), text(owner), text(repo), number)
-		if err != nil {
-			return err
+func (h *History) PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error) {
+	return selectOf(ctx, h.db, scanText, `SELECT path FROM proposal_files WHERE proposal_id = (
+			SELECT id FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4
+				AND state = 'opened' ORDER BY opened_seq DESC LIMIT 1)
+		ORDER BY path`, text(provider), text(owner), text(repo), number)
+}
+
+// Undone implements prflow.History.
+func (h *History) Undone(ctx context.Context, id string) (undone bool, err error) {
+	var when int64
+	err = h.db.read(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, "SELECT undone_us FROM proposals WHERE id = $1", text(id)).Scan(&when)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
 		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var path text
-			if err := rows.Scan(&path); err != nil {
-				return err
-			}
-			paths = append(paths, string(path))
-		}
-		return rows.Err()
+		return err
 	})
-	return paths, err
+	return when > 0, err
 }
 
-// ByDigest implements prflow.History.
-func (l *Lazy) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
-	return get(ctx, l, func(s *Store) ([]record.Proposal, error) { return s.ByDigest(ctx, digest) })
-}
-
-// Position implements prflow.History.
-func (l *Lazy) Position(ctx context.Context) (record.Position, error) {
-	return get(ctx, l, func(s *Store) (record.Position, error) { return s.Position(ctx) })
-}
-
-// Unfinished implements prflow.History.
-func (l *Lazy) Unfinished(ctx context.Context) ([]record.Proposal, error) {
-	return get(ctx, l, func(s *Store) ([]record.Proposal, error) { return s.Unfinished(ctx) })
-}
-
-// PathsOf implements prflow.History.
-func (l *Lazy) PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error) {
-	return get(ctx, l, func(s *Store) ([]string, error) { return s.PathsOf(ctx, provider, owner, repo, number) })
+// UndoneBranches implements prflow.History.
+func (h *History) UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error) {
+	return selectOf(ctx, h.db, scanText,
+		"SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND undone_us >= $4",
+		text(provider), text(owner), text(repo), micros(since))
 }

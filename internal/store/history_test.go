@@ -11,10 +11,10 @@ import (
 
 func TestPositionGrowsWithEveryRecord(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	before, err := s.Position(ctx)
+	before, err := s.History.Position(ctx)
 	wantEqual(t, err, nil)
 	recordAttempts(t, s, attempt("1"))
-	after, err := s.Position(ctx)
+	after, err := s.History.Position(ctx)
 	wantEqual(t, err, nil)
 	if after <= before {
 		t.Fatalf("position %d after %d", after, before)
@@ -33,19 +33,19 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 		finish(t, s, id, opened(i+1))
 	}
 	reserve(t, s, proposal("reserved", "checks/b.md"), 99)
-	got, err := s.ByDigest(context.Background(), "same")
+	got, err := s.History.ByDigest(context.Background(), "same")
 	wantEqual(t, err, nil)
 	if len(got) != maxByDigest || got[0].PRNumber != maxByDigest+3 || got[maxByDigest-1].PRNumber != 4 ||
 		len(got[0].Files) != 1 {
 		t.Fatalf("got %d, first %+v", len(got), got[0])
 	}
-	got, err = s.ByDigest(context.Background(), "d-reserved")
+	got, err = s.History.ByDigest(context.Background(), "d-reserved")
 	wantEqual(t, err, nil)
 	if len(got) != 1 || got[0].State != record.StateReserved {
 		t.Fatalf("got %+v", got)
 	}
 	finish(t, s, "reserved", record.Progress{State: record.StateFailed})
-	got, err = s.ByDigest(context.Background(), "d-reserved")
+	got, err = s.History.ByDigest(context.Background(), "d-reserved")
 	wantEqual(t, err, nil)
 	wantEqual(t, len(got), 0)
 }
@@ -60,10 +60,10 @@ func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 		}
 		reserve(t, s, p, 0)
 	}
-	wantEqual(t, s.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
-	wantEqual(t, s.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, s, "failed", record.Progress{State: record.StateFailed})
-	left, err := s.Unfinished(ctx)
+	left, err := s.History.Unfinished(ctx)
 	wantEqual(t, err, nil)
 	var ids []string
 	for _, p := range left {
@@ -79,11 +79,11 @@ func TestPathsOfAPullRequest(t *testing.T) {
 	finish(t, s, "1", opened(1))
 	finish(t, s, "2", record.Progress{State: record.StateFailed, PRNumber: 2})
 	for number, want := range map[int][]string{1: {"checks/Z.md", "checks/a.md", "checks/b.md"}, 2: nil, 3: nil} {
-		got, err := s.PathsOf(ctx, "local", "demo", "home-cluster", number)
+		got, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", number)
 		wantEqual(t, err, nil)
 		wantEqual(t, got, want)
 	}
-	got, err := s.PathsOf(ctx, "local", "demo", "other", 1)
+	got, err := s.History.PathsOf(ctx, "local", "demo", "other", 1)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(got), 0)
 }

@@ -1,9 +1,16 @@
 package store
 
-import "github.com/claudeops/claudeops/internal/prflow"
+import (
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/session"
+)
 
 var (
-	_ prflow.Ledger    = (*Store)(nil)
-	_ prflow.History   = (*Store)(nil)
-	_ prflow.Proposals = (*Store)(nil)
+	_ prflow.Ledger    = (*Ledger)(nil)
+	_ prflow.History   = (*History)(nil)
+	_ prflow.Proposals = (*History)(nil)
+	_ access.Tokens    = (*Access)(nil)
+	_ access.Sessions  = (*Access)(nil)
+	_ session.Records  = (*AgentSessions)(nil)
 )

@@ -6,48 +6,46 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
+// Ledger keeps proposals while they are worked on. Each has a lock of its own, by which other processes know whether it still
+// is.
+type Ledger struct {
+	db   *database
+	held *heldLocks
+}
+
 // Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
-func (s *Store) Reserve(
+func (l *Ledger) Reserve(
 	ctx context.Context, p record.Proposal, claim record.Claim,
 ) (taken *record.Proposal, err error) {
-	defer s.holdings.arrive()()
-	process, err := s.enter(ctx)
-	if err != nil {
-		return nil, s.fail(ctx, err)
-	}
 	p.State = record.StateReserved
-	var holders []keptProposal
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		holder, err := findHolder(ctx, tx, p, claim.Seen)
-		if err != nil {
-			return err
-		}
-		if holder != "" {
-			holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
-			return err
-		}
-		if err := admit(ctx, tx, p, claim); err != nil {
-			return err
-		}
-		if err := insertProposal(ctx, tx, keptProposal{p, process}, s.opts.Now()); err != nil {
-			return err
-		}
-		return insertReservations(ctx, tx, p)
+	var holders []proposalRow
+	err = l.held.take(ctx, p.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) error {
+			holder, err := findHolder(ctx, tx, p, claim.Seen)
+			if err != nil {
+				return err
+			}
+			if holder != "" {
+				holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
+				return err
+			}
+			if err := admit(ctx, tx, p, claim); err != nil {
+				return err
+			}
+			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.opts.Now())
+		})
+		return len(holders) == 0, err
 	})
-	if err != nil {
-		s.holdings.doubt(err)
+	if err != nil || len(holders) == 0 {
 		return nil, err
 	}
-	if len(holders) == 0 {
-		s.holdings.add(p.ID, process)
-		return nil, nil
-	}
-	others, err := s.handOut(ctx, holders)
+	others, err := l.db.withAbandoned(ctx, holders)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +82,11 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 // foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
 func foldedPath(path string) text { return text(strings.ToLower(path)) }
 
-func insertReservations(ctx context.Context, tx *sql.Tx, p record.Proposal) error {
+// insertReserved records a proposal and takes its paths.
+func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Time) error {
+	if err := insertProposal(ctx, tx, p, now); err != nil {
+		return err
+	}
 	for _, f := range p.Files {
 		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
 		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), foldedPath(f.Path), text(p.ID))
@@ -97,13 +99,13 @@ func insertReservations(ctx context.Context, tx *sql.Tx, p record.Proposal) erro
 
 // Advance implements prflow.Ledger. to.State is StateReserved, StateCommitted or StateUnsettled. A proposal that is in
 // none of them any more is fault.Conflict: another process has settled it.
-func (s *Store) Advance(ctx context.Context, id string, to record.Progress) error {
+func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) error {
 	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
-	err := s.write(ctx, func(tx *sql.Tx) error { return s.progress(ctx, tx, id, to) })
-	if to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
-		s.holdings.end(id, err)
+	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.progress(ctx, tx, id, to) })
+	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
+		l.held.release(id) // others may settle it; once that is recorded they may anyway
 	}
 	return err
 }
@@ -111,56 +113,56 @@ func (s *Store) Advance(ctx context.Context, id string, to record.Progress) erro
 // Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
 // fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made of
 // it.
-func (s *Store) Finish(
+func (l *Ledger) Finish(
 	ctx context.Context, id string, to record.Progress, a record.Attempt, notices ...record.Notice,
 ) error {
 	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
 		return err
 	}
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		if err := s.progress(ctx, tx, id, to); err != nil {
+	err := l.db.write(ctx, func(tx *sql.Tx) error {
+		if err := l.progress(ctx, tx, id, to); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
 			return err
 		}
-		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
 			return err
 		}
-		seq, err := s.appendAudit(ctx, tx, a)
+		seq, err := l.db.appendAudit(ctx, tx, a)
 		if err != nil || to.State != record.StateOpened {
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
-		if _, err = tx.ExecContext(ctx, opened, micros(s.opts.Now()), seq, text(id)); err != nil {
+		if _, err = tx.ExecContext(ctx, opened, micros(l.db.opts.Now()), seq, text(id)); err != nil {
 			return err
 		}
-		return recordPull(ctx, tx, id, s.opts.Now())
+		return recordPull(ctx, tx, id, l.db.opts.Now())
 	})
-	if err == nil {
-		s.holdings.finished(id)
-	} else {
-		s.holdings.end(id, err)
+	if err != nil {
+		l.held.release(id)
+		return err
 	}
-	return err
+	l.held.forget(id)
+	return nil
 }
 
 // Record implements prflow.Ledger. The state recorded of dryRun is StateDryRun, whatever it says.
-func (s *Store) Record(
+func (l *Ledger) Record(
 	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return l.db.write(ctx, func(tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State = record.StateDryRun
-			if err := insertProposal(ctx, tx, keptProposal{Proposal: p}, s.opts.Now()); err != nil {
+			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.opts.Now()); err != nil {
 				return err
 			}
 		}
-		if err := insertNotices(ctx, tx, notices, s.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
 			return err
 		}
-		_, err := s.appendAudit(ctx, tx, a)
+		_, err := l.db.appendAudit(ctx, tx, a)
 		return err
 	})
 }
@@ -173,52 +175,87 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 }
 
 // Adopt implements prflow.Ledger.
-func (s *Store) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
-	defer s.holdings.arrive()()
-	process, err := s.enter(ctx)
-	if err != nil {
-		return false, s.fail(ctx, err)
-	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
-				state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
-			WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
-			text(process), text(left.ID), text(left.Holder), text(left.State))
+func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
+	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
+					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
+				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
+				text(lock), text(left.ID), text(left.Holder), text(left.State)))
+			return err
+		})
+		return ok, err
+	})
+	return ok && err == nil, err
+}
+
+// Supersede implements prflow.Ledger.
+func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
+	next.State = record.StateReserved
+	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
+				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
+				text(left.ID), text(left.Holder), text(left.State)))
+			if err != nil || !ok {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(left.ID)); err != nil {
+				return err
+			}
+			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
+				return err
+			}
+			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.opts.Now())
+		})
+		return ok, err
+	})
+	return ok && err == nil, err
+}
+
+// RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record: end.State,
+// SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended so: then
+// somebody else saw it, and people were told.
+func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error {
+	return l.db.write(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
+			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
 		if err != nil {
 			return err
 		}
-		changed, err := result.RowsAffected()
-		ok = changed == 1
+		if len(records) > 0 {
+			news, err := endPull(ctx, tx, records[0], end)
+			if err != nil {
+				return err
+			}
+			if !news {
+				notices = nil
+			}
+		}
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+			return err
+		}
+		_, err = l.db.appendAudit(ctx, tx, a)
 		return err
 	})
-	if err != nil || !ok {
-		s.holdings.doubt(err)
-		return false, err
-	}
-	s.holdings.add(left.ID, process)
-	return true, nil
 }
 
 // progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
-func (s *Store) progress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
-	holder, undone := text(s.holdings.name(id)), int64(-1) // leaves what is recorded
+func (l *Ledger) progress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
+	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:
-		undone = micros(s.opts.Now())
+		undone = micros(l.db.opts.Now())
 	case to.State == record.StateOpened:
 		undone = 0
 	}
-	result, err := tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
+	changed, err := changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
 			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
 			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url),
 			undone_us = CASE WHEN CAST($8 AS BIGINT) >= 0 THEN CAST($8 AS BIGINT) ELSE undone_us END
 		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
-		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, undone)
-	if err != nil {
-		return err
-	}
-	changed, err := result.RowsAffected()
-	if err == nil && changed == 0 {
+		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, undone))
+	if err == nil && !changed {
 		return fault.New(fault.Conflict, "the reservation of proposal %q is gone: another process has settled it; "+
 			"look at the open pull requests, and repeat the request if the change is still wanted", id)
 	}

@@ -17,7 +17,7 @@ func opened(number int) record.Progress {
 
 func finish(t testing.TB, s *Store, id string, to record.Progress) {
 	t.Helper()
-	if err := s.Finish(context.Background(), id, to, attempt(id)); err != nil {
+	if err := s.Ledger.Finish(context.Background(), id, to, attempt(id)); err != nil {
 		t.Fatalf("Finish: %v (%v)", err, errCause(err))
 	}
 }
@@ -30,12 +30,12 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	if taken := reserve(t, s, want, 0); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	got, err := s.Proposal(context.Background(), "1")
+	got, err := s.History.Proposal(context.Background(), "1")
 	wantEqual(t, err, nil)
 	want.Holder = got.Holder // the store's to set
 	wantEqual(t, got, want)
 
-	_, err = s.Proposal(context.Background(), "2")
+	_, err = s.History.Proposal(context.Background(), "2")
 	wantCode(t, err, fault.NotFound)
 }
 
@@ -61,15 +61,15 @@ func TestReserve(t *testing.T) {
 			change: func(p *record.Proposal) { p.Base = "release" }},
 		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
 			}},
 		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
 			}},
 		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
 			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
 				finish(t, s, "1", record.Progress{State: record.StateFailed})
 			}},
 		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
@@ -108,7 +108,7 @@ func TestReserve(t *testing.T) {
 				return
 			}
 			wantEqual(t, []int{recorded, held}, []int{0, 0})
-			want, err := s.Proposal(context.Background(), "1")
+			want, err := s.History.Proposal(context.Background(), "1")
 			wantEqual(t, err, nil)
 			wantEqual(t, *taken, want)
 		})
@@ -131,28 +131,28 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, former.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
-	left, err := first.Proposal(ctx, "1")
+	wantEqual(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
+	left, err := first.History.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	if left.Holder == "" || left.Abandoned {
 		t.Fatalf("handed out: %+v", left)
 	}
 	for i, want := range []bool{true, false} {
 		s := []*Store{first, second}[i]
-		ok, err := s.Adopt(ctx, left)
+		ok, err := s.Ledger.Adopt(ctx, left)
 		if err != nil || ok != want {
 			t.Fatalf("adoption %d: %t, %v", i, ok, err)
 		}
 	}
-	adopted, err := second.Proposal(ctx, "1")
+	adopted, err := second.History.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	if adopted.Holder == left.Holder || adopted.State != record.StateCommitted {
 		t.Fatalf("adopted: %+v", adopted)
 	}
-	wantCode(t, former.Finish(ctx, "1", opened(1), attempt("1")), fault.Conflict)
-	wantCode(t, former.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
-	wantEqual(t, first.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), nil)
-	ok, err := second.Adopt(ctx, adopted)
+	wantCode(t, former.Ledger.Finish(ctx, "1", opened(1), attempt("1")), fault.Conflict)
+	wantCode(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
+	wantEqual(t, first.Ledger.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), nil)
+	ok, err := second.Ledger.Adopt(ctx, adopted)
 	if err != nil || ok {
 		t.Fatalf("what has ended was adopted: %t, %v", ok, err)
 	}
@@ -161,7 +161,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	_, err := s.Reserve(context.Background(), proposal("1", "checks/b.md"), record.Claim{})
+	_, err := s.Ledger.Reserve(context.Background(), proposal("1", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Internal)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }
@@ -174,10 +174,10 @@ func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 		{State: record.StateCommitted, Commit: "c0ffee"},
 	}
 	for _, step := range steps {
-		wantEqual(t, s.Advance(ctx, "1", step), nil)
+		wantEqual(t, s.Ledger.Advance(ctx, "1", step), nil)
 	}
 	finish(t, s, "1", record.Progress{State: record.StateOpened, PRNumber: 3, PRURL: "u"})
-	got, err := s.Proposal(ctx, "1")
+	got, err := s.History.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, got.Progress, record.Progress{
 		State: record.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
@@ -190,7 +190,7 @@ func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
 	reserve(t, s, proposal("2", "checks/c.md"), 0)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
-	row, err := s.AuditEntry(context.Background(), "1")
+	row, err := s.Audit.Entry(context.Background(), "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, row.Attempt, attempt("1"))
 }
@@ -208,7 +208,7 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 		},
 		"a dry run": func(t *testing.T, s *Store) {
 			p := proposal("1", "checks/a.md")
-			wantEqual(t, s.Record(ctx, attempt("1"), &p), nil)
+			wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
 		},
 		"unknown": func(*testing.T, *Store) {},
 	} {
@@ -216,10 +216,10 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 			s := openNew(t)
 			prepare(t, s)
 			rows := verify(t, s, "").Rows
-			was, _ := s.Proposal(ctx, "1")
-			wantCode(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Branch: "b"}), fault.Conflict)
-			wantCode(t, s.Finish(ctx, "1", opened(9), attempt("1")), fault.Conflict)
-			is, _ := s.Proposal(ctx, "1")
+			was, _ := s.History.Proposal(ctx, "1")
+			wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Branch: "b"}), fault.Conflict)
+			wantCode(t, s.Ledger.Finish(ctx, "1", opened(9), attempt("1")), fault.Conflict)
+			is, _ := s.History.Proposal(ctx, "1")
 			wantEqual(t, is, was)
 			wantEqual(t, verify(t, s, "").Rows, rows)
 		})
@@ -230,27 +230,27 @@ func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	for _, state := range []record.ProposalState{"", record.StateOpened, record.StateFailed, record.StateDryRun} {
-		wantCode(t, s.Advance(ctx, "1", record.Progress{State: state}), fault.Internal)
+		wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: state}), fault.Internal)
 	}
 	for _, state := range []record.ProposalState{
 		"", record.StateReserved, record.StateCommitted, record.StateUnsettled, record.StateDryRun,
 	} {
-		wantCode(t, s.Finish(ctx, "1", record.Progress{State: state}, attempt("1")), fault.Internal)
+		wantCode(t, s.Ledger.Finish(ctx, "1", record.Progress{State: state}, attempt("1")), fault.Internal)
 	}
 }
 
 func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	p := proposal("1", "checks/a.md")
-	wantEqual(t, s.Record(ctx, attempt("1"), &p), nil)
+	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
 	p.State = record.StateDryRun
-	got, err := s.Proposal(ctx, "1")
+	got, err := s.History.Proposal(ctx, "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, p)
 	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
 		t.Fatalf("a dry run took the path: %+v", taken)
 	}
 
-	wantCode(t, s.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
+	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
 }

@@ -120,7 +120,7 @@ func attempt(id string) record.Attempt {
 func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		if err := s.Record(context.Background(), a, nil); err != nil {
+		if err := s.Ledger.Record(context.Background(), a, nil); err != nil {
 			t.Fatalf("Record: %v (%v)", err, fault.From(err).Cause)
 		}
 	}
@@ -128,7 +128,7 @@ func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
 
 func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *record.Proposal {
 	t.Helper()
-	taken, err := s.Reserve(context.Background(), p, record.Claim{Seen: seen})
+	taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen})
 	if err != nil {
 		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
 	}
@@ -137,7 +137,7 @@ func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *r
 
 func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
 	t.Helper()
-	report, err := s.VerifyAudit(context.Background(), expectHead)
+	report, err := s.Audit.Verify(context.Background(), expectHead)
 	if err != nil {
 		t.Fatalf("VerifyAudit: %v (%v)", err, fault.From(err).Cause)
 	}
@@ -160,7 +160,7 @@ func errCause(err error) error {
 
 func wantEqual(t testing.TB, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(AuditRow{}, auditColumn{}), cmpopts.EquateErrors()); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(auditRow{}, auditColumn{}), cmpopts.EquateErrors()); diff != "" {
 		t.Fatalf("difference (-want +got):\n%s", diff)
 	}
 }
@@ -168,9 +168,9 @@ func wantEqual(t testing.TB, got, want any) {
 // appendMany appends rows in one transaction, which costs one sync instead of n.
 func appendMany(t testing.TB, s *Store, n int) {
 	t.Helper()
-	err := s.write(context.Background(), func(tx *sql.Tx) error {
+	err := s.db.write(context.Background(), func(tx *sql.Tx) error {
 		for i := range n {
-			if _, err := s.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
+			if _, err := s.db.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
 				return err
 			}
 		}

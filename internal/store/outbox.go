@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,15 +11,16 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// This file is the outbox: notices wait here, recorded in the transaction that gave rise to them, until a sender of
-// internal/notify has delivered them. Delivery is at least once: a sender that is killed between delivering a notice and
-// settling it leaves it to the next one.
-
 const (
 	noticeKeep     = 30 * 24 * time.Hour // how long settled notices are kept
 	noticePrune    = 1000                // how many are removed at once
 	maxNoticeError = 500                 // bytes
 )
+
+// Outbox is where notices wait, recorded in the transaction that gave rise to them, until a sender of internal/notify has
+// delivered them. Delivery is at least once: a sender that is killed between delivering a notice and settling it leaves it to
+// the next one.
+type Outbox struct{ db *database }
 
 // insertNotices records notices that are due at once, whatever the clocks of the senders say.
 func insertNotices(ctx context.Context, tx *sql.Tx, notices []record.Notice, now time.Time) error {
@@ -40,14 +40,14 @@ func insertNotices(ctx context.Context, tx *sql.Tx, notices []record.Notice, now
 // ClaimNotices returns at most limit notices that are due at now, oldest first, and keeps them from other callers until
 // now+lease: by then the caller has settled them or died. Notices settled more than 30 days before now are removed.
 // Nothing due costs one read.
-func (s *Store) ClaimNotices(
+func (o *Outbox) ClaimNotices(
 	ctx context.Context, now time.Time, lease time.Duration, limit int,
 ) (claimed []record.PendingNotice, err error) {
-	work, err := s.outboxHasWork(ctx, now)
+	work, err := o.outboxHasWork(ctx, now)
 	if err != nil || !work {
 		return nil, err
 	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err = o.db.write(ctx, func(tx *sql.Tx) error {
 		if claimed, err = selectDue(ctx, tx, now, limit); err != nil {
 			return err
 		}
@@ -69,8 +69,8 @@ func (s *Store) ClaimNotices(
 }
 
 // outboxHasWork reports whether a claim at now would change anything.
-func (s *Store) outboxHasWork(ctx context.Context, now time.Time) (due bool, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
+func (o *Outbox) outboxHasWork(ctx context.Context, now time.Time) (due bool, err error) {
+	err = o.db.read(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM notices WHERE state = 'pending' AND due_us <= $1)
 			OR EXISTS (SELECT 1 FROM notices WHERE state IN ('delivered', 'given_up') AND settled_us < $2)`,
 			micros(now), micros(now.Add(-noticeKeep))).Scan(&due)
@@ -78,41 +78,29 @@ func (s *Store) outboxHasWork(ctx context.Context, now time.Time) (due bool, err
 	return due, err
 }
 
-func selectDue(
-	ctx context.Context, tx *sql.Tx, now time.Time, limit int,
-) (out []record.PendingNotice, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT id, event, payload, attempts, created_us FROM notices
+func selectDue(ctx context.Context, tx *sql.Tx, now time.Time, limit int) ([]record.PendingNotice, error) {
+	return selectRows(ctx, tx, func(rows *sql.Rows, n *record.PendingNotice) error {
+		return rows.Scan(&n.ID, (*text)(&n.Event), &n.Payload, &n.Attempts, at(&n.CreatedAt))
+	}, `SELECT id, event, payload, attempts, created_us FROM notices
 		WHERE state = 'pending' AND due_us <= $1 ORDER BY id LIMIT $2`, micros(now), max(limit, 0))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var n record.PendingNotice
-		if err := rows.Scan(&n.ID, (*text)(&n.Event), &n.Payload, &n.Attempts, at(&n.CreatedAt)); err != nil {
-			return nil, err
-		}
-		out = append(out, n)
-	}
-	return out, rows.Err()
 }
 
 // SettleNotice ends a claim. A notice that somebody else has settled meanwhile, because the claim had run out, keeps
 // that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no error.
 // A settlement that says neither or several things is fault.Internal.
-func (s *Store) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
-	said := 0
-	for _, is := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {
-		if is {
-			said++
+func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
+	ways := 0
+	for _, set := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {
+		if set {
+			ways++
 		}
 	}
-	if said != 1 {
-		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id, said)
+	if ways != 1 {
+		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id, ways)
 	}
 	reason := text(cutText(settlement.Error, maxNoticeError))
-	return s.write(ctx, func(tx *sql.Tx) (err error) {
-		now := micros(s.opts.Now())
+	return o.db.write(ctx, func(tx *sql.Tx) (err error) {
+		now := micros(o.db.opts.Now())
 		switch {
 		case settlement.Delivered:
 			_, err = tx.ExecContext(ctx, `UPDATE notices SET state = 'delivered', settled_us = $1, error = ''
@@ -141,29 +129,12 @@ func cutText(s string, limit int) string {
 }
 
 // NoticeCounts reports what waits in the outbox and what was not delivered.
-func (s *Store) NoticeCounts(ctx context.Context) (counts record.NoticeCounts, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
+func (o *Outbox) NoticeCounts(ctx context.Context) (counts record.NoticeCounts, err error) {
+	err = o.db.read(ctx, func(tx *sql.Tx) error {
 		const query = `SELECT
 			(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
 			COALESCE((SELECT error FROM notices WHERE state <> 'delivered' AND error <> '' ORDER BY id DESC LIMIT 1), '')`
 		return tx.QueryRowContext(ctx, query).Scan(&counts.Pending, &counts.GivenUp, (*text)(&counts.LastError))
 	})
 	return counts, err
-}
-
-// ClaimNotices is Store.ClaimNotices.
-func (l *Lazy) ClaimNotices(
-	ctx context.Context, now time.Time, lease time.Duration, limit int,
-) ([]record.PendingNotice, error) {
-	return get(ctx, l, func(s *Store) ([]record.PendingNotice, error) { return s.ClaimNotices(ctx, now, lease, limit) })
-}
-
-// SettleNotice is Store.SettleNotice.
-func (l *Lazy) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
-	return l.do(ctx, func(s *Store) error { return s.SettleNotice(ctx, id, settlement) })
-}
-
-// NoticeCounts is Store.NoticeCounts.
-func (l *Lazy) NoticeCounts(ctx context.Context) (record.NoticeCounts, error) {
-	return get(ctx, l, func(s *Store) (record.NoticeCounts, error) { return s.NoticeCounts(ctx) })
 }

@@ -25,7 +25,7 @@ func post(t testing.TB, s *Store, payloads ...string) {
 	for i, p := range payloads {
 		notices[i] = notice(p)
 	}
-	if err := s.Record(context.Background(), attempt("n"), nil, notices...); err != nil {
+	if err := s.Ledger.Record(context.Background(), attempt("n"), nil, notices...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,7 +33,7 @@ func post(t testing.TB, s *Store, payloads ...string) {
 // claim returns the payloads that are claimed at the time.
 func claim(t testing.TB, s *Store, now time.Time, limit int) string {
 	t.Helper()
-	claimed, err := s.ClaimNotices(context.Background(), now, testLease, limit)
+	claimed, err := s.Outbox.ClaimNotices(context.Background(), now, testLease, limit)
 	if err != nil {
 		t.Fatalf("ClaimNotices: %v (%v)", err, errCause(err))
 	}
@@ -46,14 +46,14 @@ func claim(t testing.TB, s *Store, now time.Time, limit int) string {
 
 func settle(t testing.TB, s *Store, id int64, settlement record.NoticeSettlement) {
 	t.Helper()
-	wantEqual(t, s.SettleNotice(context.Background(), id, settlement), nil)
+	wantEqual(t, s.Outbox.SettleNotice(context.Background(), id, settlement), nil)
 }
 
 func TestANoticeIsKeptAsItWas(t *testing.T) {
 	s := openNew(t)
-	wantEqual(t, s.Record(context.Background(), attempt("1"), nil,
+	wantEqual(t, s.Ledger.Record(context.Background(), attempt("1"), nil,
 		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")}, record.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
-	got, err := s.ClaimNotices(context.Background(), noon(), testLease, 5)
+	got, err := s.Outbox.ClaimNotices(context.Background(), noon(), testLease, 5)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []record.PendingNotice{
 		{ID: 1, Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}"), CreatedAt: noon()},
@@ -64,10 +64,10 @@ func TestANoticeIsKeptAsItWas(t *testing.T) {
 func TestNoticesAreRecordedWithWhatTheyTellOrNotAtAll(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, s.Finish(ctx, "1", opened(1), attempt("1"), notice("opened")), nil)
-	wantCode(t, s.Finish(ctx, "1", opened(1), attempt("1"), notice("again")), fault.Conflict)
+	wantEqual(t, s.Ledger.Finish(ctx, "1", opened(1), attempt("1"), notice("opened")), nil)
+	wantCode(t, s.Ledger.Finish(ctx, "1", opened(1), attempt("1"), notice("again")), fault.Conflict)
 	dryRun := proposal("1", "checks/a.md") // the id is taken
-	wantCode(t, s.Record(ctx, attempt("1"), &dryRun, notice("dry run")), fault.Internal)
+	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &dryRun, notice("dry run")), fault.Internal)
 	wantEqual(t, claim(t, s, noon(), 5), "opened/0")
 }
 
@@ -114,7 +114,7 @@ func TestSettledNotices(t *testing.T) {
 				settle(t, s, 1, settlement)
 			}
 			wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices WHERE state = '"+test.state+"'"), 1)
-			counts, err := s.NoticeCounts(context.Background())
+			counts, err := s.Outbox.NoticeCounts(context.Background())
 			wantEqual(t, err, nil)
 			wantEqual(t, counts, test.counts)
 			wantEqual(t, claim(t, s, noon().Add(time.Hour-time.Microsecond), 5), "")
@@ -130,9 +130,9 @@ func TestSettledNotices(t *testing.T) {
 func TestASettlementSaysOneThing(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	post(t, s, "a")
-	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{}), fault.Internal)
-	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{Delivered: true, GiveUp: true}), fault.Internal)
-	wantCode(t, s.SettleNotice(ctx, 1, record.NoticeSettlement{GiveUp: true, RetryAt: noon()}), fault.Internal)
+	wantCode(t, s.Outbox.SettleNotice(ctx, 1, record.NoticeSettlement{}), fault.Internal)
+	wantCode(t, s.Outbox.SettleNotice(ctx, 1, record.NoticeSettlement{Delivered: true, GiveUp: true}), fault.Internal)
+	wantCode(t, s.Outbox.SettleNotice(ctx, 1, record.NoticeSettlement{GiveUp: true, RetryAt: noon()}), fault.Internal)
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
 }
 
@@ -140,7 +140,7 @@ func TestTheErrorOfANoticeIsCut(t *testing.T) {
 	s := openNew(t)
 	post(t, s, "a")
 	settle(t, s, 1, record.NoticeSettlement{RetryAt: noon(), Error: "\x00" + strings.Repeat("ü", 1000)})
-	counts, err := s.NoticeCounts(context.Background())
+	counts, err := s.Outbox.NoticeCounts(context.Background())
 	wantEqual(t, err, nil)
 	wantEqual(t, counts.LastError, "\x00"+strings.Repeat("ü", 249))
 }
@@ -174,7 +174,7 @@ func TestAClaimOfNothingWritesNothing(t *testing.T) {
 	defer holdWriteLock(t, s)() // a claim that writes would wait for it
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	claimed, err := s.ClaimNotices(ctx, noon(), testLease, 5)
+	claimed, err := s.Outbox.ClaimNotices(ctx, noon(), testLease, 5)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(claimed), 0)
 }
@@ -193,7 +193,7 @@ func TestManyClaimantsGetEachNoticeOnce(t *testing.T) {
 		s := open(t, place, Options{Now: noon})
 		wg.Go(func() {
 			for {
-				claimed, err := s.ClaimNotices(context.Background(), noon(), testLease, 3)
+				claimed, err := s.Outbox.ClaimNotices(context.Background(), noon(), testLease, 3)
 				if err != nil {
 					t.Errorf("%v (%v)", err, errCause(err))
 				}

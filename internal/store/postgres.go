@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// What only PostgreSQL knows is in the files whose names begin with postgres, in presence_sessions.go and
+// What only PostgreSQL knows is in the files whose names begin with postgres, in locks_postgres.go and
 // migrations/postgres.
 
 const (
@@ -33,9 +33,8 @@ type postgresEngine struct {
 	reader *sql.DB
 }
 
-// openPostgres does what OpenURL promises.
-func openPostgres(ctx context.Context, url string, opts Options) (*postgresEngine, error) {
-	config, err := parseURL(url, opts.BusyTimeout)
+func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
+	config, err := parseURL(opts.DatabaseURL, opts.BusyTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
 	db := raw(t, s)
 	mustExec(t, db, "CREATE TEMPORARY TABLE audit AS SELECT 41::bigint AS seq, repeat('0', 64) AS hash")
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
-	schema := s.engine.(*postgresEngine).config.RuntimeParams["search_path"]
+	schema := s.db.conn.engine.(*postgresEngine).config.RuntimeParams["search_path"]
 	_, err := db.Exec(fmt.Sprintf("INSERT INTO %s.audit (%s) SELECT 42, repeat('0', 64), %s FROM %s.audit", schema, all,
 		strings.TrimPrefix(all, "seq, prev_hash, "), schema))
 	if err == nil || !strings.Contains(err.Error(), "the audit is a chain") {
@@ -114,15 +114,15 @@ func useAll(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := t.Context()
 	dryRun := proposal("dry", "checks/a.md")
-	wantEqual(t, s.Record(ctx, attempt("dry"), &dryRun, notice("a")), nil)
+	wantEqual(t, s.Ledger.Record(ctx, attempt("dry"), &dryRun, notice("a")), nil)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, s.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), nil)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, claim(t, s, noon(), 1), "a/0")
 	settle(t, s, 1, record.NoticeSettlement{Delivered: true})
 	wantEqual(t, claim(t, s, noon().AddDate(1, 0, 0), 1), "")
 	insert(t, s, demoRepo, pull("a"))
-	wantEqual(t, s.UpdatePR(ctx, demoRepo, 1, closePR), nil)
+	wantEqual(t, s.LocalPulls.UpdatePR(ctx, demoRepo, 1, closePR), nil)
 	wantEqual(t, s.Check(ctx), nil)
 	wantEqual(t, abandoned(t, s), map[string]bool{})
 }

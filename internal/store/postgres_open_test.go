@@ -124,8 +124,8 @@ func TestTheNameOfAStoreShowsNeitherUserNorPassword(t *testing.T) {
 	wantEqual(t, err, nil)
 	want := u.Host + u.Path
 	wantEqual(t, open(t, place, Options{}).Path(), want)
-	wantEqual(t, lazyPlace(place, Options{}).Path(), want)
-	wantEqual(t, lazyPlace("postgres://u:p/w@h/d", Options{}).Path(), "PostgreSQL")
+	wantEqual(t, newAt(place, Options{}).Path(), want)
+	wantEqual(t, newAt("postgres://u:p/w@h/d", Options{}).Path(), "PostgreSQL")
 }
 
 func TestSchemasOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSchemasOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 func TestAWriterThatWaitsTooLongSaysWhy(t *testing.T) {
 	s := openWith(t, Options{BusyTimeout: time.Millisecond})
 	defer holdWriteLock(t, s)()
-	err := s.Record(context.Background(), attempt("1"), nil)
+	err := s.Ledger.Record(context.Background(), attempt("1"), nil)
 	wantCode(t, err, fault.Internal)
 	if !strings.Contains(err.Error(), "stayed locked; stop the program that holds the lock") {
 		t.Fatalf("got %v", err)
@@ -162,7 +162,7 @@ func TestAProcessUsesAFewConnections(t *testing.T) {
 	var n int
 	const query = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = $1"
 	wantEqual(t, rawPlace(t, place).QueryRow(query, "counted-"+t.Name()).Scan(&n), nil)
-	e := s.engine.(*postgresEngine)
+	e := s.db.conn.engine.(*postgresEngine)
 	if most := e.writer.Stats().MaxOpenConnections + e.reader.Stats().MaxOpenConnections + 1; n < 2 || n > most || most != 4 {
 		t.Fatalf("%d connections, at most %d", n, most)
 	}
@@ -176,7 +176,7 @@ func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
 		mustExec(t, rawPlace(t, place), fmt.Sprintf("ALTER ROLE claudeops_admin SET %s = '%s'", name, value))
 		t.Cleanup(func() { mustExec(t, rawPlace(t, os.Getenv(testDatabase)), "ALTER ROLE claudeops_admin RESET "+name) })
 	}
-	tx, err := open(t, place, Options{}).beginWrite(t.Context())
+	tx, err := open(t, place, Options{}).db.conn.beginWrite(t.Context())
 	wantEqual(t, err, nil)
 	defer func() { _ = tx.Rollback() }()
 	var commit, isolation string
@@ -188,11 +188,11 @@ func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
 func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.T) {
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
-	writer := s.engine.(*postgresEngine).writer
+	writer := s.db.conn.engine.(*postgresEngine).writer
 	var pid int
 	wantEqual(t, writer.QueryRow("SELECT pg_backend_pid()").Scan(&pid), nil)
 	mustExec(t, raw(t, s), fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", pid))
-	if err := s.Record(context.Background(), attempt("2"), nil); err != nil { // a pool may have noticed before
+	if err := s.Ledger.Record(context.Background(), attempt("2"), nil); err != nil { // a pool may have noticed before
 		wantCode(t, err, fault.Internal)
 		if !strings.Contains(err.Error(), s.Path()+" cannot be reached any more") {
 			t.Fatalf("got %v", err)

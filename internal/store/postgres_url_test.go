@@ -63,7 +63,7 @@ func TestWhatTheURLSaysIsHeeded(t *testing.T) {
 func TestWithAURLTheFolderIsNotUsed(t *testing.T) {
 	_, err := Open(t.Context(), t.TempDir(), Options{DatabaseURL: "mysql://h/d"})
 	wantCode(t, err, fault.Misconfigured)
-	l := NewLazy("/none", Options{DatabaseURL: "mysql://h/d"})
+	l := New("/none", Options{DatabaseURL: "mysql://h/d"})
 	wantCode(t, l.Ping(t.Context()), fault.Misconfigured)
 	wantEqual(t, l.Path(), "PostgreSQL")
 }

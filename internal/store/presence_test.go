@@ -13,7 +13,7 @@ import (
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
 func abandoned(t testing.TB, s *Store) map[string]bool {
 	t.Helper()
-	left, err := s.Unfinished(context.Background())
+	left, err := s.History.Unfinished(context.Background())
 	if err != nil {
 		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
 	}
@@ -69,9 +69,9 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	if taken == nil || taken.ID != "first" || !taken.Abandoned {
 		t.Fatalf("taken by %+v", taken)
 	}
-	byDigest, err := s.ByDigest(context.Background(), "d-first")
+	byDigest, err := s.History.ByDigest(context.Background(), "d-first")
 	wantEqual(t, err, nil)
-	byID, err := s.Proposal(context.Background(), "first")
+	byID, err := s.History.Proposal(context.Background(), "first")
 	wantEqual(t, err, nil)
 	wantEqual(t, []bool{byDigest[0].Abandoned, byID.Abandoned}, []bool{true, true})
 	taken = reserve(t, s, proposal("mine", "checks/second.md"), 0)
@@ -80,7 +80,7 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	}
 
 	finish(t, s, "first", record.Progress{State: record.StateFailed})
-	byID, err = s.Proposal(context.Background(), "first")
+	byID, err = s.History.Proposal(context.Background(), "first")
 	wantEqual(t, err, nil)
 	wantEqual(t, byID.Abandoned, false) // it is settled
 	kill(t, second)
@@ -91,8 +91,8 @@ func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
 	reserve(t, s, proposal("reserved", "checks/a.md"), 0)
 	reserve(t, s, proposal("committed", "checks/b.md"), 0)
 	reserve(t, s, proposal("unsettled", "checks/c.md"), 0)
-	wantEqual(t, s.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
-	wantEqual(t, s.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "committed": false, "unsettled": false})
 }
 
@@ -102,21 +102,23 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 	for _, id := range []string{"reserved", "unsettled", "failed"} {
 		reserve(t, other, proposal(id, "checks/"+id+".md"), 0)
 	}
-	wantEqual(t, other.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	wantEqual(t, other.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, other, "failed", record.Progress{State: record.StateFailed})
-	name := nameIn(t, s, "reserved")
+	names := []string{nameIn(t, s, "reserved"), nameIn(t, s, "unsettled")}
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "unsettled": false})
 	wantEqual(t, other.Close(), nil)
-	waitUntilEnded(t, s, name)
+	for _, name := range names {
+		waitUntilEnded(t, s, name)
+	}
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": true, "unsettled": true})
-	all, err := s.proposals(ctx, "ORDER BY id")
+	all, err := s.db.proposals(ctx, "ORDER BY id")
 	wantEqual(t, err, nil)
 	for _, p := range all {
 		wantEqual(t, p.Abandoned, p.ID != "failed") // that one is settled
 	}
 }
 
-// nameIn is the name under which the proposal was made.
+// nameIn is the name of the lock under which the proposal was made.
 func nameIn(t testing.TB, s *Store, id string) (name string) {
 	t.Helper()
 	if err := readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name); err != nil {
@@ -132,15 +134,35 @@ func TestAProposalOfAnUnknownProcessIsNotAbandoned(t *testing.T) {
 	wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
 }
 
-func TestStoresOfOneProcessHaveDifferentNames(t *testing.T) {
+func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
 	place := newPlace(t)
 	names := map[string]bool{}
 	for i := range 3 {
-		s, id := open(t, place, Options{}), fmt.Sprint(i)
-		reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
-		reserve(t, s, proposal(id+"b", "checks/"+id+"b.md"), 0)
-		wantEqual(t, nameIn(t, s, id), nameIn(t, s, id+"b"))
-		names[nameIn(t, s, id)] = true
+		s := open(t, place, Options{})
+		for _, id := range []string{fmt.Sprint(i), fmt.Sprint(i, "b")} {
+			reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
+			names[nameIn(t, s, id)] = true
+		}
 	}
-	wantEqual(t, len(names), 3)
+	wantEqual(t, len(names), 6)
+}
+
+func TestWhoAdoptsHoldsANewLock(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	s, other := open(t, place, Options{}), open(t, place, Options{})
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
+	first := nameIn(t, s, "1")
+	for _, adopter := range []*Store{s, other} { // who left it unsettled may adopt it, too
+		left, err := adopter.History.Unfinished(ctx)
+		wantEqual(t, err, nil)
+		ok, err := adopter.Ledger.Adopt(ctx, left[0])
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, nameIn(t, s, "1") == first, false)
+		wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
+		wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
+		first = nameIn(t, s, "1")
+	}
+	wantCode(t, s.Ledger.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), "conflict")
+	finish(t, other, "1", record.Progress{State: record.StateFailed})
 }

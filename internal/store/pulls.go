@@ -3,170 +3,162 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-// This file keeps the pull requests of the local provider (local.Records).
+const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
+	r.updated_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, '')`
 
-const pullColumns = `number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us`
+const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 
-// InsertPR records a new open pull request under the repository's next number, starting at 1. If an open one with the
-// same head branch and base exists, that one is returned and nothing is recorded.
-func (s *Store) InsertPR(
-	ctx context.Context, repo string, pr gitprovider.PullRequest,
-) (recorded gitprovider.PullRequest, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		same, err := selectPulls(ctx, tx, "WHERE repo = $1 AND branch = $2 AND base = $3 AND state = 'open'",
-			text(repo), text(pr.Branch), text(pr.Base))
-		if err != nil {
-			return err
-		}
-		if len(same) > 0 {
-			recorded = same[0]
-			return nil
-		}
-		var last int
-		const query = `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo = $1`
-		err = tx.QueryRowContext(ctx, query, text(repo)).Scan(&last)
-		if err != nil {
-			return err
-		}
-		pr.Number, pr.State = last+1, gitprovider.StateOpen
-		if pr.CreatedAt.IsZero() {
-			pr.CreatedAt = s.opts.Now()
-		}
-		_, err = tx.ExecContext(ctx,
-			"INSERT INTO local_prs (repo, "+pullColumns+") VALUES ("+placeholders(1, 13)+")", pullArgs(repo, &pr)...)
-		if err != nil {
-			return err
-		}
-		recorded, err = pullByNumber(ctx, tx, repo, pr.Number)
-		return err
-	})
-	return recorded, err
-}
-
-// PR returns one pull request and its reviews, oldest first; not_found for an unknown number.
-func (s *Store) PR(
-	ctx context.Context, repo string, number int,
-) (pr gitprovider.PullRequest, reviews []gitprovider.Review, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		if pr, err = pullByNumber(ctx, tx, repo, number); err != nil {
-			return err
-		}
-		reviews, err = selectReviews(ctx, tx, repo, number)
-		return err
-	})
-	return pr, reviews, err
-}
-
-// PRs returns every pull request of the repository in the given state ("" for all), oldest first.
-func (s *Store) PRs(
-	ctx context.Context, repo string, state gitprovider.State,
-) (prs []gitprovider.PullRequest, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		prs, err = selectPulls(ctx, tx, "WHERE repo = $1 AND (state = $2 OR $2 = '') ORDER BY number",
-			text(repo), text(state))
-		return err
-	})
-	return prs, err
-}
-
-// UpdatePR hands the recorded pull request to change within one transaction and records what it left there, but never
-// another number. If change fails, nothing is recorded and its error is returned as it is. A second open pull request
-// for one head and base is fault.Conflict. change must not call the store: other writers wait until it returns.
-func (s *Store) UpdatePR(
-	ctx context.Context, repo string, number int, change func(*gitprovider.PullRequest) error,
-) error {
-	var refused error
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		pr, err := pullByNumber(ctx, tx, repo, number)
-		if err != nil {
-			return err
-		}
-		if refused = change(&pr); refused != nil {
-			return refused
-		}
-		pr.Number = number
-		_, err = tx.ExecContext(ctx, `UPDATE local_prs SET title = $3, body = $4, url = $5, branch = $6,
-				head_commit = $7, base = $8, state = $9, labels = $10, paths = $11, created_us = $12, closed_us = $13
-			WHERE repo = $1 AND number = $2`, pullArgs(repo, &pr)...)
-		if causeOf(err) == causeUnique {
-			return fault.Wrap(err, fault.Conflict, "another open pull request merges %s into %s", pr.Branch, pr.Base)
-		}
-		return err
-	})
-	if refused != nil {
-		return refused
-	}
+// recordPull begins the record of the pull request that a proposal has become.
+func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us)
+		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT) FROM proposals WHERE id = $2 AND pr_number > 0
+		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
 	return err
 }
 
-// AddReview appends a review to a pull request; not_found for an unknown number.
-func (s *Store) AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
-		if _, err := pullByNumber(ctx, tx, repo, number); err != nil {
-			return err
+// Pulls keeps what was last seen of the pull requests that we opened, for internal/follow and for people.
+type Pulls struct{ db *database }
+
+// FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do not
+// tell names apart by it. found is false if we opened none with the number.
+func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
+			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
+			text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), text(key.Owner), text(key.Repo))
+		if len(records) > 0 {
+			record, found = records[0], true
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us)
-			SELECT $1, $2, COALESCE(MAX(position), 0) + 1, $3, $4, $5, $6 FROM local_reviews WHERE repo = $1 AND number = $2`,
-			text(repo), number, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt))
+		return err
+	})
+	return record, found, err
+}
+
+// OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in owner and
+// repository aside.
+func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
+			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
+			text(provider), text(lowerASCII(owner)), text(lowerASCII(repo)), text(branch))
+		for _, r := range records {
+			keys = append(keys, r.PullKey)
+		}
+		return err
+	})
+	return keys, err
+}
+
+// PullRecords returns the records of those of the pull requests, at most 200, that are ours.
+func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
+	out := map[record.PullKey]record.PullRecord{}
+	err := p.db.read(ctx, func(tx *sql.Tx) error {
+		for _, key := range keys[:min(len(keys), record.MaxAttemptLimit)] {
+			records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
+				text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+			if err != nil {
+				return err
+			}
+			if len(records) > 0 {
+				out[key] = records[0]
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// endedFollowed is for how long after it has changed a pull request is still looked at that is not open.
+const endedFollowed = 30 * 24 * time.Hour
+
+// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
+// open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
+// rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
+func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []record.PullRecord, err error) {
+	now := p.db.opts.Now()
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
+				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
+				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
+			ORDER BY r.tried_us, r.owner, r.repo, r.number LIMIT $6`,
+			text(provider), micros(open), micros(now), micros(now.Add(-endedFollowed)), micros(rest), limit)
+		return err
+	})
+	return out, err
+}
+
+// TriedPull notes that the provider was asked in vain.
+func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
+	return p.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
+			micros(p.db.opts.Now()), text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
 		return err
 	})
 }
 
-func pullArgs(repo string, pr *gitprovider.PullRequest) []any {
-	return []any{text(repo), pr.Number, text(pr.Title), text(pr.Body), text(pr.URL), text(pr.Branch), text(pr.HeadCommit),
-		text(pr.Base), text(pr.State), textList(pr.Labels), textList(pr.Paths), at(&pr.CreatedAt), at(&pr.ClosedAt)}
-}
-
-func pullByNumber(ctx context.Context, tx *sql.Tx, repo string, number int) (gitprovider.PullRequest, error) {
-	found, err := selectPulls(ctx, tx, "WHERE repo = $1 AND number = $2", text(repo), number)
-	switch {
-	case err != nil:
-		return gitprovider.PullRequest{}, err
-	case len(found) == 0:
-		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "there is no pull request %d in %s", number, repo)
-	}
-	return found[0], nil
-}
-
-func selectPulls(
-	ctx context.Context, tx *sql.Tx, clauses string, args ...any,
-) (out []gitprovider.PullRequest, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT "+pullColumns+" FROM local_prs "+clauses, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var pr gitprovider.PullRequest
-		if err := rows.Scan(&pr.Number, (*text)(&pr.Title), (*text)(&pr.Body), (*text)(&pr.URL), (*text)(&pr.Branch),
-			(*text)(&pr.HeadCommit), (*text)(&pr.Base), (*text)(&pr.State), (*textList)(&pr.Labels), (*textList)(&pr.Paths),
-			at(&pr.CreatedAt), at(&pr.ClosedAt)); err != nil {
-			return nil, err
+// SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit and the
+// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version: what was seen
+// may be older than what is recorded.
+func (p *Pulls) SeePull(
+	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
+) (ok bool, err error) {
+	err = p.db.write(ctx, func(tx *sql.Tx) error {
+		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
+			return err
 		}
-		out = append(out, pr)
-	}
-	return out, rows.Err()
+		if err := insertNotices(ctx, tx, notices, p.db.opts.Now()); err != nil {
+			return err
+		}
+		_, err := p.db.appendAudit(ctx, tx, *a)
+		return err
+	})
+	return ok && err == nil, err
 }
 
-func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) (out []gitprovider.Review, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT author, state, body, submitted_us FROM local_reviews
-		WHERE repo = $1 AND number = $2 ORDER BY position`, text(repo), number)
+// updatePull replaces the record of seen's version.
+func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (ok bool, err error) {
+	result, err := tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
+			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
+		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
+		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
+		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
+		text(bound(seen.EndedBy, maxWord)), seen.Misses,
+		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r gitprovider.Review
-		if err := rows.Scan((*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt)); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
+	changed, err := result.RowsAffected()
+	return changed == 1, err
+}
+
+func triedMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	return out, rows.Err()
+	return micros(t)
+}
+
+// endPull notes the end. news is false if the record has it.
+func endPull(ctx context.Context, tx *sql.Tx, record, end record.PullRecord) (news bool, err error) {
+	if news = record.State != end.State; news {
+		record.State, record.EndedAt, record.UpdatedAt = end.State, end.EndedAt, end.EndedAt
+	}
+	record.SeenAt, record.SeenBy, record.EndedBy = end.EndedAt, end.SeenBy, end.EndedBy
+	_, err = updatePull(ctx, tx, record)
+	return news, err
+}
+
+func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]record.PullRecord, error) {
+	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
+		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
+			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt),
+			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
+			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL))
+	}, "SELECT "+pullColumns+fromPulls+clauses, args...)
 }

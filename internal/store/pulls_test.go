@@ -2,172 +2,300 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-const demoRepo = "demo/home-cluster"
-
-func pull(branch string) gitprovider.PullRequest {
-	return gitprovider.PullRequest{
-		Title: "Watch the disk", Body: "C:\\ \x00 <b>", URL: "file:///srv/demo", Branch: branch, HeadCommit: "c0ffee",
-		Base: "main", State: gitprovider.StateOpen, Labels: []string{"claude-ops", "check"},
-		CreatedAt: noon(), Paths: []string{"checks/a.md"},
-	}
-}
-
-func insert(t testing.TB, s *Store, repo string, pr gitprovider.PullRequest) gitprovider.PullRequest {
+// openedPull records a proposal that became the pull request with the number.
+func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 	t.Helper()
-	got, err := s.InsertPR(context.Background(), repo, pr)
-	if err != nil {
-		t.Fatalf("InsertPR: %v (%v)", err, errCause(err))
+	id := fmt.Sprintf("p%d", number)
+	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
 	}
-	return got
+	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
+	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, attempt(id)), nil)
+	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
 }
 
-func closePR(pr *gitprovider.PullRequest) error {
-	pr.State, pr.ClosedAt = gitprovider.StateClosed, noon().Add(time.Hour)
-	return nil
-}
-
-func TestPullRequestsAreNumberedForEachRepository(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	for i, branch := range []string{"a", "b", "c"} {
-		want := pull(branch)
-		want.Number = i + 1
-		wantEqual(t, insert(t, s, demoRepo, pull(branch)), want)
+func recordOf(t testing.TB, s *Store, key record.PullKey) record.PullRecord {
+	t.Helper()
+	record, ok, err := s.Pulls.FindPull(context.Background(), key)
+	if err != nil || !ok {
+		t.Fatalf("%v is not found: %v (%v)", key, err, errCause(err))
 	}
-	wantEqual(t, insert(t, s, "demo/other", pull("a")).Number, 1)
-
-	wantEqual(t, s.UpdatePR(ctx, demoRepo, 3, closePR), nil)
-	wantEqual(t, insert(t, s, demoRepo, pull("d")).Number, 4)
+	return record
 }
 
-func TestAnOpenPullRequestOfTheSameHeadAndBaseIsReturned(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	first := insert(t, s, demoRepo, pull("a"))
-	again := pull("a")
-	again.Title = "Another title"
-	wantEqual(t, insert(t, s, demoRepo, again), first)
-
-	otherBase := pull("a")
-	otherBase.Base = "release"
-	wantEqual(t, insert(t, s, demoRepo, otherBase).Number, 2)
-
-	wantEqual(t, s.UpdatePR(ctx, demoRepo, 1, closePR), nil)
-	wantEqual(t, insert(t, s, demoRepo, again).Number, 3)
-
-	reopen := func(pr *gitprovider.PullRequest) error { pr.State = gitprovider.StateOpen; return nil }
-	wantCode(t, s.UpdatePR(ctx, demoRepo, 1, reopen), fault.Conflict)
+// seenMerged is the record of a look that found the pull request merged, and what goes with it.
+func seenMerged(r record.PullRecord) (record.PullRecord, *record.Attempt) {
+	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, noon(), "ann", record.DoorPoll
+	r.SeenAt, r.TriedAt, r.UpdatedAt = noon(), noon(), noon()
+	return r, &record.Attempt{
+		Time: noon(), RequestID: r.ProposalID, Door: record.DoorPoll, Action: record.ActionPullMerged, Provider: r.Provider,
+		Owner: r.Owner, Repo: r.Repo, PRNumber: r.Number, Outcome: record.OutcomeDone,
+	}
 }
 
-func TestInsertPRAtOnceMakesOne(t *testing.T) {
+func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	s := openNew(t)
-	numbers := make([]int, 16)
-	var wg sync.WaitGroup
-	for i := range numbers {
-		wg.Go(func() { numbers[i] = insert(t, s, demoRepo, pull("a")).Number })
-	}
-	wg.Wait()
-	for _, n := range numbers {
-		wantEqual(t, n, 1)
-	}
-}
+	key := openedPull(t, s, 7)
+	wantEqual(t, recordOf(t, s, key), record.PullRecord{
+		PullKey: key, ProposalID: "p7", State: gitprovider.StateOpen, Head: "c0ffee", UpdatedAt: noon(), Version: 1,
+		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7",
+	})
+	shouted := key
+	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
+	wantEqual(t, recordOf(t, s, shouted).PullKey, key)
 
-func TestPRsAreListedByState(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	for i := range 12 { // more than 9, to tell numbers from text
-		insert(t, s, demoRepo, pull(fmt.Sprint(i)))
+	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
 	}
-	insert(t, s, "demo/other", pull("a"))
-	wantEqual(t, s.UpdatePR(ctx, demoRepo, 2, closePR), nil)
-	for state, want := range map[gitprovider.State]string{
-		"": "[1 2 3 4 5 6 7 8 9 10 11 12]", gitprovider.StateOpen: "[1 3 4 5 6 7 8 9 10 11 12]",
-		gitprovider.StateClosed: "[2]", gitprovider.StateMerged: "[]",
+	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")), nil)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
+	for _, other := range []record.PullKey{
+		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7}, {Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
+		{Provider: "local", Owner: key.Owner, Repo: key.Repo, Number: 8},
 	} {
-		prs, err := s.PRs(ctx, demoRepo, state)
-		wantEqual(t, err, nil)
-		got := []int{}
-		for _, pr := range prs {
-			got = append(got, pr.Number)
+		if _, ok, err := s.Pulls.FindPull(t.Context(), other); ok || err != nil {
+			t.Errorf("%v is found, %v", other, err)
 		}
-		wantEqual(t, fmt.Sprint(got), want)
+	}
+	records, err := s.Pulls.PullRecords(t.Context(), []record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
+	wantEqual(t, err, nil)
+	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
+}
+
+func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
+	s := openNew(t)
+	first := recordOf(t, s, openedPull(t, s, 7))
+	rows := verify(t, s, "").Rows
+	now, a := seenMerged(first)
+	ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("m"))
+	wantEqual(t, []any{ok, err}, []any{true, nil})
+	kept := recordOf(t, s, first.PullKey)
+	now.Version = 2
+	wantEqual(t, kept, now)
+
+	for name, late := range map[string]record.PullRecord{"still open": first, "merged as well": now} {
+		late.Version = first.Version
+		ok, err = s.Pulls.SeePull(t.Context(), late, a, notice("again"))
+		if ok || err != nil {
+			t.Errorf("%s: recorded %t, %v", name, ok, err)
+		}
+	}
+	wantEqual(t, recordOf(t, s, first.PullKey), kept)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, claim(t, s, noon(), 5), "m/0")
+}
+
+func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	key := openedPull(t, s, 7)
+	rows := verify(t, s, "").Rows
+	done := make(chan string)
+	for range 10 {
+		go func() {
+			out, err := child(t, "see-merged", place).Output()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			done <- string(out)
+		}()
+	}
+	wins := 0
+	for range 10 {
+		switch out := <-done; out {
+		case "recorded\n":
+			wins++
+		case "late\n":
+		default:
+			t.Errorf("a process said %q", out)
+		}
+	}
+	wantEqual(t, wins, 1)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 1)
+	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
+}
+
+// childSeeMerged records that pull request 7 was merged as somebody does who has looked: unless the record says so already,
+// and anew when another process was faster.
+func childSeeMerged(ctx context.Context, place string) error {
+	s, err := openPlace(ctx, place, Options{})
+	if err != nil {
+		return err
+	}
+	for {
+		r, ok, err := s.Pulls.FindPull(ctx, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		if err != nil || !ok {
+			return fmt.Errorf("found %t, %w", ok, err)
+		}
+		if r.State == gitprovider.StateMerged {
+			fmt.Println("late")
+			return s.Close()
+		}
+		now, a := seenMerged(r)
+		if ok, err = s.Pulls.SeePull(ctx, now, a, notice("m")); err != nil {
+			return err
+		}
+		if ok {
+			fmt.Println("recorded")
+			return s.Close()
+		}
 	}
 }
 
-func TestUpdatePRRecordsWhatTheCallbackLeaves(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	want := insert(t, s, demoRepo, pull("a"))
-	want.Title, want.Labels, want.Paths = "New", nil, []string{"x", "y\\z"}
-	want.State, want.ClosedAt = gitprovider.StateMerged, noon().Add(time.Minute)
-	err := s.UpdatePR(ctx, demoRepo, 1, func(pr *gitprovider.PullRequest) error {
-		*pr = want
-		pr.Number = 99
-		return nil
-	})
-	wantEqual(t, err, nil)
-	got, _, err := s.PR(ctx, demoRepo, 1)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, want)
-}
+func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
+	for name, pollFirst := range map[string]bool{"the person": false, "the poll": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			r := recordOf(t, s, openedPull(t, s, 7))
+			if pollFirst {
+				now, a := seenMerged(r)
+				now.EndedBy = ""
+				ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("told"))
+				wantEqual(t, []any{ok, err}, []any{true, nil})
+			}
+			rows := verify(t, s, "").Rows
+			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
+			review := attempt("review")
+			review.Action = "review.merge"
+			wantEqual(t, s.Ledger.RecordEnd(t.Context(), review, end, notice("told")), nil)
+			wantEqual(t, claim(t, s, noon(), 5), "told/0")
+			wantEqual(t, verify(t, s, "").Rows, rows+1)
+			got := recordOf(t, s, r.PullKey)
+			wantEqual(t, []any{got.State, got.EndedBy, got.EndedAt}, []any{gitprovider.StateMerged, "bob", noon()})
 
-func TestUpdatePRPassesOnTheCallbacksErrorAndRecordsNothing(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	before := insert(t, s, demoRepo, pull("a"))
-	refused := errors.New("merge conflict")
-	err := s.UpdatePR(ctx, demoRepo, 1, func(pr *gitprovider.PullRequest) error {
-		pr.Title = "changed"
-		return refused
-	})
-	if err != refused { //nolint:errorlint // the very same value is promised
-		t.Fatalf("got %v", err)
+			now, a := seenMerged(r) // a look from before the end was recorded
+			ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("again"))
+			wantEqual(t, []any{ok, err}, []any{false, nil})
+		})
 	}
-	got, _, err := s.PR(ctx, demoRepo, 1)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, before)
 }
 
-func TestAPanicInTheCallbackLeavesTheStoreUsable(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	insert(t, s, demoRepo, pull("a"))
-	func() {
-		defer func() { _ = recover() }()
-		_ = s.UpdatePR(ctx, demoRepo, 1, func(*gitprovider.PullRequest) error { panic("broken") })
-	}()
-	wantEqual(t, s.UpdatePR(ctx, demoRepo, 1, closePR), nil)
-}
-
-func TestReviewsAreKeptInTheirOrder(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	insert(t, s, demoRepo, pull("a"))
-	insert(t, s, demoRepo, pull("b"))
-	want := []gitprovider.Review{
-		{Author: "joe", State: gitprovider.ReviewChangesRequested, Body: "no \\ \xff", SubmittedAt: noon().Add(time.Hour)},
-		{Author: "ann", State: gitprovider.ReviewPending},
-		{Author: "joe", State: gitprovider.ReviewApproved, SubmittedAt: noon()},
+func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	see := func(number int, state gitprovider.State, tried, changed time.Time) {
+		r := recordOf(t, s, openedPull(t, s, number))
+		r.State, r.TriedAt, r.UpdatedAt = state, tried, changed
+		ok, err := s.Pulls.SeePull(t.Context(), r, nil)
+		wantEqual(t, []any{ok, err}, []any{true, nil})
 	}
-	for _, r := range want {
-		wantEqual(t, s.AddReview(ctx, demoRepo, 2, r), nil)
+	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
+	see(1, gitprovider.StateOpen, ago(time.Minute), noon())
+	see(2, gitprovider.StateOpen, ago(time.Hour), noon())
+	openedPull(t, s, 3) // never
+	see(4, gitprovider.StateMerged, ago(99*time.Hour), noon())
+	see(5, gitprovider.StateClosed, ago(25*time.Hour), ago(48*time.Hour))
+	see(6, record.StateGone, ago(2*time.Hour), ago(48*time.Hour))
+	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
+	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
+	due := func(limit int) (numbers []int) {
+		t.Helper()
+		records, err := s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit)
+		wantEqual(t, err, nil)
+		for _, r := range records {
+			numbers = append(numbers, r.Number)
+		}
+		return numbers
 	}
-	_, got, err := s.PR(ctx, demoRepo, 2)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, want)
-	_, got, err = s.PR(ctx, demoRepo, 1)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(got), 0)
+	wantEqual(t, due(9), []int{3, 5, 2, 8})
+	wantEqual(t, due(2), []int{3, 5})
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
+	wantEqual(t, due(9), []int{5, 2, 8})
+	others, err := s.Pulls.DuePulls(t.Context(), "github", noon(), noon(), 9)
+	wantEqual(t, []any{len(others), err}, []any{0, nil})
 }
 
-func TestUnknownPullRequestsAreNotFound(t *testing.T) {
-	ctx, s := context.Background(), openNew(t)
-	insert(t, s, "demo/other", pull("a"))
-	_, _, err := s.PR(ctx, demoRepo, 1)
-	wantCode(t, err, fault.NotFound)
-	wantCode(t, s.UpdatePR(ctx, demoRepo, 1, closePR), fault.NotFound)
-	wantCode(t, s.AddReview(ctx, demoRepo, 1, gitprovider.Review{}), fault.NotFound)
+func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
+	insert := `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
+		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES
+		('%s', 1, 2000000, 1, 'mcp', 'c', 2, '%s', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B', 'd', '%s', 'b', 'c0ffee', %d, 'u')`
+	place := oldPlace(t,
+		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8), fmt.Sprintf(insert, "c", "github", "opened", 7),
+		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9), fmt.Sprintf(insert, "f", "github", "opened", 0),
+		`INSERT INTO local_prs (repo, number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us) VALUES
+			('demo/home-cluster', 7, 'T', 'B', 'u', 'b', 'c', 'main', 'merged', '[]', '[]', 1, 3000000),
+			('demo/home-cluster', 8, 'T', 'B', 'u', 'b', 'c', 'main', 'open', '[]', '[]', 1, NULL)`)
+	s := open(t, place, Options{Now: noon})
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
+	for _, want := range []record.PullRecord{
+		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
+		{PullKey: record.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
+		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
+	} {
+		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
+		want.Base, want.Branch, want.Title, want.URL = "main", "b", "T", "u"
+		wantEqual(t, recordOf(t, s, want.PullKey), want)
+	}
+}
+
+func TestOneOfManyClaimsARound(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	claims := func() (n int) {
+		t.Helper()
+		won := make(chan bool)
+		for range 8 {
+			go func() {
+				mine, next, err := s.Rounds.ClaimRound(context.Background(), "poll", time.Minute)
+				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
+					t.Error(next, err)
+				}
+				won <- mine
+			}()
+		}
+		for range 8 {
+			if <-won {
+				n++
+			}
+		}
+		return n
+	}
+	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), 0)
+	mine, _, err := s.Rounds.ClaimRound(t.Context(), "other", time.Minute)
+	wantEqual(t, []any{mine, err}, []any{true, nil})
+	c.now = noon().Add(time.Minute - time.Second)
+	mine, next, err := s.Rounds.ClaimRound(t.Context(), "poll", time.Minute)
+	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
+	c.now = noon().Add(time.Minute)
+	wantEqual(t, claims(), 1)
+	c.now = noon().Add(-time.Hour) // the clock was wrong
+	wantEqual(t, claims(), 1)
+}
+
+func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	take := func(provider, id string, want bool) {
+		t.Helper()
+		fresh, err := s.Rounds.TakeDelivery(t.Context(), provider, id)
+		wantEqual(t, []any{fresh, err}, []any{want, nil})
+	}
+	take("github", "a", true)
+	take("github", "a", false)
+	take("gitea", "a", true)
+	take("github", "A", true)
+	c.now = noon().Add(7*24*time.Hour - time.Second)
+	take("github", "a", false)
+	c.now = noon().Add(7 * 24 * time.Hour)
+	take("github", "a", true)
+
+	mustExec(t, raw(t, s), fmt.Sprintf(`INSERT INTO webhook_deliveries (provider, id, seen_us)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		SELECT 'gitea', 'many-' || CAST(i AS TEXT), %d + i FROM n`, 2*maxDelivered, micros(c.now)))
+	c.now = c.now.Add(time.Hour)
+	take("github", "b", true)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM webhook_deliveries"), maxDelivered)
+	take("gitea", fmt.Sprintf("many-%d", 2*maxDelivered), false)
+	take("gitea", "many-1", true)
 }

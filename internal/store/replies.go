@@ -10,13 +10,16 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
+// Replies are what was answered under idempotency keys.
+type Replies struct{ db *database }
+
 // TakeKey takes a key of a caller for a request whose body has this hash, and returns what was answered to it before, if
 // anything. conflict if the key stands for another body. Keys are forgotten once they are older than lifetime.
-func (s *Store) TakeKey(
+func (r *Replies) TakeKey(
 	ctx context.Context, caller, key, bodyHash string, lifetime time.Duration,
 ) (reply record.Reply, err error) {
-	now := s.opts.Now()
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	now := r.db.opts.Now()
+	err = r.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime)))
 		if err != nil {
 			return err
@@ -39,8 +42,8 @@ func (s *Store) TakeKey(
 }
 
 // KeepReply notes what was answered under a key. The first answer stays.
-func (s *Store) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+func (r *Replies) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
+	return r.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,
 			"UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
 			reply.Status, reply.Body, text(caller), text(key))

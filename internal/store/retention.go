@@ -8,8 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// This file removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what, to
+// Retention removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what, to
 // which paths, with which digest, and what became of it. So a change that was opened once is recognised however old it is.
+type Retention struct{ db *database }
 
 // pruneBatch is how much one transaction removes, so that writers do not wait for long.
 const pruneBatch = 200
@@ -50,8 +51,8 @@ const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('ope
 const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_sessions WHERE state <> 'running')"
 
 // CountPrunable reports what Prune would remove.
-func (s *Store) CountPrunable(ctx context.Context, before time.Time) (out []Pruned, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
+func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []Pruned, err error) {
+	err = r.db.read(ctx, func(tx *sql.Tx) error {
 		for _, rule := range pruneRules() {
 			p := Pruned{Kind: rule.kind}
 			query := "SELECT COUNT(*) FROM " + rule.table + " WHERE " + rule.condition
@@ -68,30 +69,30 @@ func (s *Store) CountPrunable(ctx context.Context, before time.Time) (out []Prun
 // Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that were
 // settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions. If anything went, row becomes a row of the audit; row says what it is
 // about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
-func (s *Store) Prune(
+func (r *Retention) Prune(
 	ctx context.Context, before time.Time, row func([]Pruned) record.Attempt,
 ) (out []Pruned, err error) {
 	removed := int64(0)
 	for _, rule := range pruneRules() {
 		p := Pruned{Kind: rule.kind}
 		for n := int64(pruneBatch); n == pruneBatch && err == nil; p.Rows += n {
-			n, err = s.pruneBatch(ctx, rule, before)
+			n, err = r.pruneBatch(ctx, rule, before)
 		}
 		removed += p.Rows
 		out = append(out, p)
 	}
 	if removed > 0 {
-		if recorded := s.Record(context.WithoutCancel(ctx), row(out), nil); err == nil {
+		if recorded := r.db.write(context.WithoutCancel(ctx), func(tx *sql.Tx) error { return r.db.appendAll(ctx, tx, []record.Attempt{row(out)}) }); err == nil {
 			err = recorded
 		}
 	}
 	return out, err
 }
 
-func (s *Store) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
+func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {
+	err = r.db.write(ctx, func(tx *sql.Tx) error {
 		if rule.clear != nil {
-			n, err = rule.clear(ctx, tx, rule, before, s.opts.Now())
+			n, err = rule.clear(ctx, tx, rule, before, r.db.opts.Now())
 			return err
 		}
 		result, err := tx.ExecContext(ctx, "DELETE FROM "+rule.table+" WHERE ("+rule.key+") IN (SELECT "+rule.key+" FROM "+rule.table+
@@ -121,18 +122,4 @@ func emptyProposals(ctx context.Context, tx *sql.Tx, rule pruneRule, before, now
 		return 0, err
 	}
 	return result.RowsAffected()
-}
-
-// CountPrunable is Store.CountPrunable.
-func (l *Lazy) CountPrunable(ctx context.Context, before time.Time) ([]Pruned, error) {
-	return get(ctx, l, func(s *Store) ([]Pruned, error) { return s.CountPrunable(ctx, before) })
-}
-
-// Prune is Store.Prune.
-func (l *Lazy) Prune(ctx context.Context, before time.Time, row func([]Pruned) record.Attempt) (out []Pruned, err error) {
-	err = l.do(ctx, func(s *Store) error {
-		out, err = s.Prune(ctx, before, row)
-		return err
-	})
-	return out, err
 }

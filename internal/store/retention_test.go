@@ -28,7 +28,7 @@ func aged(t testing.TB) *Store {
 		return p
 	}
 	finish := func(id string, to record.Progress) {
-		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
+		if err := s.Ledger.Finish(ctx, id, to, attempt(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,29 +37,29 @@ func aged(t testing.TB) *Store {
 	}
 	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
 	finish("failed", record.Progress{State: record.StateFailed})
-	pr, err := s.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
+	pr, err := s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
 	wantEqual(t, err, nil)
 	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
 	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'") // no local pull request has that number
 	wantEqual(t, err, nil)
 	dry := old("dry")
-	if err := s.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
+	if err := s.Ledger.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
+	_, err = s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
 	wantEqual(t, err, nil)
-	wantEqual(t, s.InsertSession(ctx, access.Session{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	wantEqual(t, s.Access.InsertSession(ctx, access.Session{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
 	begin(t, s, "ended", "running")
 	ended := agentSession("ended")
 	ended.State = session.StateSucceeded
-	wantEqual(t, s.SaveSession(ctx, ended), nil)
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
 	for _, id := range []string{"ended", "running"} {
 		events := []session.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"}, {Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
-		wantEqual(t, s.AppendEvents(ctx, id, events), nil)
+		wantEqual(t, s.AgentSessions.AppendEvents(ctx, id, events), nil)
 	}
 	c.now = noon()
 	young := proposal("young", "checks/young.md")
-	wantEqual(t, s.Record(ctx, attempt("young"), &young), nil)
+	wantEqual(t, s.Ledger.Record(ctx, attempt("young"), &young), nil)
 	return s
 }
 
@@ -67,18 +67,18 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
 	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}}
-	counted, err := s.CountPrunable(ctx, before)
+	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)
 	rows := verify(t, s, "").Rows
-	removed, err := s.Prune(ctx, before, pruneAttempt)
+	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
 	wantEqual(t, err, nil)
 	wantEqual(t, removed, want)
 
 	for id, gone := range map[string]bool{
 		"opened": true, "failed": true, "dry": true, "held": false, "reviewed": false, "young": false,
 	} {
-		p, err := s.Proposal(ctx, id)
+		p, err := s.History.Proposal(ctx, id)
 		wantEqual(t, err, nil)
 		if p.PrunedAt.IsZero() == gone || (p.Body == "") != gone || (p.Files[0].Content == "") != gone ||
 			p.Files[0].Path != "checks/"+id+".md" || p.Digest != "d-"+id || p.Title == "" {
@@ -86,7 +86,7 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 		}
 	}
 	for id, left := range map[string]int{"ended": 1, "running": 2} {
-		events, err := s.SessionEvents(ctx, id, 0)
+		events, err := s.AgentSessions.SessionEvents(ctx, id, 0)
 		wantEqual(t, err, nil)
 		wantEqual(t, len(events), left)
 	}
@@ -97,14 +97,14 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 
 func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
-	_, err := s.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	_, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
 	wantEqual(t, err, nil)
-	found, err := s.ByDigest(ctx, "d-opened")
+	found, err := s.History.ByDigest(ctx, "d-opened")
 	wantEqual(t, err, nil)
 	if len(found) != 1 || found[0].PRNumber != 9 {
 		t.Errorf("an identical change is not recognised: %+v", found)
 	}
-	paths, err := s.PathsOf(ctx, "local", "demo", "home-cluster", 9)
+	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 9)
 	wantEqual(t, err, nil)
 	wantEqual(t, paths, []string{"checks/opened.md"})
 	if taken := reserve(t, s, proposal("again", "checks/opened.md"), 0); taken == nil || taken.ID != "opened" {
@@ -113,7 +113,7 @@ func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 	if taken := reserve(t, s, proposal("other", "checks/held.md"), 0); taken == nil || taken.ID != "held" {
 		t.Errorf("a reservation went: %+v", taken)
 	}
-	waiting, err := s.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200))
+	waiting, err := s.History.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200))
 	wantEqual(t, err, nil)
 	if len(waiting) != 1 || waiting[0].ID != "young" {
 		t.Errorf("a dry run without contents waits for a person: %+v", waiting)
@@ -123,10 +123,10 @@ func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	_, err := s.Prune(ctx, before, pruneAttempt)
+	_, err := s.Retention.Prune(ctx, before, pruneAttempt)
 	wantEqual(t, err, nil)
 	rows := verify(t, s, "").Rows
-	removed, err := s.Prune(ctx, before, pruneAttempt)
+	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
 	wantEqual(t, err, nil)
 	for _, r := range removed {
 		wantEqual(t, r.Rows, int64(0))
@@ -140,11 +140,11 @@ func TestManyAreRemovedInSeveralSteps(t *testing.T) {
 	for i := range many {
 		p := proposal(fmt.Sprintf("p%d", i), "checks/a.md")
 		p.CreatedAt = noon().AddDate(0, 0, -100)
-		if err := s.Record(ctx, attempt(p.ID), &p); err != nil {
+		if err := s.Ledger.Record(ctx, attempt(p.ID), &p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	removed, err := s.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
 	wantEqual(t, err, nil)
 	wantEqual(t, removed[0].Rows, int64(many))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files WHERE LENGTH(content) > 0"), 0)

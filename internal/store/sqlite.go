@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// What only SQLite knows is in the files whose names begin with sqlite, in files.go, presence_files.go and
+// What only SQLite knows is in the files whose names begin with sqlite, in files.go, locks_files.go and
 // migrations/sqlite.
 
 // busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short,
@@ -34,7 +34,7 @@ type sqliteEngine struct {
 	reader *sql.DB
 }
 
-// openSQLite does what Open promises of a file.
+// openSQLite opens the database in a folder, and makes or migrates it first if need be; see Store.
 func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil || dir == "" {

@@ -18,7 +18,7 @@ func TestCallsAfterTheFileIsReplacedAreRefused(t *testing.T) {
 	if err := os.Rename(s.Path(), s.Path()+".old"); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Record(context.Background(), attempt("1"), nil)
+	err := s.Ledger.Record(context.Background(), attempt("1"), nil)
 	wantCode(t, err, fault.Internal)
 	if !strings.Contains(err.Error(), "restart claudeops") {
 		t.Fatalf("got %v", err)
@@ -33,7 +33,7 @@ func TestADiskThatIsFullIsNamed(t *testing.T) {
 	}
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {
-		err = s.Record(context.Background(), attempt(fmt.Sprint(i)), nil)
+		err = s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil)
 	}
 	wantCode(t, err, fault.Internal)
 	if !strings.Contains(err.Error(), "is full; free some space") {
@@ -63,7 +63,7 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	s = open(t, filepath.Dir(path), Options{})
 	for name, err := range map[string]error{
 		"Check":  s.Check(context.Background()),
-		"Record": s.Record(context.Background(), attempt("x"), nil),
+		"Record": s.Ledger.Record(context.Background(), attempt("x"), nil),
 	} {
 		wantCode(t, err, fault.Internal)
 		const want = "is damaged; run `claudeops audit verify` and restore a backup"

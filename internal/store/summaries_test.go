@@ -12,7 +12,7 @@ func TestRefusalsAreCountedByGateFromATimeOn(t *testing.T) {
 	s := openNew(t)
 	recordVaried(t, s, 8) // refusals by scope: attempts 1, 3, 5 and 7
 	for minute, want := range map[int]int{0: 4, 3: 3, 7: 1, 8: 0} {
-		got, err := s.RefusalsByGate(context.Background(), noon().Add(time.Duration(minute)*time.Minute))
+		got, err := s.History.RefusalsByGate(context.Background(), noon().Add(time.Duration(minute)*time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	dry := func(id, digest string, at time.Time) {
 		p := proposal(id)
 		p.State, p.Digest, p.CreatedAt = record.StateDryRun, digest, at
-		if err := s.Record(ctx, attempt(id), &p); err != nil {
+		if err := s.Ledger.Record(ctx, attempt(id), &p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	dry("a", "d1", noon())
 	dry("b", "d2", noon().Add(time.Minute))
 	waiting := func() (ids string) {
-		found, err := s.WaitingDryRuns(ctx, noon())
+		found, err := s.History.WaitingDryRuns(ctx, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +57,11 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	reserve(t, s, p, 1000)
 	wantEqual(t, waiting(), "b ")
 
-	counts, err := s.ProposalCounts(ctx)
+	counts, err := s.History.ProposalCounts(ctx)
 	if err != nil || counts[record.StateDryRun] != 3 || counts[record.StateReserved] != 1 {
 		t.Errorf("%v %v", counts, err)
 	}
-	repos, err := s.Repositories(ctx)
+	repos, err := s.History.Repositories(ctx)
 	if err != nil || len(repos) != 1 || repos[0] != (record.RepoName{Provider: p.Provider, Owner: p.Owner, Name: p.Repo}) {
 		t.Errorf("%v %v", repos, err)
 	}

@@ -25,15 +25,15 @@ func TestEveryMethodHonoursACancelledContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, openErr := openPlace(ctx, newPlace(t), Options{})
-	_, openedErr := s.ByDigest(ctx, "d")
-	_, reserveErr := s.Reserve(ctx, proposal("1", "checks/a.md"), record.Claim{})
-	_, auditErr := s.Audit(ctx, record.AuditQuery{})
-	_, verifyErr := s.VerifyAudit(ctx, "")
-	_, prErr := s.PRs(ctx, "demo/home-cluster", "")
+	_, openedErr := s.History.ByDigest(ctx, "d")
+	_, reserveErr := s.Ledger.Reserve(ctx, proposal("1", "checks/a.md"), record.Claim{})
+	_, auditErr := s.Audit.Page(ctx, record.AuditQuery{})
+	_, verifyErr := s.Audit.Verify(ctx, "")
+	_, prErr := s.LocalPulls.PRs(ctx, "demo/home-cluster", "")
 	for name, err := range map[string]error{
 		"Open": openErr, "Opened": openedErr, "Reserve": reserveErr, "Audit": auditErr, "VerifyAudit": verifyErr,
 		"PRs":    prErr,
-		"Record": s.Record(ctx, attempt("1"), nil), "Check": s.Check(ctx), "Ping": s.Ping(ctx),
+		"Record": s.Ledger.Record(ctx, attempt("1"), nil), "Check": s.Check(ctx), "Ping": s.Ping(ctx),
 	} {
 		if fault.CodeOf(err) != fault.Timeout {
 			t.Errorf("%s: %v (cause %v)", name, err, errCause(err))
@@ -46,7 +46,7 @@ func TestAWaitingWriterHonoursItsContext(t *testing.T) {
 	release := holdWriteLock(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	wantCode(t, s.Record(ctx, attempt("1"), nil), fault.Timeout)
+	wantCode(t, s.Ledger.Record(ctx, attempt("1"), nil), fault.Timeout)
 	release()
 	recordAttempts(t, s, attempt("1"))
 }

@@ -41,7 +41,7 @@ func TestRefusalsOfTheFirstVersionAreCounted(t *testing.T) {
 	for since, want := range map[time.Time][]record.GateCount{
 		noon(): {{Gate: record.GateScope, Count: 1}}, noon().Add(time.Microsecond): nil,
 	} {
-		got, err := s.RefusalsByGate(ctx, since)
+		got, err := s.History.RefusalsByGate(ctx, since)
 		wantEqual(t, err, nil)
 		wantEqual(t, got, want)
 	}
@@ -53,15 +53,15 @@ func TestADatabaseOfTheFirstVersionIsBroughtUpToDate(t *testing.T) {
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
 	wantEqual(t, s.Check(ctx), nil)
 	wantEqual(t, abandoned(t, s), map[string]bool{"live": false}) // nobody knows
-	paths, err := s.PathsOf(ctx, "local", "demo", "home-cluster", 7)
+	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 7)
 	wantEqual(t, err, nil)
 	wantEqual(t, paths, []string{"checks/a.md", "checks/b.md"})
 
 	if taken := reserve(t, s, proposal("new", "checks/live.md"), 1); taken == nil || taken.ID != "live" {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")), nil)
+	wantEqual(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")), nil)
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
 	wantEqual(t, verify(t, s, "").Rows, int64(2))
-	wantCode(t, s.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live")), fault.Conflict)
+	wantCode(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live")), fault.Conflict)
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,17 +10,12 @@ import (
 )
 
 // Usage implements prflow.History.
-func (s *Store) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
+func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage, err error) {
+	err = h.db.read(ctx, func(tx *sql.Tx) error {
 		usage, err = countUsage(ctx, tx, provider, owner, repo, claim)
 		return err
 	})
 	return usage, err
-}
-
-// Usage implements prflow.History.
-func (l *Lazy) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (record.Usage, error) {
-	return get(ctx, l, func(s *Store) (record.Usage, error) { return s.Usage(ctx, provider, owner, repo, claim) })
 }
 
 // admit asks the claim whether p may be reserved beside what is there.
@@ -42,7 +36,23 @@ func countUsage(
 ) (usage record.Usage, err error) {
 	usage.Open = len(claim.Open)
 	// What was recorded as opened after the provider was asked may be missing among what it listed, and so may what is pending.
-	rows, err := tx.QueryContext(ctx, `SELECT id, state, pr_number, commit_id FROM proposals
+	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
+		var id, state, commit string
+		var number int
+		if err := rows.Scan((*text)(&id), (*text)(&state), &number, (*text)(&commit)); err != nil {
+			return err
+		}
+		if holdsPaths(record.ProposalState(state)) {
+			usage.Pending++
+		}
+		listed := slices.ContainsFunc(claim.Open, func(pr record.OpenPull) bool {
+			return pr.Number == number || pr.Request == id || commit != "" && pr.Head == commit
+		})
+		if !listed {
+			usage.Open++
+		}
+		return nil
+	}, `SELECT id, state, pr_number, commit_id FROM proposals
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_seq > $4
 		UNION SELECT id, state, pr_number, commit_id FROM proposals
 		WHERE id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $5)`,
@@ -50,47 +60,9 @@ func countUsage(
 	if err != nil {
 		return usage, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var id, state, commit text
-		var number int
-		if err := rows.Scan(&id, &state, &number, &commit); err != nil {
-			return usage, err
-		}
-		if holdsPaths(record.ProposalState(state)) {
-			usage.Pending++
-		}
-		listed := slices.ContainsFunc(claim.Open, func(pr record.OpenPull) bool {
-			return pr.Number == number || pr.Request == string(id) || commit != "" && pr.Head == string(commit)
-		})
-		if !listed {
-			usage.Open++
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return usage, err
-	}
-	usage.Made, err = openedSince(ctx, tx, provider, owner, repo, claim.Since)
-	return usage, err
-}
-
-// openedSince returns when pull requests of the repository were recorded as opened, oldest first.
-func openedSince(
-	ctx context.Context, tx *sql.Tx, provider, owner, repo string, since time.Time,
-) (times []time.Time, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT opened_us FROM proposals
+	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows, opened *time.Time) error { return rows.Scan(at(opened)) },
+		`SELECT opened_us FROM proposals
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 ORDER BY opened_us`,
-		text(provider), text(owner), text(repo), micros(since))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var opened time.Time
-		if err := rows.Scan(at(&opened)); err != nil {
-			return nil, err
-		}
-		times = append(times, opened)
-	}
-	return times, rows.Err()
+		text(provider), text(owner), text(repo), micros(claim.Since))
+	return usage, err
 }

@@ -20,7 +20,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 		finish(t, s, id, record.Progress{State: record.StateOpened, Commit: "head-" + id, PRNumber: number})
 	}
 	open("before", 1)
-	seen, err := s.Position(t.Context())
+	seen, err := s.History.Position(t.Context())
 	wantEqual(t, err, nil)
 	open("after", 2)
 	for _, id := range []string{"reserved", "committed", "unsettled", "failed"} {
@@ -47,7 +47,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := record.Claim{Seen: seen, Open: c.listed, Since: noon().Add(-time.Hour)}
-			got, err := s.Usage(t.Context(), "local", "demo", "home-cluster", claim)
+			got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster", claim)
 			wantEqual(t, err, nil)
 			wantEqual(t, []int{got.Open, got.Pending, len(got.Made)}, []int{c.open, c.pending, 2})
 		})
@@ -72,7 +72,7 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 		c.now = c.now.Add(time.Minute)
 	}
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.Usage(t.Context(), "local", "demo", "home-cluster", record.Claim{Seen: 99, Since: noon().Add(since)})
+		got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster", record.Claim{Seen: 99, Since: noon().Add(since)})
 		wantEqual(t, err, nil)
 		if len(got.Made) != want || want > 0 && !got.Made[want-1].Equal(noon().Add(2*time.Minute)) {
 			t.Errorf("since noon and %s: got %v, want %d", since, got.Made, want)
@@ -84,13 +84,13 @@ func TestAReservationThatIsNotAdmittedIsNotRecorded(t *testing.T) {
 	s := openNew(t)
 	full := fault.New(fault.LimitReached, "full")
 	claim := record.Claim{Admit: func(record.Usage) error { return full }}
-	_, err := s.Reserve(t.Context(), proposal("1", "checks/a.md"), claim)
+	_, err := s.Ledger.Reserve(t.Context(), proposal("1", "checks/a.md"), claim)
 	wantCode(t, err, fault.LimitReached)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposals"), 0)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 0)
 
 	reserve(t, s, proposal("2", "checks/a.md"), 0)
-	taken, err := s.Reserve(t.Context(), proposal("3", "checks/a.md"), claim) // whose files they are comes first
+	taken, err := s.Ledger.Reserve(t.Context(), proposal("3", "checks/a.md"), claim) // whose files they are comes first
 	wantEqual(t, err, nil)
 	wantEqual(t, taken.ID, "2")
 }
@@ -146,7 +146,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 			}
 			return nil
 		}}
-		taken, err := s.Reserve(ctx, p, claim)
+		taken, err := s.Ledger.Reserve(ctx, p, claim)
 		switch {
 		case fault.CodeOf(err) == fault.LimitReached:
 			continue
@@ -158,7 +158,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 			continue
 		}
 		to := record.Progress{State: record.StateOpened, PRNumber: number + 1}
-		if err := s.Finish(ctx, id, to, attempt(id)); err != nil {
+		if err := s.Ledger.Finish(ctx, id, to, attempt(id)); err != nil {
 			return err
 		}
 	}
@@ -167,5 +167,5 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 
 func advance(t *testing.T, s *Store, id string, to record.Progress) {
 	t.Helper()
-	wantEqual(t, s.Advance(t.Context(), id, to), nil)
+	wantEqual(t, s.Ledger.Advance(t.Context(), id, to), nil)
 }

@@ -12,17 +12,48 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// VerifyAudit recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
+// Verify recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
 // Head once gave, it also reports whether that row is still there: rows after it are fine, but without it rows were cut
 // off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
 // report. A malformed expectHead is invalid_argument.
-func (s *Store) VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error) {
+func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
 	v, err := newVerifier(expectHead)
 	if err != nil {
 		return record.AuditReport{}, err
 	}
 	var report record.AuditReport
-	err = s.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		report, err = v.verify(ctx, tx)
+		return err
+	})
+	return report, err
+}
+
+// VerifyAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
+// its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was altered
+// there since is noticed by Verify alone. The report counts all rows. Errors are those of Verify.
+func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
+	if known.HeadSeq == 0 || !known.OK() {
+		return a.Verify(ctx, "")
+	}
+	v, err := newVerifier("")
+	if err != nil {
+		return record.AuditReport{}, err
+	}
+	v.report = record.AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		var hash string
+		err := tx.QueryRowContext(ctx, "SELECT hash FROM audit WHERE seq = $1", known.HeadSeq).Scan(&hash)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if hash != known.Head {
+			report = v.report
+			report.FirstBad = known.HeadSeq
+			report.Problem = fmt.Sprintf("row %d is not what it was when it was verified last: rows were cut off the end, or the chain "+
+				"was written anew", known.HeadSeq)
+			return nil
+		}
 		report, err = v.verify(ctx, tx)
 		return err
 	})

@@ -28,7 +28,7 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 			known := verify(t, s, "")
 			recordAttempts(t, s, attempt("4"), attempt("5"))
 			tamper(t, s, test.statements...)
-			got, err := s.VerifyAuditAfter(ctx, known)
+			got, err := s.Audit.VerifyAfter(ctx, known)
 			wantEqual(t, err, nil)
 			if got.FirstBad != test.bad || !strings.Contains(got.Problem, test.problem) || got.OK() != (test.problem == "") {
 				t.Errorf("got %+v", got)
@@ -48,7 +48,7 @@ func TestVerifyingFromNothingIsAWholeVerification(t *testing.T) {
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	for _, known := range []record.AuditReport{{}, {Head: GenesisHash}, {HeadSeq: 9, Problem: "broken"}} {
-		got, err := s.VerifyAuditAfter(context.Background(), known)
+		got, err := s.Audit.VerifyAfter(context.Background(), known)
 		wantEqual(t, err, nil)
 		wantEqual(t, got, verify(t, s, ""))
 	}

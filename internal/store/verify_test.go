@@ -64,7 +64,7 @@ func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	wantEqual(t, verify(t, s, GenesisHash), record.AuditReport{Head: GenesisHash})
 	recordAttempts(t, s, attempt("1"), attempt("2"))
-	_, head, err := s.Head(ctx)
+	_, head, err := s.Audit.Head(ctx)
 	wantEqual(t, err, nil)
 	recordAttempts(t, s, attempt("3"))
 
@@ -76,7 +76,7 @@ func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 		t.Fatalf("every chain contains its beginning: %+v", got)
 	}
 	for _, malformed := range []string{"x", head[:63], head + "0", "g" + head[1:]} {
-		_, err := s.VerifyAudit(ctx, malformed)
+		_, err := s.Audit.Verify(ctx, malformed)
 		wantCode(t, err, fault.InvalidArgument)
 	}
 }
@@ -88,7 +88,7 @@ func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := context.Background(), openNew(t)
 			recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
-			_, head, err := s.Head(ctx)
+			_, head, err := s.Audit.Head(ctx)
 			wantEqual(t, err, nil)
 			tamper(t, s, cut)
 			if got := verify(t, s, ""); !got.OK() {
@@ -106,7 +106,7 @@ func TestADamagedRowIsNotShownAsIfItWereNone(t *testing.T) {
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	tamper(t, s, "UPDATE audit SET verdicts = '[{' WHERE seq = 1")
-	_, err := s.Audit(context.Background(), record.AuditQuery{})
+	_, err := s.Audit.Page(context.Background(), record.AuditQuery{})
 	wantCode(t, err, fault.Internal)
 	if !strings.Contains(err.Error(), "row 1 of the audit") {
 		t.Fatalf("got %v", err)

@@ -22,7 +22,7 @@ func TestWithoutATokenNobodyIsLetIn(t *testing.T) {
 	token := w.token("ci", 2, access.Read)
 	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
-	if err := w.store.RevokeToken(t.Context(), "ci"); err != nil {
+	if err := w.store.Access.RevokeToken(t.Context(), "ci"); err != nil {
 		t.Fatal(err)
 	}
 	w.want(w.get("/api/v1/me", bearer(token)), 401, fault.Unauthenticated)
@@ -103,7 +103,7 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 	})
 	w.token("ci", 2, access.Read)
 	w.token("gone", 2, access.Read)
-	if err := w.store.RevokeToken(t.Context(), "gone"); err != nil {
+	if err := w.store.Access.RevokeToken(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
 	a := w.get("/api/v1/me", from("10.1.2.3:9"), header("X-User", "ann"))
@@ -247,7 +247,7 @@ func TestASessionEnds(t *testing.T) {
 	cases := map[string]func(*world){
 		"after twelve hours without use": func(w *world) { w.advance(access.SessionIdle) },
 		"when its token is revoked": func(w *world) {
-			if err := w.store.RevokeToken(w.Context(), "ann"); err != nil {
+			if err := w.store.Access.RevokeToken(w.Context(), "ann"); err != nil {
 				w.Fatal(err)
 			}
 		},

@@ -203,7 +203,7 @@ func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
 	browser, _ := l.follow("/events", "Cookie: claudeops_session="+w.signIn(secret).Value)
 	f.until(": still here")
 	browser.until(": still here")
-	if err := w.store.RevokeToken(t.Context(), "ann"); err != nil {
+	if err := w.store.Access.RevokeToken(t.Context(), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(f.end(), browser.end()); err != nil {

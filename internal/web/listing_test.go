@@ -126,7 +126,7 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 func TestHostileTextIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
 	hostile := "<script>alert(1)</script>\u202e\u200b\x00\x1b[31m" + strings.Repeat("x", 10_000)
-	err := w.store.Record(context.Background(), record.Attempt{
+	err := w.store.Ledger.Record(context.Background(), record.Attempt{
 		RequestID: "hostile", Door: record.DoorMCP, Caller: hostile, Action: record.ActionCreate, Owner: hostile, Title: hostile,
 		Paths: []string{hostile}, Branch: hostile, Message: hostile, Outcome: record.OutcomeRefused,
 	}, nil)

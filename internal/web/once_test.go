@@ -59,7 +59,7 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 	if a := w.get(address, browser, with(in.Cookies()[0])); a.StatusCode != 303 || a.Header.Get("Location") != "/ops/audit" {
 		t.Errorf("who is signed in: %d %v", a.StatusCode, a.Header)
 	}
-	if err := w.store.RevokeToken(t.Context(), "operator"); err != nil {
+	if err := w.store.Access.RevokeToken(t.Context(), "operator"); err != nil {
 		t.Fatal(err)
 	}
 	w.want(w.get("/ops/api/v1/me", with(in.Cookies()[0])), 401, fault.Unauthenticated)
@@ -73,7 +73,7 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		"another":           func(*world, string) string { return strings.Repeat("A", 43) },
 		"of another server": func(w *world, code string) string { w.build(); return code },
 		"of a revoked token": func(w *world, code string) string {
-			if err := w.store.RevokeToken(w.Context(), "operator"); err != nil {
+			if err := w.store.Access.RevokeToken(w.Context(), "operator"); err != nil {
 				w.Fatal(err)
 			}
 			return code

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
@@ -44,14 +45,14 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 }
 
 // failing gives out one page and then fails.
-type failing struct{ auditRecords }
+type failing struct{ records.Audit }
 
-func (f failing) Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
+func (f failing) Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
 	if q.After > 0 {
 		return nil, fault.New(fault.Internal, "the disk is gone")
 	}
 	q.Limit = 2
-	return f.auditRecords.Audit(ctx, q)
+	return f.Audit.Page(ctx, q)
 }
 
 func TestADownloadThatFailsIsCutOffAndNotEnded(t *testing.T) {

@@ -42,11 +42,11 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 		})
 	}
 	ctx := context.Background()
-	if err := w.store.Record(ctx, a, nil); err != nil {
+	if err := w.store.Ledger.Record(ctx, a, nil); err != nil {
 		t.Fatal(err)
 	}
 	a.RequestID, a.Outcome, a.Code = "evil-2", record.OutcomeDryRun, ""
-	if err := w.store.Record(ctx, a, &p); err != nil {
+	if err := w.store.Ledger.Record(ctx, a, &p); err != nil {
 		t.Fatal(err)
 	}
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}

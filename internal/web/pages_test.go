@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // submit sends a form from our own origin.
@@ -59,9 +60,9 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
 }
 
-type brokenAudit struct{ auditRecords }
+type brokenAudit struct{ records.Audit }
 
-func (brokenAudit) VerifyAudit(context.Context, string) (record.AuditReport, error) {
+func (brokenAudit) Verify(context.Context, string) (record.AuditReport, error) {
 	return record.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil
 }
 

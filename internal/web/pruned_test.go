@@ -21,7 +21,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	_, err := w.store.Prune(context.Background(), w.Now(), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+	_, err := w.store.Retention.Prune(context.Background(), w.Now(), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Count(forgetest.MethodCommit) + w.fake.Count(forgetest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
-			removed, err := w.store.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			if err != nil || removed[0] != (store.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v, %v", removed, err)
 			}

@@ -29,7 +29,7 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 		}
 		return inDetail
 	}
-	r, found, err := w.store.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1})
+	r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1})
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -42,7 +42,7 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	w.advance(time.Hour)
 	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, w.Now().Add(-time.Minute), "ann <b>"+ownToken, record.DoorWebhook
 	r.SeenAt, r.Approvals, r.Checks = w.Now(), 2, gitprovider.ChecksSuccess
-	if ok, err := w.store.SeePull(t.Context(), r, nil); !ok || err != nil {
+	if ok, err := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	got := pull().(map[string]any)
@@ -67,9 +67,9 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 		})), 201, "")
 	}
 	for number, state := range map[int]gitprovider.State{1: gitprovider.StateMerged, 2: gitprovider.StateClosed} {
-		r, found, err := w.store.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number})
+		r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number})
 		r.State, r.SeenAt = state, w.Now()
-		if ok, seeErr := w.store.SeePull(t.Context(), r, nil); !ok || !found || err != nil || seeErr != nil {
+		if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || !found || err != nil || seeErr != nil {
 			t.Fatal(ok, found, err, seeErr)
 		}
 	}

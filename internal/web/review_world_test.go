@@ -23,10 +23,10 @@ type reviewer struct {
 // service is the use case with the settings of the world as they are now.
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
-		Provider: "fake", Host: reviewHost{r}, Records: r.store, Notifier: nobody{},
+		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{},
 		People: people.New(people.Options{
 			Settings: people.Settings{Policy: r.flow.Policy, PolicyProblem: r.problem, DryRun: r.flow.DryRun},
-			Audit:    r.store, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
+			Audit:    r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
 		}),
 	})
 }

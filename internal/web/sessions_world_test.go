@@ -33,7 +33,7 @@ func (a *agents) Start(ctx context.Context, o people.Operator, spec session.Spec
 	a.started = append(a.started, spec)
 	a.running = fmt.Sprintf("session-%04d", len(a.started))
 	a.record(o, people.StartSession, record.OutcomeDone, "")
-	return a.running, a.w.store.BeginSession(ctx, session.Record{
+	return a.running, a.w.store.AgentSessions.BeginSession(ctx, session.Record{
 		ID:        a.running,
 		StartedAt: a.w.Now(),
 		Task:      session.Task{Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku"},
@@ -42,7 +42,7 @@ func (a *agents) Start(ctx context.Context, o people.Operator, spec session.Spec
 }
 
 func (a *agents) Stop(ctx context.Context, o people.Operator, id string) error {
-	r, err := a.w.store.Session(ctx, id)
+	r, err := a.w.store.AgentSessions.Session(ctx, id)
 	if err == nil && r.State != session.StateRunning {
 		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
 	}
@@ -51,7 +51,7 @@ func (a *agents) Stop(ctx context.Context, o people.Operator, id string) error {
 	}
 	a.running, r.State, r.EndedAt = "", session.StateCancelled, a.w.Now()
 	a.record(o, people.StopSession, record.OutcomeDone, "")
-	return a.w.store.SaveSession(ctx, r)
+	return a.w.store.AgentSessions.SaveSession(ctx, r)
 }
 
 func (a *agents) Refused(_ context.Context, o people.Operator, action people.Action, why error) error {
@@ -64,7 +64,7 @@ func (a *agents) record(o people.Operator, action people.Action, outcome record.
 		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: string(action), Outcome: outcome, Code: code,
 	}
 	a.rows = append(a.rows, row)
-	if err := a.w.store.Record(context.Background(), row, nil); err != nil {
+	if err := a.w.store.Ledger.Record(context.Background(), row, nil); err != nil {
 		a.w.Error(err)
 	}
 }
@@ -89,7 +89,7 @@ func (w *world) begun(r session.Record) string {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = w.Now()
 	}
-	if err := w.store.BeginSession(context.Background(), r); err != nil {
+	if err := w.store.AgentSessions.BeginSession(context.Background(), r); err != nil {
 		w.Fatal(err)
 	}
 	return r.ID
@@ -101,7 +101,7 @@ func (w *world) said(id string, from int, events ...session.Event) {
 	for i := range events {
 		events[i].Seq, events[i].Time = from+i, w.Now()
 	}
-	if err := w.store.AppendEvents(context.Background(), id, events); err != nil {
+	if err := w.store.AgentSessions.AppendEvents(context.Background(), id, events); err != nil {
 		w.Fatal(err)
 	}
 }

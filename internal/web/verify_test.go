@@ -10,11 +10,12 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // scriptedAudit answers verifications from a list and remembers what was asked.
 type scriptedAudit struct {
-	auditRecords
+	records.Audit
 	answers []record.AuditReport
 	err     error
 	asked   []string
@@ -29,12 +30,12 @@ func (a *scriptedAudit) next() (record.AuditReport, error) {
 	return r, nil
 }
 
-func (a *scriptedAudit) VerifyAudit(_ context.Context, expect string) (record.AuditReport, error) {
+func (a *scriptedAudit) Verify(_ context.Context, expect string) (record.AuditReport, error) {
 	a.asked = append(a.asked, "whole "+expect)
 	return a.next()
 }
 
-func (a *scriptedAudit) VerifyAuditAfter(_ context.Context, known record.AuditReport) (record.AuditReport, error) {
+func (a *scriptedAudit) VerifyAfter(_ context.Context, known record.AuditReport) (record.AuditReport, error) {
 	a.asked = append(a.asked, fmt.Sprintf("after %d", known.HeadSeq))
 	return a.next()
 }
@@ -45,7 +46,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 	}
 	broken := record.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
 	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7), sound(8)}}
-	w := newWorld(t, func(w *world) { audit.auditRecords = w.web.Records.Audit; w.web.Records.Audit = audit })
+	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
 	for i, want := range []string{"whole", "whole", "whole", "not whole", "not whole", "whole", "whole"} {
 		if i == 2 {
 			w.advance(20 * time.Hour)
@@ -72,7 +73,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 
 func TestNoPageVerifies(t *testing.T) {
 	audit := &scriptedAudit{}
-	w := newWorld(t, func(w *world) { audit.auditRecords = w.web.Records.Audit; w.web.Records.Audit = audit })
+	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
 	w.page("/", 200)
 	w.page("/audit", 200).has("The chain is being verified")
 	if len(audit.asked) != 0 {

@@ -118,14 +118,16 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}, nil, "", nil)
 	log := slog.New(slog.DiscardHandler)
 	w.flow = prflow.Options{
-		Registry: registry, Ledger: s, History: s, Proposals: s, Secrets: scanner, Policy: policy.Default(),
+		Registry: registry, Ledger: s.Ledger, History: s.History, Proposals: s.History, Secrets: scanner, Policy: policy.Default(),
 		Tier: gitprovider.TierInvestigate, Log: log, Now: w.Now, NewID: newID,
 		Sleep: func(_ context.Context, d time.Duration) { w.advance(d) },
 		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	w.web = web.Options{
 		Settings: handler.Settings{Version: "test"}, Network: guard.Network{Loopback: true},
-		Records:   records.Records{Attempts: s, Audit: audit{s}, Replies: s, Summary: s, Pulls: s, Sessions: s},
+		Records: records.Records{
+			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls, Sessions: s.AgentSessions,
+		},
 		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},
 		Doctor:    func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} },
@@ -157,7 +159,7 @@ func (w *world) build() {
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
-		Tokens: w.store, Sessions: w.store, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
+		Tokens: w.store.Access, Sessions: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})
 	server, err := web.New(w.web)
 	if err != nil {
@@ -174,7 +176,7 @@ func (w *world) token(name string, tier gitprovider.Tier, scopes ...access.Scope
 		w.Fatal(err)
 	}
 	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: w.Now()}
-	if err := w.store.InsertToken(context.Background(), t); err != nil {
+	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
 		w.Fatal(err)
 	}
 	return secret
@@ -257,7 +259,7 @@ func (w *world) want(a reply, status int, code fault.Code) {
 // attempts are the rows of the audit, newest first.
 func (w *world) attempts() []record.RecordedAttempt {
 	w.Helper()
-	rows, err := audit{w.store}.Audit(context.Background(), record.AuditQuery{Limit: 1000})
+	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -282,17 +284,10 @@ func request(change map[string]any) string {
 	return string(raw)
 }
 
-// auditRecords are records.Audit under a name that a struct can embed beside its method Audit.
-type auditRecords = records.Audit
-
-// audit is the store with rows of the audit that everybody knows.
-type audit struct{ *store.Store }
-
-func (a audit) Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
-	rows, err := a.Store.Audit(ctx, q)
-	var out []record.RecordedAttempt
-	for _, r := range rows {
-		out = append(out, record.RecordedAttempt{Seq: r.Seq, PrevHash: r.PrevHash, Hash: r.Hash, Attempt: r.Attempt})
-	}
-	return out, err
+// attempts is the store's history, as the server's readiness sees it.
+type attempts struct {
+	*store.History
+	store *store.Store
 }
+
+func (a attempts) Ping(ctx context.Context) error { return a.store.Ping(ctx) }

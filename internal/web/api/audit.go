@@ -65,7 +65,7 @@ func (h *audit) list(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.records.Audit(req.Context(), record.AuditQuery{
+	rows, err := h.records.Page(req.Context(), record.AuditQuery{
 		Before: p.before, Limit: p.limit + 1, Repo: q.Repo, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller,
 		RequestID: q.RequestID, Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})

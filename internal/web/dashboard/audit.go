@@ -32,7 +32,7 @@ func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.records.Audit(req.Context(), record.AuditQuery{
+	rows, err := h.records.Page(req.Context(), record.AuditQuery{
 		Before: int64(q.Before), After: int64(q.After), Ascending: q.After != 0, Limit: pageSize + 1,
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *auditPages) lines(req *handler.Request) (handler.Response, error) {
 
 func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) error {
 	for after := int64(0); after < head; {
-		rows, err := h.records.Audit(req.Context(), record.AuditQuery{After: after, Ascending: true, Limit: linesAtOnce})
+		rows, err := h.records.Page(req.Context(), record.AuditQuery{After: after, Ascending: true, Limit: linesAtOnce})
 		if err != nil {
 			return err
 		}

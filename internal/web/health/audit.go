@@ -83,9 +83,9 @@ func (c *Checker) VerifyOnce(ctx context.Context) {
 	known, expect, whole := c.verified.next(c.env.Now())
 	var report record.AuditReport
 	if whole {
-		report, err = c.audit.VerifyAudit(ctx, expect)
+		report, err = c.audit.Verify(ctx, expect)
 	} else {
-		report, err = c.audit.VerifyAuditAfter(ctx, known)
+		report, err = c.audit.VerifyAfter(ctx, known)
 	}
 	if ctx.Err() != nil {
 		return
@@ -110,7 +110,7 @@ func (c *Checker) VerifyAudit(ctx context.Context, expectHead string) (record.Au
 		return record.AuditReport{}, err
 	}
 	defer done()
-	report, err := c.audit.VerifyAudit(ctx, expectHead)
+	report, err := c.audit.Verify(ctx, expectHead)
 	if err == nil && !report.OK() && expectHead == "" {
 		c.verified.keep(report, nil, true, c.env.Now()) // bad news is for the pages, too
 	}

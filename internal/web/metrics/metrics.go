@@ -135,7 +135,7 @@ func (m *Metrics) CatchUp(ctx context.Context) error {
 		return err
 	}
 	for counted := 0; counted < maxCatchUp; {
-		rows, err := m.audit.Audit(ctx, record.AuditQuery{After: m.seen, Ascending: true, Limit: atOnce})
+		rows, err := m.audit.Page(ctx, record.AuditQuery{After: m.seen, Ascending: true, Limit: atOnce})
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -30,10 +30,10 @@ type Attempts interface {
 
 // Audit is the record as evidence.
 type Audit interface {
-	Audit(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)
-	VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error)
-	// VerifyAuditAfter verifies what was added since a report that was OK.
-	VerifyAuditAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error)
+	Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)
+	Verify(ctx context.Context, expectHead string) (record.AuditReport, error)
+	// VerifyAfter verifies what was added since a report that was OK.
+	VerifyAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error)
 	// Head is the number of the last row and its hash; 0 if there is none.
 	Head(ctx context.Context) (seq int64, hash string, err error)
 }

@@ -18,13 +18,13 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 	ctx := context.Background()
 	for name, giveUp := range map[string]func(*Store) error{
 		"when it could not be marked as unsettled": func(s *Store) error {
-			return s.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled})
+			return s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled})
 		},
 		"when its failure could not be recorded": func(s *Store) error {
-			return s.Finish(ended(), "lost", record.Progress{State: record.StateFailed}, attempt("lost"))
+			return s.Ledger.Finish(ended(), "lost", record.Progress{State: record.StateFailed}, attempt("lost"))
 		},
 		"when its pull request could not be recorded": func(s *Store) error {
-			return s.Finish(ended(), "lost", record.Progress{State: record.StateOpened, PRNumber: 1}, attempt("lost"))
+			return s.Ledger.Finish(ended(), "lost", record.Progress{State: record.StateOpened, PRNumber: 1}, attempt("lost"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,14 +35,12 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 			if giveUp(s) == nil {
 				t.Fatal("the call did not fail")
 			}
-			wantEqual(t, abandoned(t, other), map[string]bool{"lost": false, "busy": false}) // it still works on one
+			waitUntilEnded(t, other, s.Ledger.held.name("lost"))
+			want := map[string]bool{"lost": true, "busy": false} // it still works on one
+			wantEqual(t, abandoned(t, other), want)
+			wantEqual(t, abandoned(t, s), want) // this process may settle it, too
 
-			name := s.holdings.name("lost")
-			wantEqual(t, s.Finish(ctx, "busy", record.Progress{State: record.StateFailed}, attempt("busy")), nil)
-			waitUntilEnded(t, other, name)
-			wantEqual(t, abandoned(t, other), map[string]bool{"lost": true})
-			wantEqual(t, abandoned(t, s), map[string]bool{"lost": true}) // this process may settle it, too
-
+			wantEqual(t, s.Ledger.Finish(ctx, "busy", record.Progress{State: record.StateFailed}, attempt("busy")), nil)
 			reserve(t, s, proposal("next", "checks/next.md"), 0)
 			wantEqual(t, abandoned(t, other), map[string]bool{"lost": true, "next": false})
 		})
@@ -54,12 +52,12 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 	place := newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("lost", "checks/lost.md"), 0)
-	if s.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
+	if s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
 		t.Fatal("the call did not fail")
 	}
-	left, err := other.Unfinished(ctx)
+	left, err := other.History.Unfinished(ctx)
 	wantEqual(t, err, nil)
-	ok, err := other.Adopt(ctx, left[0])
+	ok, err := other.Ledger.Adopt(ctx, left[0])
 	wantEqual(t, []any{ok, err}, []any{true, nil})
-	wantCode(t, s.Advance(ctx, "lost", record.Progress{State: record.StateUnsettled}), "conflict")
+	wantCode(t, s.Ledger.Advance(ctx, "lost", record.Progress{State: record.StateUnsettled}), "conflict")
 }

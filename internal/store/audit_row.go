@@ -37,17 +37,14 @@ const (
 	maxViolations = 100 // of one verdict
 )
 
-// AuditRow is one row of the audit.
-type AuditRow struct {
-	Seq      int64  // from 1, without gaps
-	PrevHash string // Hash of the row before
-	Hash     string
-	record.Attempt
+// auditRow is one row of the audit, with its columns as they are stored.
+type auditRow struct {
+	record.RecordedAttempt
 	columns []auditColumn
 }
 
-// Canonical is the text whose SHA-256 is the row's hash; see the package documentation.
-func (r AuditRow) Canonical() []byte {
+// canonical is the text whose SHA-256 is the row's hash; see the package documentation.
+func (r auditRow) canonical() []byte {
 	b := []byte(auditHeader)
 	for _, c := range r.columns {
 		b = appendColumn(b, c.name, c.text())
@@ -83,9 +80,9 @@ func hashOf(canonical []byte) string {
 }
 
 // newAuditRow makes the row that follows the row seq-1 with the hash prev.
-func newAuditRow(seq int64, prev string, a record.Attempt) AuditRow {
+func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 	str := func(s string, limit int) string { return escape(bound(s, limit)) }
-	row := AuditRow{Seq: seq, PrevHash: prev, Attempt: a, columns: []auditColumn{
+	row := auditRow{record.RecordedAttempt{Seq: seq, PrevHash: prev, Attempt: a}, []auditColumn{
 		{"seq", seq},
 		{"prev_hash", prev},
 		{"time_us", micros(a.Time)},
@@ -110,7 +107,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) AuditRow {
 		{"pr_url", str(a.PRURL, maxURL)},
 		{"duration_us", a.Duration.Microseconds()},
 	}}
-	row.Hash = hashOf(row.Canonical())
+	row.Hash = hashOf(row.canonical())
 	return row
 }
 
@@ -125,7 +122,7 @@ func auditColumnNames() []string {
 }
 
 // decode fills the fields of the row from its columns.
-func (r *AuditRow) decode() error {
+func (r *auditRow) decode() error {
 	by := make(map[string]auditColumn, len(r.columns))
 	for _, c := range r.columns {
 		by[c.name] = c

@@ -10,14 +10,14 @@ import (
 func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
 	infra := gitprovider.RepoRef{Owner: "Joe", Name: "Infra"}
-	lazy := func() *Lazy {
-		l := lazyPlace(place, Options{})
+	opened := func() *Store {
+		l := newAt(place, Options{})
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	lazy().PullPaths("gitea").RememberPaths(ctx, infra, 7, "aaa", []string{"checks/a.md", "checks/b.md"})
+	opened().PullPaths("gitea").RememberPaths(ctx, infra, 7, "aaa", []string{"checks/a.md", "checks/b.md"})
 
-	m := lazy().PullPaths("gitea") // another process
+	m := opened().PullPaths("gitea") // another process
 	want := func(number int, head string, want []string, known bool) {
 		t.Helper()
 		paths, ok := m.PathsAt(ctx, gitprovider.RepoRef{Owner: "joe", Name: "infra"}, number, head)
@@ -30,13 +30,13 @@ func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 	m.RememberPaths(ctx, infra, 7, "bbb", nil)
 	want(7, "aaa", nil, false)
 	want(7, "bbb", []string{}, true)
-	if _, ok := lazy().PullPaths("github").PathsAt(ctx, infra, 7, "bbb"); ok {
+	if _, ok := opened().PullPaths("github").PathsAt(ctx, infra, 7, "bbb"); ok {
 		t.Error("another provider's pull request was taken for this one's")
 	}
 }
 
 func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
-	ctx, l := context.Background(), lazyPlace(newPlace(t), Options{})
+	ctx, l := context.Background(), newAt(newPlace(t), Options{})
 	t.Cleanup(func() { _ = l.Close() })
 	m, infra := l.PullPaths("gitea"), gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	heads, paths := map[int]string{}, map[int][]string{}
@@ -54,7 +54,7 @@ func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 }
 
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
-	l := lazyPlace(newPlace(t), Options{})
+	l := newAt(newPlace(t), Options{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

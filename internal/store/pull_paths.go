@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -15,22 +14,17 @@ import (
 // PullPaths remembers, for one provider, which files its pull requests change, so that a forge is asked once for each head
 // commit and not by each process anew. It is a convenience: what cannot be read or written is simply not remembered.
 type PullPaths struct {
-	store    *Lazy
+	db       *database
 	provider string
 }
-
-// PullPaths returns the memory of a provider. It opens nothing yet.
-func (l *Lazy) PullPaths(provider string) *PullPaths { return &PullPaths{l, provider} }
 
 // PathsAt returns what the pull request changed when its head was the given commit, if that is its latest known head.
 func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (paths []string, ok bool) {
 	var encoded string
-	err := m.store.do(ctx, func(s *Store) error {
-		return s.read(ctx, func(tx *sql.Tx) error {
-			return tx.QueryRowContext(ctx, `SELECT paths FROM pull_paths
-				WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`,
-				text(m.provider), repoOf(repo), number, text(head)).Scan((*text)(&encoded))
-		})
+	err := m.db.read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT paths FROM pull_paths
+			WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`,
+			text(m.provider), repoOf(repo), number, text(head)).Scan((*text)(&encoded))
 	})
 	if err != nil || json.Unmarshal([]byte(encoded), &paths) != nil {
 		return nil, false
@@ -49,15 +43,13 @@ const maxNumbers = 500
 // ManyPathsAt returns what those of the pull requests changed, by number, whose latest known head is the given one.
 func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string {
 	out := map[int][]string{}
-	err := m.store.do(ctx, func(s *Store) error {
-		return s.read(ctx, func(tx *sql.Tx) error {
-			for numbers := range slices.Chunk(slices.Sorted(maps.Keys(heads)), maxNumbers) {
-				if err := m.readMany(ctx, tx, repo, numbers, heads, out); err != nil {
-					return err
-				}
+	err := m.db.read(ctx, func(tx *sql.Tx) error {
+		for numbers := range slices.Chunk(slices.Sorted(maps.Keys(heads)), maxNumbers) {
+			if err := m.readMany(ctx, tx, repo, numbers, heads, out); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		return nil
@@ -67,19 +59,11 @@ func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, h
 
 func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, numbers []int, heads map[int]string,
 	out map[int][]string) error {
-	arguments := []any{text(m.provider), repoOf(repo)}
-	places := make([]string, len(numbers))
-	for i, number := range numbers {
-		arguments = append(arguments, number)
-		places[i] = "$" + strconv.Itoa(len(arguments))
+	args := []any{text(m.provider), repoOf(repo)}
+	for _, number := range numbers {
+		args = append(args, number)
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT number, head, paths FROM pull_paths
-		WHERE provider = $1 AND repo = $2 AND number IN (`+strings.Join(places, ", ")+`)`, arguments...) // #nosec G202: places alone
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	return queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var number int
 		var head, encoded string
 		if err := rows.Scan(&number, (*text)(&head), (*text)(&encoded)); err != nil {
@@ -89,21 +73,19 @@ func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.R
 		if head == heads[number] && json.Unmarshal([]byte(encoded), &paths) == nil {
 			out[number] = paths
 		}
-	}
-	return rows.Err()
+		return nil
+	}, "SELECT number, head, paths FROM pull_paths WHERE provider = $1 AND repo = $2 AND number IN ("+placeholders(3, len(args))+")", args...)
 }
 
 // RememberManyPaths keeps what pull requests change at their heads, in place of what was known before: all of it or nothing.
 func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string) {
-	_ = m.store.do(ctx, func(s *Store) error {
-		return s.write(ctx, func(tx *sql.Tx) error {
-			for _, number := range slices.Sorted(maps.Keys(paths)) { // in one order, so that writers do not wait for one another in a circle
-				if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(s.opts.Now())); err != nil {
-					return err
-				}
+	_ = m.db.write(ctx, func(tx *sql.Tx) error {
+		for _, number := range slices.Sorted(maps.Keys(paths)) { // in one order, so that writers do not wait for one another in a circle
+			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.opts.Now())); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 }
 

@@ -25,7 +25,7 @@ func agentSession(id string) session.Record {
 func begin(t testing.TB, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := s.BeginSession(context.Background(), agentSession(id)); err != nil {
+		if err := s.AgentSessions.BeginSession(context.Background(), agentSession(id)); err != nil {
 			t.Fatalf("BeginSession: %v (%v)", err, errCause(err))
 		}
 	}
@@ -34,20 +34,20 @@ func begin(t testing.TB, s *Store, ids ...string) {
 func TestASessionIsKeptAsItWasSaved(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a")
-	got, err := s.Session(ctx, "a")
+	got, err := s.AgentSessions.Session(ctx, "a")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, agentSession("a"))
 
 	ended := agentSession("a")
 	ended.State, ended.EndedAt, ended.Report = session.StateSucceeded, noon().Add(time.Minute), "all is well"
-	wantEqual(t, s.SaveSession(ctx, ended), nil)
-	got, err = s.Session(ctx, "a")
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
+	got, err = s.AgentSessions.Session(ctx, "a")
 	wantEqual(t, err, nil)
 	wantEqual(t, got, ended)
 
-	wantCode(t, s.BeginSession(ctx, agentSession("a")), fault.Internal)
-	wantCode(t, s.SaveSession(ctx, agentSession("b")), fault.NotFound)
-	_, err = s.Session(ctx, "b")
+	wantCode(t, s.AgentSessions.BeginSession(ctx, agentSession("a")), fault.Internal)
+	wantCode(t, s.AgentSessions.SaveSession(ctx, agentSession("b")), fault.NotFound)
+	_, err = s.AgentSessions.Session(ctx, "b")
 	wantCode(t, err, fault.NotFound)
 }
 
@@ -58,7 +58,7 @@ func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
 	}
 	var seen []string
 	for before := ""; ; before = seen[len(seen)-1] {
-		page, err := s.Sessions(ctx, session.Query{Before: before, Limit: 2})
+		page, err := s.AgentSessions.Sessions(ctx, session.Query{Before: before, Limit: 2})
 		wantEqual(t, err, nil)
 		for _, r := range page {
 			seen = append(seen, r.ID)
@@ -68,7 +68,7 @@ func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
 		}
 	}
 	wantEqual(t, seen, []string{"4", "3", "2", "1", "0"})
-	all, err := s.Sessions(ctx, session.Query{})
+	all, err := s.AgentSessions.Sessions(ctx, session.Query{})
 	wantEqual(t, err, nil)
 	wantEqual(t, len(all), 5)
 }
@@ -80,21 +80,21 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 		{Seq: 1, Time: noon(), Kind: "init"}, {Seq: 2, Time: noon(), Kind: "tool_use", Tool: "Read", Text: "nul \x00 and \xff"},
 		{Seq: 3, Time: noon(), Kind: "text", Text: "done"},
 	}
-	wantEqual(t, s.AppendEvents(ctx, "a", events[:2]), nil)
-	wantEqual(t, s.AppendEvents(ctx, "a", events[2:]), nil)
-	got, err := s.SessionEvents(ctx, "a", 0)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[:2]), nil)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[2:]), nil)
+	got, err := s.AgentSessions.SessionEvents(ctx, "a", 0)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, events)
-	got, err = s.SessionEvents(ctx, "a", 2)
+	got, err = s.AgentSessions.SessionEvents(ctx, "a", 2)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, events[2:])
-	got, err = s.SessionEvents(ctx, "b", 0)
+	got, err = s.AgentSessions.SessionEvents(ctx, "b", 0)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(got), 0)
-	if err := s.AppendEvents(ctx, "a", events[:1]); err == nil {
+	if err := s.AgentSessions.AppendEvents(ctx, "a", events[:1]); err == nil {
 		t.Error("an event was kept twice")
 	}
-	if err := s.AppendEvents(ctx, "nobody", events[:1]); err == nil {
+	if err := s.AgentSessions.AppendEvents(ctx, "nobody", events[:1]); err == nil {
 		t.Error("an event of no session was kept")
 	}
 }
@@ -109,25 +109,25 @@ func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 		recordAttempts(t, s, a)
 	}
 	recordAttempts(t, s, attempt("of nobody"))
-	counts, err := s.SessionCounts(ctx, "mine")
+	counts, err := s.AgentSessions.SessionCounts(ctx, "mine")
 	wantEqual(t, err, nil)
 	wantEqual(t, counts, session.Counts{Opened: 1, Reused: 1, DryRun: 1, Refused: 2, Failed: 1})
 	for _, none := range []string{"other", ""} {
-		counts, err = s.SessionCounts(ctx, none)
+		counts, err = s.AgentSessions.SessionCounts(ctx, none)
 		wantEqual(t, err, nil)
 		wantEqual(t, counts, session.Counts{})
 	}
-	found, err := s.Attempts(ctx, record.AttemptQuery{Session: "mine"})
+	found, err := s.History.Attempts(ctx, record.AttemptQuery{Session: "mine"})
 	wantEqual(t, err, nil)
 	wantEqual(t, []any{len(found), found[0].Session}, []any{6, "mine"})
-	of, err := s.AttemptsOf(ctx, "of nobody")
+	of, err := s.History.AttemptsOf(ctx, "of nobody")
 	wantEqual(t, err, nil)
 	wantEqual(t, of[0].Session, "")
 
 	p := proposal("p", "checks/a.md")
 	p.Session = "mine"
 	reserve(t, s, p, 0)
-	kept, err := s.Proposal(ctx, "p")
+	kept, err := s.History.Proposal(ctx, "p")
 	wantEqual(t, err, nil)
 	wantEqual(t, kept.Session, "mine")
 	wantEqual(t, verify(t, s, "").Problem, "")
@@ -140,11 +140,11 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	begin(t, other, "lost", "done")
 	done := agentSession("done")
 	done.State = session.StateSucceeded
-	wantEqual(t, other.SaveSession(ctx, done), nil)
+	wantEqual(t, other.AgentSessions.SaveSession(ctx, done), nil)
 	a := attempt("r")
 	a.Session, a.Outcome = "lost", record.OutcomeOpened
 	recordAttempts(t, other, a)
-	closed, err := s.CloseInterrupted(ctx)
+	closed, err := s.AgentSessions.CloseInterrupted(ctx)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(closed), 0)
 
@@ -154,13 +154,13 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	}
 	wantEqual(t, other.Close(), nil)
 	waitUntilEnded(t, s, name)
-	closed, err = s.CloseInterrupted(ctx)
+	closed, err = s.AgentSessions.CloseInterrupted(ctx)
 	wantEqual(t, err, nil)
 	wantEqual(t, closed, []string{"lost"})
-	lost, err := s.Session(ctx, "lost")
+	lost, err := s.AgentSessions.Session(ctx, "lost")
 	wantEqual(t, err, nil)
 	wantEqual(t, []any{lost.State, lost.EndedAt, lost.Counts.Opened}, []any{session.StateInterrupted, noon(), 1})
-	alive, err := s.Session(ctx, "alive")
+	alive, err := s.AgentSessions.Session(ctx, "alive")
 	wantEqual(t, err, nil)
 	wantEqual(t, alive.State, session.StateRunning)
 }
@@ -174,7 +174,7 @@ func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 		{Task: session.Task{Tier: 3, Trigger: session.TriggerREST}, Ending: session.Ending{State: session.StateSkipped}, Handover: session.Handover{Handoff: &session.Handoff{RecommendedTier: 2}}},
 	} {
 		r.ID = fmt.Sprint(i)
-		wantEqual(t, s.BeginSession(ctx, r), nil)
+		wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
 	}
 	for _, c := range []struct {
 		query session.Query
@@ -184,7 +184,7 @@ func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 		{session.Query{Tier: 1}, "2 0 "}, {session.Query{State: session.StateFailed}, "2 1 "}, {session.Query{Trigger: "s%"}, ""},
 		{session.Query{State: session.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "}, {session.Query{Tier: 1, Before: "2"}, "0 "},
 	} {
-		found, err := s.Sessions(ctx, c.query)
+		found, err := s.AgentSessions.Sessions(ctx, c.query)
 		got := ""
 		for _, r := range found {
 			got += r.ID + " "
@@ -200,11 +200,11 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 	seen := map[int64]string{}
 	changed := func(after string) {
 		t.Helper()
-		version, err := s.SessionsVersion(ctx)
+		version, err := s.AgentSessions.SessionsVersion(ctx)
 		if earlier, known := seen[version]; err != nil || known || version < 0 {
 			t.Errorf("after %s: %d, as after %q, %v", after, version, earlier, err)
 		}
-		if again, err := s.SessionsVersion(ctx); err != nil || again != version {
+		if again, err := s.AgentSessions.SessionsVersion(ctx); err != nil || again != version {
 			t.Errorf("after %s: %d and %d, %v", after, version, again, err)
 		}
 		seen[version] = after
@@ -212,22 +212,22 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 	changed("nothing")
 	begin(t, s, "a")
 	changed("a began")
-	wantEqual(t, s.AppendEvents(ctx, "a", []session.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", []session.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
 	changed("a spoke")
 	begin(t, s, "b")
 	changed("b began")
-	wantEqual(t, s.AppendEvents(ctx, "a", []session.Event{{Seq: 3, Time: noon(), Kind: "text"}}), nil)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", []session.Event{{Seq: 3, Time: noon(), Kind: "text"}}), nil)
 	changed("a spoke while b is newer")
 	for _, id := range []string{"a", "b"} {
 		r := agentSession(id)
 		r.State = session.StateFailed
-		wantEqual(t, s.SaveSession(ctx, r), nil)
+		wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 		changed(id + " ended")
 	}
-	last, err := s.LastSessionEvent(ctx, "a")
+	last, err := s.AgentSessions.LastSessionEvent(ctx, "a")
 	wantEqual(t, err, nil)
 	wantEqual(t, last, 3)
-	last, err = s.LastSessionEvent(ctx, "none")
+	last, err = s.AgentSessions.LastSessionEvent(ctx, "none")
 	wantEqual(t, err, nil)
 	wantEqual(t, last, 0)
 }

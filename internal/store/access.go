@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// Access implements access.Tokens and access.Sessions: who may call the server.
+type Access struct{ db *database }
+
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us"
+
+// InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
+// conflict, and nothing is kept.
+func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 7)+")",
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt))
+		if causeOf(err) == causeUnique {
+			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
+		}
+		if err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+// Tokens returns every token, oldest first.
+func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectTokens(ctx, tx, "ORDER BY created_us, id")
+		return err
+	})
+	return out, err
+}
+
+// FindToken implements access.Tokens.
+func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", text(hash))
+		if len(tokens) > 0 {
+			t, found = tokens[0], true
+		}
+		return err
+	})
+	return t, found, err
+}
+
+// TokenNamed implements access.Tokens.
+func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name)).Scan(&found)
+	})
+	return found, err
+}
+
+// AnyToken reports whether a token was ever made, revoked ones included.
+func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens)").Scan(&found)
+	})
+	return found, err
+}
+
+// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit; not_found if
+// there is none.
+func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx,
+			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
+			micros(a.db.opts.Now()), text(idOrName))
+		if err != nil {
+			return err
+		}
+		revoked, err := result.RowsAffected()
+		if err == nil && revoked == 0 {
+			return fault.New(fault.NotFound, "there is no good token with the name or id %q; `claudeops token list` shows them", idOrName)
+		}
+		if err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
+	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
+		var scopes string
+		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
+			at(&t.CreatedAt), at(&t.RevokedAt)); err != nil {
+			return err
+		}
+		var err error
+		if t.Scopes, err = access.ParseScopes(scopes); err != nil {
+			return fault.Wrap(err, fault.Internal, "the token %q has scopes that this program does not know; revoke it", t.Name)
+		}
+		return nil
+	}, "SELECT "+tokenColumns+" FROM api_tokens "+clauses, args...)
+}
+
+// InsertSession implements access.Sessions.
+func (a *Access) InsertSession(ctx context.Context, session access.Session, madeBefore, seenBefore time.Time) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
+			micros(madeBefore), micros(seenBefore))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions (hash, token_hash, created_us, seen_us) VALUES ($1, $2, $3, $4)",
+			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt))
+		return err
+	})
+}
+
+// FindSession implements access.Sessions.
+func (a *Access) FindSession(ctx context.Context, hash string) (session access.Session, found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, "SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash)).
+			Scan((*text)(&session.Hash), (*text)(&session.TokenHash), at(&session.CreatedAt), at(&session.SeenAt))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		found = err == nil
+		return err
+	})
+	return session, found, err
+}
+
+// TouchSession implements access.Sessions.
+func (a *Access) TouchSession(ctx context.Context, hash string, seen time.Time) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
+		return err
+	})
+}
+
+// DeleteSession implements access.Sessions.
+func (a *Access) DeleteSession(ctx context.Context, hash string) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
+		return err
+	})
+}

@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+// Sizes of a page.
+const (
+	defaultSessions = 50
+	maxSessions     = 200
+	maxEvents       = 500
+)
+
+// AgentSessions implements session.Records. Each session that runs has a lock of its own; see locks.
+type AgentSessions struct {
+	db   *database
+	held *heldLocks
+}
+
+// BeginSession implements session.Records.
+func (s *AgentSessions) BeginSession(ctx context.Context, r session.Record) error {
+	if r.State != session.StateRunning {
+		return s.insert(ctx, r, "")
+	}
+	return s.held.take(ctx, r.ID, func(lock string) (bool, error) {
+		err := s.insert(ctx, r, lock)
+		return err == nil, err
+	})
+}
+
+func (s *AgentSessions) insert(ctx context.Context, r session.Record, lock string) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		record, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		const insert = `INSERT INTO agent_sessions (id, state, process, record) VALUES ($1, $2, $3, $4)`
+		_, err = tx.ExecContext(ctx, insert, text(r.ID), text(r.State), text(lock), string(record))
+		if causeOf(err) == causeUnique {
+			return fault.Wrap(err, fault.Internal, "a session with the id %q is recorded already", r.ID)
+		}
+		return err
+	})
+}
+
+// AppendEvents implements session.Records.
+func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []session.Event) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		for _, e := range events {
+			const insert = `INSERT INTO agent_session_events (session, seq, time_us, kind, tool, body) VALUES ($1, $2, $3, $4, $5, $6)`
+			_, err := tx.ExecContext(ctx, insert, text(id), e.Seq, micros(e.Time), text(e.Kind), text(e.Tool), text(e.Text))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SaveSession implements session.Records.
+func (s *AgentSessions) SaveSession(ctx context.Context, r session.Record) error {
+	err := s.db.write(ctx, func(tx *sql.Tx) error {
+		record, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		const update = `UPDATE agent_sessions SET state = $1, record = $2 WHERE id = $3`
+		known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(record), text(r.ID)))
+		if err == nil && !known {
+			err = noSession(r.ID)
+		}
+		return err
+	})
+	if err == nil && r.State != session.StateRunning {
+		s.held.forget(r.ID)
+	}
+	return err
+}
+
+func noSession(id string) error {
+	return fault.New(fault.NotFound, "there is no session %q", bound(id, maxWord))
+}
+
+// Session implements session.Records.
+func (s *AgentSessions) Session(ctx context.Context, id string) (session.Record, error) {
+	found, err := s.sessions(ctx, "WHERE id = $1", text(bound(id, maxWord)))
+	if err == nil && len(found) == 0 {
+		err = noSession(id)
+	}
+	if err != nil {
+		return session.Record{}, err
+	}
+	return found[0], nil
+}
+
+// Sessions implements session.Records.
+func (s *AgentSessions) Sessions(ctx context.Context, q session.Query) ([]session.Record, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultSessions
+	}
+	limit = min(limit, maxSessions)
+	conditions, args := []string{"1 = 1"}, []any{}
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	if q.Before != "" {
+		where("id < $%d", text(bound(q.Before, maxWord)))
+	}
+	if q.State != "" {
+		where("state = $%d", text(bound(string(q.State), maxWord)))
+	}
+	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
+	if q.Tier != 0 {
+		where("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))
+	}
+	if q.Trigger != "" {
+		where("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
+	}
+	args = append(args, limit)
+	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", strings.Join(conditions, " AND "), len(args)), args...)
+}
+
+func (s *AgentSessions) sessions(ctx context.Context, clauses string, args ...any) ([]session.Record, error) {
+	return selectOf(ctx, s.db, func(rows *sql.Rows, r *session.Record) error {
+		var record string
+		if err := rows.Scan(&record); err != nil {
+			return err
+		}
+		return decodeSession(record, r)
+	}, "SELECT record FROM agent_sessions "+clauses, args...)
+}
+
+func decodeSession(record string, r *session.Record) error {
+	if err := json.Unmarshal([]byte(record), r); err != nil {
+		return fault.Wrap(err, fault.Internal, "a recorded session is damaged; restore a backup")
+	}
+	return nil
+}
+
+// SessionEvents implements session.Records.
+func (s *AgentSessions) SessionEvents(ctx context.Context, id string, after int) ([]session.Event, error) {
+	return selectOf(ctx, s.db, func(rows *sql.Rows, e *session.Event) error {
+		return rows.Scan(&e.Seq, at(&e.Time), (*text)(&e.Kind), (*text)(&e.Tool), (*text)(&e.Text))
+	}, `SELECT seq, time_us, kind, tool, body FROM agent_session_events WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+		text(bound(id, maxWord)), after, maxEvents)
+}
+
+// SessionCounts implements session.Records.
+func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts session.Counts, err error) {
+	err = s.db.query(ctx, func(rows *sql.Rows) error {
+		var outcome text
+		var n int
+		if err := rows.Scan(&outcome, &n); err != nil {
+			return err
+		}
+		switch record.Outcome(outcome) {
+		case record.OutcomeOpened:
+			counts.Opened = n
+		case record.OutcomeReused:
+			counts.Reused = n
+		case record.OutcomeDryRun:
+			counts.DryRun = n
+		case record.OutcomeRefused:
+			counts.Refused = n
+		case record.OutcomeFailed:
+			counts.Failed = n
+		}
+		return nil
+	}, "SELECT outcome, COUNT(*) FROM attempts WHERE session = $1 AND session <> '' GROUP BY outcome", text(bound(id, maxWord)))
+	return counts, err
+}
+
+// CloseInterrupted implements session.Records.
+func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, err error) {
+	type runningSession struct {
+		lock string
+		session.Record
+	}
+	running, err := selectOf(ctx, s.db, func(rows *sql.Rows, r *runningSession) error {
+		var record string
+		if err := rows.Scan((*text)(&r.lock), &record); err != nil {
+			return err
+		}
+		return decodeSession(record, &r.Record)
+	}, "SELECT process, record FROM agent_sessions WHERE state = 'running' ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	locks := make([]string, len(running))
+	for i, r := range running {
+		locks[i] = r.lock
+	}
+	ended, err := s.db.endedLocks(ctx, locks)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range running {
+		if !ended[r.lock] {
+			continue
+		}
+		r.State, r.EndedAt = session.StateInterrupted, s.db.opts.Now().UTC()
+		r.Reason = "the process that ran it was killed, or the machine stopped"
+		if r.Counts, err = s.SessionCounts(ctx, r.ID); err != nil {
+			return closed, err
+		}
+		if err := s.SaveSession(ctx, r.Record); err != nil {
+			return closed, err
+		}
+		closed = append(closed, r.ID)
+	}
+	return closed, nil
+}
+
+// SessionsVersion is a number that changes when a session begins, says something or ends. It is cheap: it looks at the
+// sessions that run and at the newest one.
+func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
+	const last = `(SELECT COALESCE(MAX(e.seq), 0) FROM agent_session_events e WHERE e.session = s.id)`
+	version := fnv.New64a()
+	err := s.db.query(ctx, func(rows *sql.Rows) error {
+		var id, state text
+		var seq int
+		err := rows.Scan(&id, &state, &seq)
+		_, _ = version.Write([]byte(string(id) + " " + string(state) + " " + strconv.Itoa(seq) + "\n")) // never fails
+		return err
+	}, `SELECT s.id, s.state, `+last+` FROM agent_sessions s WHERE s.state = 'running'
+		UNION SELECT s.id, s.state, `+last+` FROM agent_sessions s WHERE s.id = (SELECT MAX(id) FROM agent_sessions) ORDER BY 1`)
+	const positive = 1<<63 - 1
+	return int64(version.Sum64() & positive), err //nolint:gosec // the sign bit is off
+}
+
+// LastSessionEvent is the number of a session's last event; 0 if it has none.
+func (s *AgentSessions) LastSessionEvent(ctx context.Context, id string) (seq int, err error) {
+	err = s.db.query(ctx, func(rows *sql.Rows) error { return rows.Scan(&seq) },
+		"SELECT COALESCE(MAX(seq), 0) FROM agent_session_events WHERE session = $1", text(bound(id, maxWord)))
+	return seq, err
+}
