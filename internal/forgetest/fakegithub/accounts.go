@@ -21,13 +21,13 @@ func (s *Server) Viewer() string { return viewer }
 // invitations to repositories and review pull requests; any other request fails the test.
 func (s *Server) TokenOf(login string) string {
 	token := "ghp_fakefake" + login
-	s.host.Locked(func() { s.tokens[token] = login })
+	s.host.Locked(func() { s.accounts.tokens[token] = login })
 	return token
 }
 
 // account is the spelling of a login that an account has, or "".
-func (s *Server) account(login string) string {
-	for _, have := range s.tokens {
+func (c *accounts) named(login string) string {
+	for _, have := range c.tokens {
 		if lower(have) == lower(login) {
 			return have
 		}
@@ -36,17 +36,17 @@ func (s *Server) account(login string) string {
 }
 
 // admit finds out who asks. It refuses who has no token, or a wrong one.
-func (s *Server) admit(a *exchange) bool {
+func (c *accounts) admit(a *exchange) bool {
 	scheme, token, _ := strings.Cut(a.r.Header.Get("Authorization"), " ")
-	if s.signs(a) {
+	if c.s.apps.signs(a) {
 		a.who = viewer // the signature is checked by the route
 		return true
 	}
-	if known, admitted := s.admitApp(a, token); known {
+	if known, admitted := c.s.apps.admit(a, token); known {
 		a.header.Del("X-OAuth-Scopes") // an app's token has none
 		return admitted
 	}
-	s.host.Locked(func() { a.who = s.tokens[token] })
+	c.s.host.Locked(func() { a.who = c.tokens[token] })
 	switch {
 	case scheme == "":
 		a.fail(http.StatusUnauthorized, "Requires authentication")

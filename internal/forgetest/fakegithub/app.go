@@ -41,19 +41,19 @@ const installationID = 4711
 func (s *Server) SetApp(app App) {
 	s.host.Locked(func() {
 		app.Permissions = maps.Clone(app.Permissions)
-		s.app = &app
+		s.apps.app = &app
 	})
 }
 
 // ConfigureApp hands the app to change. Tokens that it has already keep what they may do, unless the installation is
 // suspended or gone.
-func (s *Server) ConfigureApp(change func(*App)) { s.host.Locked(func() { change(s.app) }) }
+func (s *Server) ConfigureApp(change func(*App)) { s.host.Locked(func() { change(s.apps.app) }) }
 
 // AppTokens are the tokens that were made so far, the oldest first.
 func (s *Server) AppTokens() []AppToken {
 	var out []AppToken
 	s.host.Locked(func() {
-		for _, token := range s.appTokens {
+		for _, token := range s.apps.appTokens {
 			out = append(out, *token)
 		}
 	})
@@ -63,7 +63,7 @@ func (s *Server) AppTokens() []AppToken {
 // RevokeAppTokens ends all tokens that were made so far.
 func (s *Server) RevokeAppTokens() {
 	s.host.Locked(func() {
-		for _, token := range s.appTokens {
+		for _, token := range s.apps.appTokens {
 			token.expires = time.Time{}
 		}
 	})
@@ -106,35 +106,35 @@ func (t *AppToken) may(name, level string) bool {
 }
 
 // makeAppToken makes a token of GitHub's form.
-func (s *Server) makeAppToken(ref gitprovider.RepoRef, permissions map[string]string) *AppToken {
-	lifetime := s.app.Lifetime
+func (i *appInstallation) makeToken(ref gitprovider.RepoRef, permissions map[string]string) *AppToken {
+	lifetime := i.app.Lifetime
 	if lifetime == 0 {
 		lifetime = time.Hour
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "token %d of %s", len(s.appTokens), ref))
+	sum := sha256.Sum256(fmt.Appendf(nil, "token %d of %s", len(i.appTokens), ref))
 	token := &AppToken{
 		Token: "ghs_" + hex.EncodeToString(sum[:])[:36], Repo: ref, Permissions: permissions,
-		expires: s.app.now().Add(lifetime).Truncate(time.Second),
+		expires: i.app.now().Add(lifetime).Truncate(time.Second),
 	}
-	s.appTokens = append(s.appTokens, token)
+	i.appTokens = append(i.appTokens, token)
 	return token
 }
 
 // admitApp finds out whether a token is one of the app's, and refuses those that are worth nothing any more.
-func (s *Server) admitApp(a *exchange, token string) (known, admitted bool) {
-	s.host.Locked(func() {
-		at := slices.IndexFunc(s.appTokens, func(t *AppToken) bool { return t.Token == token })
+func (i *appInstallation) admit(a *exchange, token string) (known, admitted bool) {
+	i.s.host.Locked(func() {
+		at := slices.IndexFunc(i.appTokens, func(t *AppToken) bool { return t.Token == token })
 		if at < 0 {
 			return
 		}
 		known = true
 		switch {
-		case s.app.Uninstalled || !s.app.now().Before(s.appTokens[at].expires):
+		case i.app.Uninstalled || !i.app.now().Before(i.appTokens[at].expires):
 			a.fail(http.StatusUnauthorized, "Bad credentials")
-		case s.app.Suspended:
+		case i.app.Suspended:
 			a.fail(http.StatusForbidden, "This installation has been suspended")
 		default:
-			a.who, a.grant, admitted = viewer, s.appTokens[at], true
+			a.who, a.grant, admitted = viewer, i.appTokens[at], true
 		}
 	})
 	return known, admitted

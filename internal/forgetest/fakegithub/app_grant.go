@@ -11,20 +11,20 @@ import (
 // as runs do under the host's lock, on behalf of who asks.
 func (s *Server) as(a *exchange, do func()) {
 	s.host.Locked(func() {
-		s.acting = a.grant
-		defer func() { s.acting = nil }()
+		s.apps.acting = a.grant
+		defer func() { s.apps.acting = nil }()
 		do()
 	})
 }
 
 // foreign reports whether who asks is an app whose token is for another repository.
 func (r *rights) foreign() bool {
-	return r.at.s.acting != nil && lower(r.at.s.acting.Repo.String()) != lower(r.at.repo.Ref.String())
+	return r.at.s.apps.acting != nil && lower(r.at.s.apps.acting.Repo.String()) != lower(r.at.repo.Ref.String())
 }
 
 // barred tells why an app may not do something for which one of the permissions is needed: nil if it may, or if no app asks.
 func (r *rights) barred(level string, permissions ...string) *refusal {
-	token := r.at.s.acting
+	token := r.at.s.apps.acting
 	if token == nil || slices.ContainsFunc(permissions, func(name string) bool { return !r.foreign() && token.may(name, level) }) {
 		return nil
 	}
@@ -61,7 +61,7 @@ func readNeeds(route string) string {
 // viewerPermission is what the owner of the token may do; GitHub tells an app nothing.
 func (r *rights) viewerPermission() any {
 	switch {
-	case r.at.s.acting != nil:
+	case r.at.s.apps.acting != nil:
 		return nil
 	case r.at.set.Permission == "none":
 		return "READ" // everybody reads what is public

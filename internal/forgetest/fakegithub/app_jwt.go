@@ -15,10 +15,10 @@ import (
 const longestJWT = 10 * time.Minute
 
 // signed answers a request in the name of the app itself, if its signature holds.
-func (s *Server) signed(answer func(*exchange)) func(*exchange) {
+func (i *appInstallation) signed(answer func(*exchange)) func(*exchange) {
 	return func(a *exchange) {
-		s.host.Locked(func() {
-			status, wrong := s.checkJWT(a.r.Header.Get("Authorization"))
+		i.s.host.Locked(func() {
+			status, wrong := i.checkJWT(a.r.Header.Get("Authorization"))
 			if wrong != "" {
 				a.fail(status, wrong)
 				return
@@ -29,11 +29,11 @@ func (s *Server) signed(answer func(*exchange)) func(*exchange) {
 }
 
 // checkJWT says what is wrong with a signature, in GitHub's words.
-func (s *Server) checkJWT(authorization string) (status int, wrong string) {
+func (i *appInstallation) checkJWT(authorization string) (status int, wrong string) {
 	const undecodable = "A JSON web token could not be decoded"
 	scheme, token, _ := strings.Cut(authorization, " ")
 	parts := strings.Split(token, ".")
-	if lower(scheme) != "bearer" || len(parts) != 3 || s.app == nil {
+	if lower(scheme) != "bearer" || len(parts) != 3 || i.app == nil {
 		return http.StatusUnauthorized, undecodable
 	}
 	var header struct{ Alg, Typ string }
@@ -46,12 +46,12 @@ func (s *Server) checkJWT(authorization string) (status int, wrong string) {
 	if err != nil || !decodePart(parts[0], &header) || !decodePart(parts[1], &claims) || header.Alg != "RS256" {
 		return http.StatusUnauthorized, undecodable
 	}
-	now := s.app.now()
+	now := i.app.now()
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	switch {
-	case claims.Issuer != s.app.ID:
+	case claims.Issuer != i.app.ID:
 		return http.StatusNotFound, "Integration not found"
-	case rsa.VerifyPKCS1v15(s.app.Key, crypto.SHA256, sum[:], signature) != nil:
+	case rsa.VerifyPKCS1v15(i.app.Key, crypto.SHA256, sum[:], signature) != nil:
 		return http.StatusUnauthorized, undecodable
 	case claims.IssuedAt > now.Unix():
 		return http.StatusUnauthorized,
@@ -71,7 +71,7 @@ func decodePart(part string, into any) bool {
 }
 
 // signs reports whether a request is one that an app makes in its own name.
-func (s *Server) signs(a *exchange) bool {
+func (i *appInstallation) signs(a *exchange) bool {
 	path := a.r.URL.Path
 	return path == "/app" || strings.HasPrefix(path, "/app/") || strings.HasSuffix(path, "/installation")
 }

@@ -2,8 +2,6 @@ package fakegithub
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -134,7 +132,7 @@ func (a *exchange) queryInt(name string, otherwise int) int {
 	return n
 }
 
-// send writes the answer. A read whose answer the client has already is answered 304.
+// send writes the answer.
 func (a *exchange) send(w http.ResponseWriter) {
 	out := a.raw
 	if out == nil && a.answer != nil {
@@ -146,21 +144,13 @@ func (a *exchange) send(w http.ResponseWriter) {
 		}
 		out = b.Bytes()
 	}
-	if a.s.answers != nil && a.route != "" && a.raw == nil {
-		if err := a.s.answers.CheckResponse(a.route, a.status, out); err != nil {
+	if a.s.rest.answers != nil && a.route != "" && a.raw == nil {
+		if err := a.s.rest.answers.CheckResponse(a.route, a.status, out); err != nil {
 			a.s.t.Errorf("the fake GitHub's answer does not fit the description: %v", err)
 		}
 	}
 	if len(out) > 0 && a.status < http.StatusMultipleChoices {
 		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
-	}
-	if a.r.Method == http.MethodGet && a.status == http.StatusOK {
-		sum := sha256.Sum256(out)
-		etag := `W/"` + hex.EncodeToString(sum[:]) + `"`
-		w.Header().Set("ETag", etag)
-		if strings.Contains(a.r.Header.Get("If-None-Match"), strings.TrimPrefix(etag, "W/")) {
-			a.status, out = http.StatusNotModified, nil
-		}
 	}
 	if len(out) == 0 {
 		w.Header().Del("Content-Type")

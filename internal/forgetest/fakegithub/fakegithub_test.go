@@ -30,7 +30,7 @@ func newBed(t *testing.T, files ...memhost.File) *bed {
 	t.Helper()
 	s := New(t)
 	var err error
-	if s.answers, err = answers(); err != nil {
+	if s.rest.answers, err = answers(); err != nil {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {

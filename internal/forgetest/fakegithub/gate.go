@@ -28,7 +28,7 @@ func (r *refusal) rest(a *exchange) {
 // writes tells why somebody may not write: nil if they may. what is the fine-grained permission that is needed, such as
 // "contents", and permission the role.
 func (r *rights) writes(who, what, permission string) *refusal {
-	if r.at.s.acting != nil {
+	if r.at.s.apps.acting != nil {
 		if no := r.barred("write", what); no != nil {
 			return no
 		}

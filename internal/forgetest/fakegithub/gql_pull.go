@@ -77,8 +77,8 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 		"state": strings.ToUpper(string(pr.State)), "closed": pr.State != gitprovider.StateOpen,
 		"closedAt": when(pr.ClosedAt), "merged": mergedAt != nil, "mergedAt": mergedAt, "createdAt": pr.CreatedAt,
 		"updatedAt": st.updated, "isDraft": st.draft, "isCrossRepository": owner != g.at.repo.Ref.Owner, "locked": false,
-		"author": g.at.s.gqlUser(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": pr.HeadCommit,
-		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.gqlUser(owner), "viewerDidAuthor": g.at.rules().author(pr) == viewer,
+		"author": g.at.s.graph.user(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": pr.HeadCommit,
+		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.graph.user(owner), "viewerDidAuthor": g.at.rules().author(pr) == viewer,
 		"viewerCanUpdate": g.at.set.allows("write"), "maintainerCanModify": st.maintained,
 		"reviewDecision":    lazy(func(args) (any, error) { return g.at.rules().decision(pr), nil }),
 		"mergeable":         lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
@@ -89,7 +89,7 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 		if mergedAt == nil {
 			return nil, nil
 		}
-		return g.at.s.gqlUser(merger), nil
+		return g.at.s.graph.user(merger), nil
 	})
 	g.addPullRefs(out, pr)
 	g.addPullLists(out, pr)
@@ -127,7 +127,7 @@ func (g *pullGraph) fork(owner string) *gql.Object {
 	out := g.repo()
 	name := owner + "/" + g.at.repo.Ref.Name
 	out.Fields["id"], out.Fields["databaseId"] = nodeID(kindRepo, g.at.id, owner), g.at.id*10
-	out.Fields["nameWithOwner"], out.Fields["owner"] = name, g.at.s.gqlUser(owner)
+	out.Fields["nameWithOwner"], out.Fields["owner"] = name, g.at.s.graph.user(owner)
 	out.Fields["url"], out.Fields["resourcePath"] = g.at.s.host.Web()+"/"+name, "/"+name
 	out.Fields["isFork"], out.Fields["viewerPermission"] = true, "READ"
 	return out

@@ -15,7 +15,7 @@ import (
 func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 	st := g.at.pull(pr)
 	out["labels"] = lazy(func(in args) (any, error) { return g.labels(pr.Labels, in) })
-	out["assignees"] = lazy(func(in args) (any, error) { return g.at.s.people("assignees", st.assignees, in) })
+	out["assignees"] = lazy(func(in args) (any, error) { return g.at.s.graph.people("assignees", st.assignees, in) })
 	out["comments"] = lazy(func(in args) (any, error) { return g.comments(pr, in) })
 	out["files"] = lazy(func(in args) (any, error) { return g.files(pr, in) })
 	out["reviews"] = lazy(func(in args) (any, error) {
@@ -93,7 +93,7 @@ func (g *pullGraph) review(pr *memhost.PR, i int) *gql.Object {
 	}
 	return &gql.Object{Type: "PullRequestReview", Fields: fields{
 		"id": nodeID(kindReview, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
-		"author": g.at.s.gqlUser(r.Author), "body": r.Body, "state": reviewState(r.State), "submittedAt": when(r.SubmittedAt),
+		"author": g.at.s.graph.user(r.Author), "body": r.Body, "state": reviewState(r.State), "submittedAt": when(r.SubmittedAt),
 		"createdAt": created, "updatedAt": created, "authorAssociation": g.at.rules().association(r.Author),
 		"viewerDidAuthor": r.Author == viewer,
 		"url":             g.at.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i)),
@@ -107,7 +107,7 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 	return gql.Connection("ReviewRequest", "reviewRequests", gql.Items{
 		Len: len(names), Key: func(i int) string { return names[i] },
 		Node: func(i int) *gql.Object {
-			who := g.at.s.gqlUser(names[i])
+			who := g.at.s.graph.user(names[i])
 			if i >= len(st.reviewers) {
 				who = g.team(names[i])
 			}

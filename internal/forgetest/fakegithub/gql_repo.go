@@ -21,7 +21,7 @@ func (g *pullGraph) repo() *gql.Object {
 	}
 	out := fields{
 		"id": nodeID(kindRepo, g.at.id, ""), "databaseId": g.at.id, "name": ref.Name, "nameWithOwner": ref.String(),
-		"owner": g.at.s.gqlUser(ref.Owner), "url": g.at.web(), "resourcePath": "/" + ref.String(),
+		"owner": g.at.s.graph.user(ref.Owner), "url": g.at.web(), "resourcePath": "/" + ref.String(),
 		"sshUrl":     "git@" + strings.TrimPrefix(g.at.s.host.Web(), "https://") + ":" + ref.String() + ".git",
 		"isArchived": g.at.repo.Archived, "archivedAt": archived, "isDisabled": false, "isEmpty": len(g.at.branches()) == 0,
 		"isFork": g.at.repo.Fork, "parent": parent, "isLocked": false, "isMirror": false, "isPrivate": g.at.set.Private,
@@ -53,7 +53,7 @@ func (g *gitGraph) addRefFields(out fields) {
 		people := slices.DeleteFunc(g.at.set.people(), func(login string) bool {
 			return !strings.Contains(lower(login), lower(in.String("query")))
 		})
-		return g.at.s.people("assignableUsers", people, in)
+		return g.at.s.graph.people("assignableUsers", people, in)
 	})
 	out["branchProtectionRules"] = lazy(func(in args) (any, error) {
 		rules := g.at.set.Protected

@@ -20,7 +20,7 @@ type (
 )
 
 // graphql answers a document.
-func (s *Server) graphql(a *exchange) {
+func (g *graphServer) serve(a *exchange) {
 	if a.r.Method != http.MethodPost {
 		a.notFound()
 		return
@@ -37,10 +37,10 @@ func (s *Server) graphql(a *exchange) {
 		a.fail(http.StatusBadRequest, "A query attribute must be specified and must be a string.")
 		return
 	}
-	out := s.schema.Execute(req, gql.Roots{Query: s.queryRoot(), Mutation: s.mutationRoot(),
-		Around: func(do func()) { s.as(a, do) }})
+	out := g.schema.Execute(req, gql.Roots{Query: g.queryRoot(), Mutation: g.mutationRoot(),
+		Around: func(do func()) { g.s.as(a, do) }})
 	for _, defect := range out.Defects {
-		s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
+		g.s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
 	}
 	a.reply(http.StatusOK, out)
 }
@@ -49,18 +49,18 @@ func noNode(id string) error {
 	return &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a node with the global id of '%s'", id)}
 }
 
-func (s *Server) queryRoot() *gql.Object {
+func (g *graphServer) queryRoot() *gql.Object {
 	return &gql.Object{Type: "Query", Fields: fields{
 		"id": "MDU6UXVlcnk=",
 		"repository": lazy(func(in args) (any, error) {
-			if p := s.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
+			if p := g.s.repos.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
 				return p.graph().repo(), nil
 			}
 			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
 				"Could not resolve to a Repository with the name '%s/%s'.", in.String("owner"), in.String("name"))}
 		}),
 		"node": lazy(func(in args) (any, error) {
-			if obj := s.node(in.String("id")); obj != nil {
+			if obj := g.node(in.String("id")); obj != nil {
 				return obj, nil
 			}
 			return nil, noNode(in.String("id"))
@@ -72,7 +72,7 @@ func (s *Server) queryRoot() *gql.Object {
 					"You may not provide more than %d node ids; you provided %d.", gql.MaxPage, len(ids))}
 			}
 			for _, id := range in.Strings("ids") {
-				if obj := s.node(id); obj != nil {
+				if obj := g.node(id); obj != nil {
 					out = append(out, obj)
 				} else {
 					out = append(out, noNode(id))
@@ -80,12 +80,12 @@ func (s *Server) queryRoot() *gql.Object {
 			}
 			return out, nil
 		}),
-		"viewer": lazy(func(args) (any, error) { return s.gqlUser(viewer), nil }),
+		"viewer": lazy(func(args) (any, error) { return g.user(viewer), nil }),
 		"user": lazy(func(in args) (any, error) {
-			for _, repo := range s.byID {
-				for _, login := range append(s.place(repo).set.people(), repo.Ref.Owner) {
+			for _, repo := range g.s.repos.byID {
+				for _, login := range append(g.s.repos.place(repo).set.people(), repo.Ref.Owner) {
 					if lower(login) == lower(in.String("login")) {
-						return s.gqlUser(login), nil
+						return g.user(login), nil
 					}
 				}
 			}
@@ -93,7 +93,7 @@ func (s *Server) queryRoot() *gql.Object {
 				"Could not resolve to a User with the login of '%s'.", in.String("login"))}
 		}),
 		"rateLimit": lazy(func(args) (any, error) {
-			used := s.served % 5000
+			used := g.s.served % 5000
 			return &gql.Object{Type: "RateLimit", Fields: fields{
 				"cost": 1, "limit": 5000, "nodeCount": 1, "remaining": 5000 - used, "used": used, "resetAt": epoch().Add(time.Hour),
 			}}, nil
@@ -102,15 +102,15 @@ func (s *Server) queryRoot() *gql.Object {
 }
 
 // node finds what an id stands for, or nil.
-func (s *Server) node(id string) *gql.Object {
+func (g *graphServer) node(id string) *gql.Object {
 	kind, number, name, ok := parseNodeID(id)
 	if !ok {
 		return nil
 	}
 	if kind == kindUser {
-		return s.gqlUser(name)
+		return g.user(name)
 	}
-	p := s.byNumber(number)
+	p := g.s.repos.byNumber(number)
 	if p == nil {
 		return nil
 	}
@@ -134,15 +134,15 @@ func (s *Server) node(id string) *gql.Object {
 }
 
 // actor is somebody as an Actor: the fields that people of every kind have.
-func (s *Server) actor(login, id string, number int) fields {
+func (g *graphServer) actor(login, id string, number int) fields {
 	return fields{
-		"id": id, "databaseId": number, "login": login, "url": s.host.Web() + "/" + login, "resourcePath": "/" + login,
-		"avatarUrl": s.host.Web() + "/" + login + ".png", "name": any(nil),
+		"id": id, "databaseId": number, "login": login, "url": g.s.host.Web() + "/" + login, "resourcePath": "/" + login,
+		"avatarUrl": g.s.host.Web() + "/" + login + ".png", "name": any(nil),
 	}
 }
 
-func (s *Server) gqlUser(login string) *gql.Object {
-	out := s.actor(login, nodeID(kindUser, 0, login), userID(login))
+func (g *graphServer) user(login string) *gql.Object {
+	out := g.actor(login, nodeID(kindUser, 0, login), userID(login))
 	out["email"], out["isViewer"] = "", login == viewer
 	return &gql.Object{Type: "User", Fields: out}
 }
@@ -160,9 +160,9 @@ func (g *pullGraph) team(slug string) *gql.Object {
 }
 
 // people is a connection of users.
-func (s *Server) people(field string, logins []string, in args) (any, error) {
+func (g *graphServer) people(field string, logins []string, in args) (any, error) {
 	return gql.Connection("User", field, gql.Items{
 		Len: len(logins), Key: func(i int) string { return logins[i] },
-		Node: func(i int) *gql.Object { return s.gqlUser(logins[i]) },
+		Node: func(i int) *gql.Object { return g.user(logins[i]) },
 	}, in, nil)
 }

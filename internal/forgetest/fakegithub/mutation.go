@@ -11,22 +11,22 @@ import (
 // mutation acts on a repository and gives the fields of its payload.
 type mutation func(p *place, in args) (fields, error)
 
-func (s *Server) mutationRoot() *gql.Object {
+func (g *graphServer) mutationRoot() *gql.Object {
 	root := &gql.Object{Type: "Mutation", Fields: fields{}}
 	for name, m := range map[string]struct {
 		about func(in args) (*place, error) // finds the repository
 		do    mutation
 	}{
-		"createRef":                {s.byNode("repositoryId"), createRef},
-		"updateRef":                {s.byNode("refId"), updateRef},
-		"updateRefs":               {s.byNode("repositoryId"), updateRefs},
-		"deleteRef":                {s.byNode("refId"), gqlDeleteRef},
-		"createCommitOnBranch":     {s.byBranch, createCommitOnBranch},
-		"createPullRequest":        {s.byNode("repositoryId"), createPullRequest},
-		"closePullRequest":         {s.byNode("pullRequestId"), closePullRequest},
-		"addLabelsToLabelable":     {s.byNode("labelableId"), addLabels},
-		"requestReviews":           {s.byNode("pullRequestId"), requestReviews},
-		"addAssigneesToAssignable": {s.byNode("assignableId"), addAssignees},
+		"createRef":                {g.byNode("repositoryId"), createRef},
+		"updateRef":                {g.byNode("refId"), updateRef},
+		"updateRefs":               {g.byNode("repositoryId"), updateRefs},
+		"deleteRef":                {g.byNode("refId"), gqlDeleteRef},
+		"createCommitOnBranch":     {g.byBranch, createCommitOnBranch},
+		"createPullRequest":        {g.byNode("repositoryId"), createPullRequest},
+		"closePullRequest":         {g.byNode("pullRequestId"), closePullRequest},
+		"addLabelsToLabelable":     {g.byNode("labelableId"), addLabels},
+		"requestReviews":           {g.byNode("pullRequestId"), requestReviews},
+		"addAssigneesToAssignable": {g.byNode("assignableId"), addAssignees},
 	} {
 		root.Fields[name] = lazy(func(outer args) (any, error) {
 			in := outer.Object("input")
@@ -51,11 +51,11 @@ func (s *Server) mutationRoot() *gql.Object {
 }
 
 // byNode finds the repository of the node that an argument names.
-func (s *Server) byNode(argument string) func(args) (*place, error) {
+func (g *graphServer) byNode(argument string) func(args) (*place, error) {
 	return func(in args) (*place, error) {
 		id := in.String(argument)
 		_, number, _, ok := parseNodeID(id)
-		if p := s.byNumber(number); ok && p != nil && s.node(id) != nil {
+		if p := g.s.repos.byNumber(number); ok && p != nil && g.node(id) != nil {
 			return p, nil
 		}
 		return nil, noNode(id)

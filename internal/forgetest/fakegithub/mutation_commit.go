@@ -11,14 +11,14 @@ import (
 )
 
 // byBranch finds the repository of a CommittableBranch.
-func (s *Server) byBranch(in args) (*place, error) {
+func (g *graphServer) byBranch(in args) (*place, error) {
 	branch := in.Object("branch")
 	if branch.Has("id") {
-		return s.byNode("id")(branch)
+		return g.byNode("id")(branch)
 	}
 	full := branch.String("repositoryNameWithOwner")
 	owner, name, _ := strings.Cut(full, "/")
-	if p := s.find(owner, name, true); p != nil {
+	if p := g.s.repos.find(owner, name, true); p != nil {
 		return p, nil
 	}
 	return nil, &gql.Error{Type: "NOT_FOUND",

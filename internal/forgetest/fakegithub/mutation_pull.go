@@ -86,7 +86,7 @@ func requestReviews(p *place, in args) (fields, error) {
 	p.rules().askFor(pr, users, teams)
 	return fields{
 		"pullRequest": lazy(func(args) (any, error) { return p.graph().pull(pr), nil }),
-		"actor":       p.s.gqlUser(viewer), "requestedReviewersEdge": any(nil),
+		"actor":       p.s.graph.user(viewer), "requestedReviewersEdge": any(nil),
 	}, nil
 }
 

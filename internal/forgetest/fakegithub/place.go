@@ -60,41 +60,41 @@ func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 func lower(s string) string { return strings.ToLower(s) }
 
 // place opens a repository, and takes note of what has happened to it since.
-func (s *Server) place(repo *memhost.Repo) *place {
-	st := s.states[repo]
+func (r *repositories) place(repo *memhost.Repo) *place {
+	st := r.states[repo]
 	if st == nil {
 		st = &state{
-			id: 1_000_000 + len(s.states), pulls: map[int]*pullState{}, objects: newObjects(),
+			id: 1_000_000 + len(r.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
 			looks: map[string]labelLook{},
 			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
 		}
-		s.states[repo] = st
-		s.byID[st.id] = repo
+		r.states[repo] = st
+		r.byID[st.id] = repo
 	}
-	p := &place{state: st, s: s, repo: repo}
+	p := &place{state: st, s: r.s, repo: repo}
 	p.takeNote()
 	return p
 }
 
 // find opens a repository by its name, or by a former one if follow is set; nil if there is none that the token sees.
-func (s *Server) find(owner, name string, follow bool) *place {
-	repo := s.host.Repo(gitprovider.RepoRef{Owner: owner, Name: name})
+func (r *repositories) find(owner, name string, follow bool) *place {
+	repo := r.s.host.Repo(gitprovider.RepoRef{Owner: owner, Name: name})
 	if repo == nil && follow {
-		if now, renamed := s.renamed[lower(owner+"/"+name)]; renamed {
-			repo = s.host.Repo(now)
+		if now, renamed := r.renamed[lower(owner+"/"+name)]; renamed {
+			repo = r.s.host.Repo(now)
 		}
 	}
 	if repo == nil {
 		return nil
 	}
-	return s.place(repo).ifVisible()
+	return r.place(repo).ifVisible()
 }
 
 // byNumber opens a repository by its database id, or gives nil.
-func (s *Server) byNumber(id int) *place {
-	if repo := s.byID[id]; repo != nil {
-		return s.place(repo).ifVisible()
+func (r *repositories) byNumber(id int) *place {
+	if repo := r.byID[id]; repo != nil {
+		return r.place(repo).ifVisible()
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (r *replay) listLabels(e recorded) heard {
 	r.s.Configure(r.repo, func(set *Settings) { set.Labels = strings.Split("abcdefghijklm", "") })
 	id := strings.TrimPrefix(strings.Split(e.Response.Headers["Link"], "/issues")[0], "<https://api.github.com/repositories/")
 	number := 0
-	r.s.host.Locked(func() { number = r.s.place(r.s.host.Repo(r.repo)).id })
+	r.s.host.Locked(func() { number = r.s.repos.place(r.s.host.Repo(r.repo)).id })
 	r.ours[id] = strconv.Itoa(number)
 	got := r.request(http.MethodGet, strings.ReplaceAll(r.toOurs(e.Request.Path), "/issues?", "/labels?"), "", r.s.Token())
 	got.Headers["Link"] = strings.ReplaceAll(got.Headers["Link"], "/labels?", "/issues?")
@@ -146,5 +146,7 @@ func (r *replay) pairInvitation(e recorded, got heard) {
 // pairRepo notes the fake's id of the repository that a recorded answer shows.
 func (r *replay) pairRepo(e recorded) {
 	shown, _ := e.Response.Body.(map[string]any)
-	r.s.host.Locked(func() { r.ours[fmt.Sprintf("%.0f", shown["id"])] = strconv.Itoa(r.s.place(r.s.host.Repo(r.repo)).id) })
+	r.s.host.Locked(func() {
+		r.ours[fmt.Sprintf("%.0f", shown["id"])] = strconv.Itoa(r.s.repos.place(r.s.host.Repo(r.repo)).id)
+	})
 }

@@ -28,7 +28,7 @@ type route struct {
 }
 
 // table puts the handlers to their routes. Every operation of the description has one.
-func (s *Server) table() ([]route, error) {
+func (r *restRouter) table() ([]route, error) {
 	handlers := map[string]handler{}
 	for _, group := range []map[string]handler{
 		repoRoutes(), branchRoutes(), refRoutes(), treeRoutes(), commitRoutes(), pullRoutes(), pullPartRoutes(),
@@ -38,10 +38,10 @@ func (s *Server) table() ([]route, error) {
 			handlers[name] = h
 		}
 	}
-	accounts := s.accountRoutes()
-	maps.Copy(accounts, s.appRoutes())
+	accounts := r.s.accounts.routes()
+	maps.Copy(accounts, r.s.apps.routes())
 	var out []route
-	for _, name := range s.spec.Routes() {
+	for _, name := range r.spec.Routes() {
 		if handlers[name] == nil && accounts[name] == nil {
 			return nil, fmt.Errorf("nothing handles %s", name)
 		}
@@ -69,50 +69,50 @@ func (s *Server) table() ([]route, error) {
 }
 
 // rest answers a request that is not GraphQL.
-func (s *Server) rest(a *exchange) {
-	if !s.recognise(a) {
+func (r *restRouter) serve(a *exchange) {
+	if !r.recognise(a) {
 		a.notFound()
 		return
 	}
-	r := a.find()
-	if wrong := s.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
-		s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
+	found := a.find()
+	if wrong := r.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
+		r.s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
 	}
 	if a.who != viewer && !takenFromAll(a.route) {
-		s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.who)
+		r.s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.who)
 	}
-	if r.account != nil {
-		r.account(a)
+	if found.account != nil {
+		found.account(a)
 		return
 	}
-	s.as(a, func() { s.inRepo(a, r.handle) })
+	r.s.as(a, func() { r.inRepo(a, found.handle) })
 }
 
 // recognise finds the route of a request and reads its parts.
-func (s *Server) recognise(a *exchange) bool {
+func (r *restRouter) recognise(a *exchange) bool {
 	body, err := io.ReadAll(io.LimitReader(a.r.Body, maxBody))
 	a.body = body
 	var queryErr error
 	a.query, queryErr = url.ParseQuery(a.r.URL.RawQuery)
 	parts := strings.Split(strings.TrimPrefix(a.r.URL.EscapedPath(), "/"), "/")
-	s.host.Locked(func() { parts = s.byName(parts) })
-	for _, r := range s.routes {
-		if path, ok := match(r.parts, parts); ok && r.method == a.r.Method && err == nil && queryErr == nil {
-			a.route, a.path = r.name, path
+	r.s.host.Locked(func() { parts = r.byName(parts) })
+	for _, known := range r.routes {
+		if path, ok := match(known.parts, parts); ok && known.method == a.r.Method && err == nil && queryErr == nil {
+			a.route, a.path = known.name, path
 			return true
 		}
 	}
-	s.t.Errorf("a request to no route of GitHub's that the fake knows: %s %s", a.r.Method, a.r.URL)
+	r.s.t.Errorf("a request to no route of GitHub's that the fake knows: %s %s", a.r.Method, a.r.URL)
 	return false
 }
 
 // byName spells the path /repositories/ID, to which former names are redirected, with the name of today.
-func (s *Server) byName(parts []string) []string {
+func (r *restRouter) byName(parts []string) []string {
 	if len(parts) < 2 || parts[0] != "repositories" {
 		return parts
 	}
 	id, err := strconv.Atoi(parts[1])
-	if repo := s.byID[id]; err == nil && repo != nil {
+	if repo := r.s.repos.byID[id]; err == nil && repo != nil {
 		return append([]string{"repos", repo.Ref.Owner, repo.Ref.Name}, parts[2:]...)
 	}
 	return parts
@@ -120,8 +120,8 @@ func (s *Server) byName(parts []string) []string {
 
 // find is the route that was recognised.
 func (a *exchange) find() route {
-	i := slices.IndexFunc(a.s.routes, func(r route) bool { return r.name == a.route })
-	return a.s.routes[i]
+	i := slices.IndexFunc(a.s.rest.routes, func(r route) bool { return r.name == a.route })
+	return a.s.rest.routes[i]
 }
 
 // match holds the parts of a path against a template. Parameters that GitHub takes with slashes take one part or more.
@@ -156,16 +156,16 @@ func match(template, parts []string) (map[string]string, bool) {
 }
 
 // inRepo answers a request about a repository: it follows renames, and hides what may not be seen.
-func (s *Server) inRepo(a *exchange, handle handler) {
+func (r *restRouter) inRepo(a *exchange, handle handler) {
 	owner, name := a.path["owner"], a.path["repo"]
-	p := s.find(owner, name, false)
+	p := r.s.repos.find(owner, name, false)
 	if p == nil {
-		if p = s.find(owner, name, true); p == nil {
+		if p = r.s.repos.find(owner, name, true); p == nil {
 			a.notFound()
 			return
 		}
 		_, rest, _ := strings.Cut(strings.TrimPrefix(a.r.URL.EscapedPath(), "/repos/"+owner+"/"), "/")
-		to := fmt.Sprintf("%s/repositories/%d", s.URL(), p.id)
+		to := fmt.Sprintf("%s/repositories/%d", r.s.URL(), p.id)
 		if rest != "" {
 			to += "/" + rest
 		}

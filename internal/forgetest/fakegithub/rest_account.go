@@ -11,24 +11,24 @@ import (
 )
 
 // accountRoutes are those that are not about one repository. Each takes the host's lock itself.
-func (s *Server) accountRoutes() map[string]func(*exchange) {
+func (c *accounts) routes() map[string]func(*exchange) {
 	locked := func(answer func(*exchange)) func(*exchange) {
-		return func(a *exchange) { s.host.Locked(func() { answer(a) }) }
+		return func(a *exchange) { c.s.host.Locked(func() { answer(a) }) }
 	}
 	return map[string]func(*exchange){
-		"GET /user":       locked(func(a *exchange) { a.reply(http.StatusOK, s.restSelf(a.who)) }),
-		"GET /rate_limit": locked(func(a *exchange) { a.reply(http.StatusOK, s.restRateLimit()) }),
+		"GET /user":       locked(func(a *exchange) { a.reply(http.StatusOK, c.restSelf(a.who)) }),
+		"GET /rate_limit": locked(func(a *exchange) { a.reply(http.StatusOK, c.restRateLimit()) }),
 		"POST /user/repos": func(a *exchange) {
-			s.postRepo(a, viewer)
+			c.postRepo(a, viewer)
 		},
 		"POST /orgs/{org}/repos": func(a *exchange) {
 			if lower(a.path["org"]) != organisation {
 				a.notFound()
 				return
 			}
-			s.postRepo(a, organisation)
+			c.postRepo(a, organisation)
 		},
-		"PATCH /user/repository_invitations/{invitation_id}": locked(s.acceptInvitation),
+		"PATCH /user/repository_invitations/{invitation_id}": locked(c.acceptInvitation),
 	}
 }
 
@@ -36,7 +36,7 @@ func (s *Server) accountRoutes() map[string]func(*exchange) {
 func defaultLabels() []string { return slices.Sorted(maps.Keys(stockLabels())) }
 
 // postRepo makes a repository of the viewer's or of their organisation's. They administer it.
-func (s *Server) postRepo(a *exchange, owner string) {
+func (c *accounts) postRepo(a *exchange, owner string) {
 	var in struct {
 		Name     string
 		Private  bool
@@ -45,11 +45,11 @@ func (s *Server) postRepo(a *exchange, owner string) {
 	if !a.decode(&in) {
 		return
 	}
-	s.making.Lock() // the host's lock is not held throughout
-	defer s.making.Unlock()
+	c.s.repos.making.Lock() // the host's lock is not held throughout
+	defer c.s.repos.making.Unlock()
 	taken := false
 	ref := gitprovider.RepoRef{Owner: owner, Name: in.Name}
-	s.host.Locked(func() { taken = s.find(owner, in.Name, false) != nil })
+	c.s.host.Locked(func() { taken = c.s.repos.find(owner, in.Name, false) != nil })
 	switch {
 	case gitprovider.CheckRepoPart(in.Name) != nil: // GitHub would make another name of it
 		a.invalid("Repository", "name", "invalid")
@@ -64,11 +64,11 @@ func (s *Server) postRepo(a *exchange, owner string) {
 	if in.AutoInit {
 		files = append(files, memhost.File{Path: "README.md", Content: "# " + in.Name})
 	}
-	s.host.Add(owner, in.Name, files...)
-	s.host.Locked(func() {
-		p := s.place(s.host.Repo(ref))
+	c.s.host.Add(owner, in.Name, files...)
+	c.s.host.Locked(func() {
+		p := c.s.repos.place(c.s.host.Repo(ref))
 		p.set.Permission, p.set.Private, p.set.Labels = "admin", in.Private, defaultLabels()
-		p.rename(p.repo.Default, s.initial)
+		p.rename(p.repo.Default, c.s.repos.initial)
 		a.header.Set("Location", p.api())
 		a.reply(http.StatusCreated, p.rest().restFullRepo())
 	})
@@ -91,8 +91,8 @@ func (p *place) rename(branch, name string) {
 }
 
 // restSelf is the owner of a token, as they see themselves.
-func (s *Server) restSelf(login string) object {
-	out := s.restUser(login)
+func (c *accounts) restSelf(login string) object {
+	out := c.s.restUser(login)
 	for _, field := range []string{"bio", "blog", "company", "email", "hireable", "location", "name"} {
 		out[field] = nil
 	}
@@ -103,8 +103,8 @@ func (s *Server) restSelf(login string) object {
 	return out
 }
 
-func (s *Server) restRateLimit() object {
-	core := object{"limit": 5000, "remaining": 5000 - s.served%5000, "used": s.served % 5000,
+func (c *accounts) restRateLimit() object {
+	core := object{"limit": 5000, "remaining": 5000 - c.s.served%5000, "used": c.s.served % 5000,
 		"reset": epoch().Add(resetAfter).Unix()}
 	resources := object{}
 	for _, name := range []string{"core", "search", "graphql"} {
@@ -114,14 +114,14 @@ func (s *Server) restRateLimit() object {
 }
 
 // acceptInvitation makes the invited a collaborator. Nobody else may accept.
-func (s *Server) acceptInvitation(a *exchange) {
-	inv := s.invitations[a.number("invitation_id")]
-	if inv == nil || inv.invitee != a.who || s.states[inv.repo].deleted {
+func (c *accounts) acceptInvitation(a *exchange) {
+	inv := c.invitations[a.number("invitation_id")]
+	if inv == nil || inv.invitee != a.who || c.s.repos.states[inv.repo].deleted {
 		a.notFound()
 		return
 	}
-	delete(s.invitations, inv.id)
-	set := s.states[inv.repo].set
+	delete(c.invitations, inv.id)
+	set := c.s.repos.states[inv.repo].set
 	set.Collaborators = append(set.Collaborators, inv.invitee)
 	a.reply(http.StatusNoContent, nil)
 }

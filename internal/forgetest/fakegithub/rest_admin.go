@@ -52,7 +52,7 @@ func putCollaborator(p *place, a *exchange) {
 	if !a.decode(&in) || !p.rights().mayWrite(a, "administration", "admin") {
 		return
 	}
-	invitee := p.s.account(a.path["username"])
+	invitee := p.s.accounts.named(a.path["username"])
 	switch {
 	case invitee == "":
 		a.notFound()
@@ -64,7 +64,7 @@ func putCollaborator(p *place, a *exchange) {
 		a.reply(http.StatusNoContent, nil)
 		return
 	}
-	for _, inv := range p.s.invitations {
+	for _, inv := range p.s.accounts.invitations {
 		if inv.repo == p.repo && inv.invitee == invitee {
 			a.reply(http.StatusCreated, p.rest().restInvitation(inv))
 			return
@@ -74,9 +74,9 @@ func putCollaborator(p *place, a *exchange) {
 	if role == "" {
 		role = in.Permission
 	}
-	p.s.invited++
-	inv := &invitation{id: p.s.invited, repo: p.repo, invitee: invitee, role: role}
-	p.s.invitations[inv.id] = inv
+	p.s.accounts.invited++
+	inv := &invitation{id: p.s.accounts.invited, repo: p.repo, invitee: invitee, role: role}
+	p.s.accounts.invitations[inv.id] = inv
 	a.header.Set("Location", fmt.Sprintf("%s/user/repository_invitations/%d", p.s.URL(), inv.id))
 	a.reply(http.StatusCreated, p.rest().restInvitation(inv))
 }

@@ -67,12 +67,12 @@ func explore(t *testing.T) *walker {
 		"id": b.id(), "ids": []any{b.id()},
 	}}
 	b.host.Locked(func() {
-		p := b.find(b.ref.Owner, b.ref.Name, false)
+		p := b.repos.find(b.ref.Owner, b.ref.Name, false)
 		st := p.pull(p.repo.PR(number))
 		st.reviewers, st.teams, st.assignees = []string{"ann"}, []string{"crew"}, []string{"ann"}
 		w.visit(p.graph().repo())
-		w.visit(b.queryRoot())
-		w.visit(b.mutationRoot())
+		w.visit(b.graph.queryRoot())
+		w.visit(b.graph.mutationRoot())
 		delete(w.found, "Commit") // the one so far was the first, without parents and checks
 		w.visit(p.git().commit(tip))
 		w.visit(p.graph().label("claude-ops"))
@@ -85,7 +85,7 @@ func explore(t *testing.T) *walker {
 
 func TestEveryFieldOfTheSchemaHasAValue(t *testing.T) {
 	w := explore(t)
-	for typ, want := range w.b.schema.ObjectTypes() {
+	for typ, want := range w.b.graph.schema.ObjectTypes() {
 		obj := w.found[typ]
 		if obj == nil {
 			if !slices.Contains([]string{"Tag", "Organization", "Bot"}, typ) && !strings.HasSuffix(typ, "Payload") {
@@ -118,7 +118,7 @@ func TestValuesAreOfTheTypesThatTheSchemaHas(t *testing.T) {
 		}
 		leaves = slices.DeleteFunc(leaves, func(name string) bool { return name == "contexts" || name == "parent" }) // objects
 		roots := gql.Roots{Around: func(do func()) { do() }, Query: &gql.Object{Type: "Query", Fields: fields{"node": w.found[typ]}}}
-		out := w.b.schema.Execute(gql.Request{
+		out := w.b.graph.schema.Execute(gql.Request{
 			Query: fmt.Sprintf(`{ node(id: %q) { ... on %s { %s } } }`, id, typ, strings.Join(leaves, " ")),
 		}, roots)
 		if len(out.Problems)+len(out.Defects) > 0 || !out.Executed {

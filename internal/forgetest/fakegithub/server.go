@@ -28,47 +28,73 @@ const (
 	owner  = "octo"
 )
 
-// Server is a fake GitHub. It is safe for concurrent use.
+// Server is a fake GitHub. It is safe for concurrent use. The host's lock guards what its parts hold.
 type Server struct {
-	t      testing.TB
-	http   *httptest.Server
-	faults *httpfault.Handler
-	host   *memhost.Host
-	schema *gql.Schema
-	spec   *apispec.Spec // of requests
-	routes []route
-	// answers, if not nil, is what the server holds its own answers against.
-	answers *apispec.Spec
+	t        testing.TB
+	http     *httptest.Server
+	faults   *httpfault.Handler
+	host     *memhost.Host
+	served   int // requests
+	repos    *repositories
+	accounts *accounts
+	apps     *appInstallation
+	rest     *restRouter
+	graph    *graphServer
+}
 
-	making sync.Mutex // held while a repository is made
-
-	// The host's lock guards what follows.
+// repositories are those of the host, as GitHub knows them.
+type repositories struct {
+	s       *Server
 	states  map[*memhost.Repo]*state
 	byID    map[int]*memhost.Repo
 	renamed map[string]gitprovider.RepoRef // by former owner/name in lower case
 	made    int                            // repositories of AddRepo
-	served  int                            // requests
-	tokens  map[string]string              // login by token
-	app     *App
-	// appTokens are those of the app's installation, and acting the one of the request that is being answered, if it is one.
-	appTokens []*AppToken
-	acting    *AppToken
-	initial   string // default branch of repositories that clients make
+	initial string                         // default branch of repositories that clients make
+	making  sync.Mutex                     // held while a repository is made; the host's lock is not
+}
 
+// accounts are those who have a token, and invitations to repositories.
+type accounts struct {
+	s           *Server
+	tokens      map[string]string   // login by token
 	invited     int                 // invitations so far
 	invitations map[int]*invitation // those that wait for an answer, by id
+}
+
+// appInstallation is the one app that the server knows, and its tokens.
+type appInstallation struct {
+	s         *Server
+	app       *App
+	appTokens []*AppToken
+	acting    *AppToken // the one of the request that is being answered, if it is one
+}
+
+// restRouter answers REST.
+type restRouter struct {
+	s      *Server
+	spec   *apispec.Spec // of requests
+	routes []route
+	// answers, if not nil, is what the server holds its own answers against.
+	answers *apispec.Spec
+}
+
+// graphServer answers GraphQL.
+type graphServer struct {
+	s      *Server
+	schema *gql.Schema
 }
 
 // New starts a server without repositories; it listens on 127.0.0.1 and ends with the test. Requests that GitHub's
 // description does not know fail the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{
-		t: t, host: memhost.New("https://github.example"),
-		states: map[*memhost.Repo]*state{}, byID: map[int]*memhost.Repo{}, renamed: map[string]gitprovider.RepoRef{},
-		initial: memhost.MainBranch, invitations: map[int]*invitation{},
+	s := &Server{t: t, host: memhost.New("https://github.example")}
+	s.repos = &repositories{
+		s: s, states: map[*memhost.Repo]*state{}, byID: map[int]*memhost.Repo{}, renamed: map[string]gitprovider.RepoRef{},
+		initial: memhost.MainBranch,
 	}
-	s.tokens = map[string]string{s.Token(): viewer}
+	s.accounts = &accounts{s: s, tokens: map[string]string{s.Token(): viewer}, invitations: map[int]*invitation{}}
+	s.apps, s.rest, s.graph = &appInstallation{s: s}, &restRouter{s: s}, &graphServer{s: s}
 	if err := s.load(); err != nil {
 		t.Fatalf("starting the fake GitHub: %v", err)
 	}
@@ -83,13 +109,13 @@ func (s *Server) load() error {
 	if err != nil {
 		return err
 	}
-	if s.schema, err = gql.Load(string(sdl)); err != nil {
+	if s.graph.schema, err = gql.Load(string(sdl)); err != nil {
 		return err
 	}
-	if s.spec, err = describe("testdata/openapi-requests.json"); err != nil {
+	if s.rest.spec, err = describe("testdata/openapi-requests.json"); err != nil {
 		return err
 	}
-	s.routes, err = s.table()
+	s.rest.routes, err = s.rest.table()
 	return err
 }
 
@@ -110,7 +136,7 @@ func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefa
 
 // SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until then.
 // On GitHub that is a setting of the account.
-func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.initial = name }) }
+func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.repos.initial = name }) }
 
 // Host is where the repositories are.
 func (s *Server) Host() *memhost.Host { return s.host }
@@ -123,8 +149,8 @@ func (s *Server) Faults() *httpfault.Handler { return s.faults }
 func (s *Server) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	var name string
 	s.host.Locked(func() {
-		s.made++
-		name = fmt.Sprintf("home-cluster-%d", s.made)
+		s.repos.made++
+		name = fmt.Sprintf("home-cluster-%d", s.repos.made)
 	})
 	return s.host.Add(owner, name, files...)
 }
@@ -150,7 +176,7 @@ func (s *Server) OpenFromFork(ref gitprovider.RepoRef, who, branch, title string
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	a := s.receive(w, r)
 	switch {
-	case !s.admit(a):
+	case !s.accounts.admit(a):
 		a.header.Del("X-OAuth-Scopes")
 	case a.grant != nil && r.URL.Path == "/user":
 		a.fail(http.StatusForbidden, "Resource not accessible by integration")
@@ -158,9 +184,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.who)
 		a.notFound()
 	case r.URL.Path == "/graphql":
-		s.graphql(a)
+		s.graph.serve(a)
 	default:
-		s.rest(a)
+		s.rest.serve(a)
 	}
 	a.send(w)
 }
@@ -192,7 +218,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 // scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some repository, it
 // lacks them.
 func (s *Server) scopes() string {
-	for _, st := range s.states {
+	for _, st := range s.repos.states {
 		if st.set.FineGrained {
 			return ""
 		}

@@ -79,7 +79,7 @@ func (s *Settings) allows(permission string) bool {
 // Configure hands the settings of a repository to change. The changes hold for requests that come later.
 func (s *Server) Configure(ref gitprovider.RepoRef, change func(*Settings)) {
 	s.host.Locked(func() {
-		p := s.place(s.host.Repo(ref))
+		p := s.repos.place(s.host.Repo(ref))
 		p.set.Archived, p.set.Fork = p.repo.Archived, p.repo.Fork
 		change(p.set)
 		p.repo.Archived, p.repo.Fork = p.set.Archived, p.set.Fork
@@ -88,7 +88,7 @@ func (s *Server) Configure(ref gitprovider.RepoRef, change func(*Settings)) {
 			p.repo.Branches, p.repo.Commits = map[string]string{}, map[string]*memhost.Commit{}
 		}
 		for _, old := range p.set.RenamedFrom {
-			s.renamed[lower(old)] = p.repo.Ref
+			s.repos.renamed[lower(old)] = p.repo.Ref
 		}
 	})
 }
