@@ -92,7 +92,7 @@ func layers() map[string][]string {
 		"internal/processtree":              nil,
 		"internal/keyfile":                  {"internal/fault", "internal/secretfile"},
 		"internal/secretfile":               nil,
-		"internal/notify":                   flow,
+		"internal/notify":                   append([]string{"internal/processtree"}, flow...),
 		"internal/crash":                    nil,
 		"internal/deploytest":               nil,
 		"internal/agentdocs":                nil,

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/processtree"
 )
 
 // CommandOptions say how the apprise command is run.
@@ -45,12 +48,6 @@ type command struct {
 	options CommandOptions
 }
 
-// Exit codes of the command (apprise(1), "EXIT STATUS"; 1 for a failure, which may pass).
-const (
-	exitUsage  = 2
-	exitNobody = 3
-)
-
 // Name implements Sender.
 func (c *command) Name() string { return c.name }
 
@@ -59,64 +56,44 @@ func (c *command) Name() string { return c.name }
 // arguments, where other users of the machine can see it, which is why Title says so little. The command's output may
 // hold the URL and is thrown away.
 func (c *command) Send(ctx context.Context, d Delivery) error {
-	path, err := exec.LookPath(c.options.Path)
+	path, err := exec.LookPath(cmp.Or(c.options.Path, "apprise"))
 	if err != nil {
-		return &Failure{Text: c.name + ": the apprise command was not found; install it, or name an Apprise API server in " +
-			"CLAUDEOPS_APPRISE_URLS"}
+		return c.failure(false, "was not found; install it, or name an Apprise API server in CLAUDEOPS_APPRISE_URLS")
 	}
-	folder, config, err := c.writeConfig()
-	if folder != "" {
+	folder, err := os.MkdirTemp(c.options.TempDir, "claudeops-apprise-")
+	config := filepath.Join(folder, "urls.conf")
+	if err == nil {
 		defer func() { _ = os.RemoveAll(folder) }() // what cannot be removed is in a folder of ours alone
+		err = os.WriteFile(config, []byte(c.url+"\n"), 0o600)
 	}
 	if err != nil {
-		return &Failure{Text: c.name + ": the private configuration file of the apprise command could not be written; check " +
-			"the space and permissions of the folder for temporary files"}
+		return c.failure(false, "cannot be told the URL: its private file could not be written; check the space and permissions of the "+
+			"folder for temporary files")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	// #nosec G204: the operator names the program, and each argument is one option.
 	cmd := exec.CommandContext(ctx, path, "--config="+config, "--title="+Title(d.Message),
 		"--notification-type="+kind(d.Message.Event), "--input-format=text")
-	cmd.Dir = folder
 	cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"}, c.options.Env...)
 	cmd.Stdin = strings.NewReader(Text(d.Message))
 	cmd.WaitDelay = time.Second // for a child that keeps standard input open
-	isolate(cmd)
-	err = cmd.Run()
-	return c.verdict(ctx, cmd, err)
-}
-
-// writeConfig makes the private folder and, in it, Apprise's text configuration: one URL on a line.
-func (c *command) writeConfig() (folder, file string, err error) {
-	folder, err = os.MkdirTemp(c.options.TempDir, "claudeops-apprise-")
-	if err != nil {
-		return "", "", err
-	}
-	if folder, err = filepath.Abs(folder); err != nil {
-		return folder, "", err
-	}
-	file = filepath.Join(folder, "urls.conf")
-	return folder, file, os.WriteFile(file, []byte(c.url+"\n"), 0o600)
-}
-
-// verdict turns the end of the command into nil or a Failure.
-func (c *command) verdict(ctx context.Context, cmd *exec.Cmd, err error) error {
-	if cmd.ProcessState == nil {
-		return &Failure{Text: c.name + ": the apprise command could not be started"}
-	}
-	code := cmd.ProcessState.ExitCode()
-	switch {
-	case err == nil || code == 0:
+	processtree.Isolate(cmd)
+	_ = cmd.Run() // its error says less than the state
+	switch state := cmd.ProcessState; {
+	case state == nil:
+		return c.failure(false, "could not be started")
+	case state.Success():
 		return nil
 	case ctx.Err() != nil:
-		endGroup(cmd)
-		return &Failure{Text: c.name + ": the apprise command did not finish in time and was ended"}
-	case code == exitUsage:
-		return &Failure{Permanent: true, Text: c.name + ": the apprise command did not understand its options (exit code 2); " +
-			"it may be too old"}
-	case code == exitNobody:
-		return &Failure{Permanent: true, Text: c.name + ": the apprise command found nobody to tell (exit code 3)"}
+		return c.failure(false, "did not finish in time and was ended")
+	default:
+		code := state.ExitCode()
+		const usage, nobody = 2, 3 // apprise(1), "EXIT STATUS"; 1 is a failure, which may pass
+		return c.failure(code == usage || code == nobody, fmt.Sprintf("failed (exit code %d); run it by hand with -v to see why", code))
 	}
-	return &Failure{Text: fmt.Sprintf("%s: the apprise command failed (exit code %d); run it by hand with -v to see why",
-		c.name, code)}
+}
+
+func (c *command) failure(permanent bool, what string) error {
+	return &Failure{Permanent: permanent, Text: c.name + ": the apprise command " + what}
 }

@@ -82,11 +82,11 @@ func (d *Deliverer) Names() []string { return d.names }
 
 // Notices implements record.Notifier.
 func (d *Deliverer) Notices(event record.Event, a record.Attempt) []record.Notice {
-	notices, err := Notices(FromAttempt(event, a), d.names...)
+	out, err := notices(fromAttempt(event, a), d.names...)
 	if err != nil {
 		d.options.Log.Error("no notice was made", "event", event, "request_id", a.RequestID, "error", err)
 	}
-	return notices
+	return out
 }
 
 // Deliver is one pass: each notice that is due is tried once. delivered counts those that arrived, pending those that

@@ -186,7 +186,7 @@ func TestNoticesThatCannotBeSentHereWaitForAProcessThatCan(t *testing.T) {
 	box.addMessages(t, now, 1, "apprise-ntfy")
 	for _, payload := range []string{
 		`{"target":"webhook","message":{"version":2,"event":"opened"}}`, `nonsense`, `{"message":{}}`,
-		strings.Repeat("x", 2*MaxPayload),
+		strings.Repeat("x", 2*maxPayload),
 	} {
 		box.add(t, now, record.Notice{Event: record.EventOpened, Payload: []byte(payload)})
 	}

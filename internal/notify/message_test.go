@@ -30,7 +30,7 @@ func openedMessage() Message {
 
 func TestMarshalWritesTheContract(t *testing.T) {
 	t.Parallel()
-	got, err := Marshal(openedMessage())
+	got, err := marshal(openedMessage())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 		Branch: long, Paths: slicesOf(long, 150), Caller: long, Code: fault.Code(long), Message: long, Number: -1,
 		URL: "https://git.example.net/" + strings.Repeat("x", 3000), Untrusted: "trust me", Version: 7,
 	}
-	raw, err := Marshal(m)
+	raw, err := marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(raw) > MaxPayload {
-		t.Errorf("%d bytes, more than MaxPayload", len(raw))
+	if len(raw) > maxPayload {
+		t.Errorf("%d bytes, more than maxPayload", len(raw))
 	}
-	got, err := Parse(raw)
+	got, err := parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,18 +92,18 @@ func slicesOf(s string, n int) []string {
 
 func TestMarshalRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := Marshal(Message{Event: "exploded", Time: noon()}); err == nil {
+	if _, err := marshal(Message{Event: "exploded", Time: noon()}); err == nil {
 		t.Error("an unknown event has a JSON form")
 	}
 	late := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := Marshal(Message{Event: record.EventOpened, Time: late}); err == nil {
+	if _, err := marshal(Message{Event: record.EventOpened, Time: late}); err == nil {
 		t.Error("a time without an RFC 3339 form has a JSON form")
 	}
 }
 
 func TestPathsAreNeverNull(t *testing.T) {
 	t.Parallel()
-	raw, err := Marshal(Message{Event: record.EventMerged, Time: noon()})
+	raw, err := marshal(Message{Event: record.EventMerged, Time: noon()})
 	if err != nil || !strings.Contains(string(raw), `"paths":[]`) {
 		t.Errorf("%s, %v", raw, err)
 	}
@@ -150,12 +150,12 @@ func TestParseRefuses(t *testing.T) {
 		"no version":           `{"event":"opened"}`,
 		"a newer version":      `{"version":2,"event":"opened"}`,
 		"an unknown event":     `{"version":1,"event":"hunter2"}`,
-		"more than MaxPayload": `{"version":1,"event":"opened","title":"` + strings.Repeat("a", MaxPayload) + `"}`,
+		"more than maxPayload": `{"version":1,"event":"opened","title":"` + strings.Repeat("a", maxPayload) + `"}`,
 	}
 	for name, raw := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse([]byte(raw))
+			_, err := parse([]byte(raw))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -168,7 +168,7 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
-	m, err := Parse([]byte(`{"version":1,"event":"closed","time":"2026-03-14T11:00:00Z","number":3,"mood":"good"}`))
+	m, err := parse([]byte(`{"version":1,"event":"closed","time":"2026-03-14T11:00:00Z","number":3,"mood":"good"}`))
 	if err != nil || m.Number != 3 || m.Event != record.EventClosed {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -186,19 +186,19 @@ func TestFromAttemptTakesWhatTheAuditHas(t *testing.T) {
 		URL: "https://github.com/joe/home/pull/4", Title: "Fix", Branch: "claude-ops/fix/x", Paths: []string{"checks/a.md"},
 		Tier: 3, Caller: "claude-code", Code: fault.DuplicatePR, Message: "there is one",
 	}
-	if diff := cmp.Diff(want, FromAttempt(record.EventRefused, a)); diff != "" {
+	if diff := cmp.Diff(want, fromAttempt(record.EventRefused, a)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if m := FromAttempt(record.EventMerged, a); m.Tier != 0 {
+	if m := fromAttempt(record.EventMerged, a); m.Tier != 0 {
 		t.Errorf("what a person did has tier %d", m.Tier)
 	}
-	if m := FromAttempt(record.EventRefused, record.Attempt{}); m.Repository != "" {
+	if m := fromAttempt(record.EventRefused, record.Attempt{}); m.Repository != "" {
 		t.Errorf("no repository becomes %q", m.Repository)
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	opened, err := Marshal(openedMessage())
+	opened, err := marshal(openedMessage())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -207,23 +207,23 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"version":1,"event":"closed","time":"0000-01-01T00:00:00+23:59","url":"file:///a#b"}`))
 	f.Add([]byte(`{"version":1,"event":"merged","paths":null,"paths_omitted":9223372036854775807}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m, err := Parse(raw)
+		m, err := parse(raw)
 		if err != nil {
 			return
 		}
 		checkText(t, m)
-		again, err := Marshal(m)
+		again, err := marshal(m)
 		if err != nil {
 			return // a time before year 0 in UTC
 		}
-		back, err := Parse(again)
+		back, err := parse(again)
 		if err != nil {
 			t.Fatalf("Parse refuses what Marshal wrote: %v\n%s", err, again)
 		}
 		if !reflect.DeepEqual(m, back) {
 			t.Errorf("Marshal and Parse change the message (-before +after):\n%s", cmp.Diff(m, back))
 		}
-		if !json.Valid(again) || len(again) > MaxPayload {
+		if !json.Valid(again) || len(again) > maxPayload {
 			t.Errorf("Marshal wrote %d bytes: %.200s", len(again), again)
 		}
 	})

@@ -49,11 +49,11 @@ func (o *outbox) addMessages(t *testing.T, at time.Time, n int, targets ...strin
 	for i := range n {
 		m := openedMessage()
 		m.RequestID = string(rune('A' + i))
-		notices, err := Notices(m, targets...)
+		made, err := notices(m, targets...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.add(t, at, notices...)
+		o.add(t, at, made...)
 	}
 }
 

@@ -1,8 +1,10 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"time"
 )
 
@@ -47,4 +49,35 @@ func failureOf(err error) *Failure {
 		return f
 	}
 	return &Failure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
+}
+
+// SenderOptions vary how messages are sent. The zero value is ready for use.
+type SenderOptions struct {
+	Transport http.RoundTripper // for HTTP; default: NewTransport(nil), which uses no proxy
+	Command   CommandOptions
+	Timeout   time.Duration    // of one attempt; default and upper bound: 30 s
+	Now       func() time.Time // for timestamps and dates in Retry-After; default: time.Now
+}
+
+// Senders makes the sender of each target, in the order of Names. It contacts nobody and looks for no program.
+func (t Targets) Senders(o SenderOptions) []Sender {
+	if o.Transport == nil {
+		o.Transport = NewTransport(nil)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Timeout = min(cmp.Or(o.Timeout, sendTimeout), sendTimeout)
+	out := make([]Sender, 0, len(t.list))
+	for _, one := range t.list {
+		switch {
+		case one.hook:
+			out = append(out, &webhook{name: one.name, post: newPoster(one.name, one.server, o), secret: one.secret, now: o.Now})
+		case one.server != nil:
+			out = append(out, &appriseAPI{name: one.name, post: newPoster(one.name, one.server, o), url: one.notify})
+		default:
+			out = append(out, &command{name: one.name, url: one.notify, timeout: o.Timeout, options: o.Command})
+		}
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -13,23 +14,34 @@ const (
 	shownPath  = 200 // runes
 )
 
+// happened is what an event is about, and what became of it.
+func happened(m Message) (subject, verb string) {
+	switch {
+	case m.Event == record.EventRefused:
+		return "proposal", "refused"
+	case m.Number < 1:
+		subject = "pull request"
+	default:
+		subject = fmt.Sprintf("pull request #%d", m.Number)
+	}
+	if m.Event == record.EventClosed {
+		return subject, "closed without merging"
+	}
+	return subject, string(m.Event)
+}
+
+func inRepository(m Message) string {
+	if m.Repository == "" {
+		return ""
+	}
+	return " in " + plain(m.Repository, maxRepo)
+}
+
 // Title is one line that says what happened and where. Of what agents wrote it holds at most the repository's name, as
 // Text does.
 func Title(m Message) string {
-	in := ""
-	if m.Repository != "" {
-		in = " in " + plain(m.Repository, maxRepo)
-	}
-	switch m.Event {
-	case record.EventOpened:
-		return "Claude Ops: " + pullRequest(m) + " opened" + in
-	case record.EventMerged:
-		return "Claude Ops: " + pullRequest(m) + " merged" + in
-	case record.EventClosed:
-		return "Claude Ops: " + pullRequest(m) + " closed without merging" + in
-	default:
-		return "Claude Ops: proposal refused" + in
-	}
+	subject, verb := happened(m)
+	return "Claude Ops: " + subject + " " + verb + inRepository(m)
 }
 
 // Text says in a few lines what a person needs, for chat and mail, as plain text. What agents wrote stands in quotes,
@@ -39,7 +51,11 @@ func Text(m Message) string {
 	m = m.normal()
 	lines := []string{opening(m)}
 	if m.Event == record.EventRefused {
-		lines = append(lines, refusal(m))
+		reason := "Reason: " + plain(string(m.Code), maxName)
+		if m.Message != "" {
+			reason += fmt.Sprintf(` "%s"`, plain(m.Message, maxMessage))
+		}
+		lines = append(lines, reason)
 	}
 	if m.Title != "" {
 		lines = append(lines, fmt.Sprintf(`Title, as its author wrote it: "%s"`, plain(m.Title, maxTitle)))
@@ -58,52 +74,24 @@ func Text(m Message) string {
 
 // opening is the first sentence.
 func opening(m Message) string {
-	in, by := "", ""
-	if m.Repository != "" {
-		in = " in " + plain(m.Repository, maxRepo)
+	subject, verb := happened(m)
+	if m.Event == record.EventRefused || m.Number < 1 {
+		subject = "A " + subject
 	}
+	text := strings.ToUpper(subject[:1]) + subject[1:] + " was " + verb + inRepository(m)
 	if m.Provider != "" {
-		in += " on " + plain(m.Provider, maxName)
+		text += " on " + plain(m.Provider, maxName)
 	}
 	if m.Caller != "" {
-		by = fmt.Sprintf(` by "%s"`, plain(m.Caller, maxName))
+		text += fmt.Sprintf(` by "%s"`, plain(m.Caller, maxName))
 	}
 	if m.Tier > 0 {
-		by += fmt.Sprintf(" at tier %d", m.Tier)
+		text += fmt.Sprintf(" at tier %d", m.Tier)
 	}
-	switch m.Event {
-	case record.EventOpened:
-		return subject(m) + " was opened" + in + by + ". A person has to review it."
-	case record.EventMerged:
-		return subject(m) + " was merged" + in + by + "."
-	case record.EventClosed:
-		return subject(m) + " was closed without merging" + in + by + "."
-	default:
-		return "A proposal was refused" + in + by + "."
+	if m.Event == record.EventOpened {
+		return text + ". A person has to review it."
 	}
-}
-
-func pullRequest(m Message) string {
-	if m.Number < 1 {
-		return "pull request"
-	}
-	return fmt.Sprintf("pull request #%d", m.Number)
-}
-
-// subject begins a sentence.
-func subject(m Message) string {
-	if m.Number < 1 {
-		return "A pull request"
-	}
-	return fmt.Sprintf("Pull request #%d", m.Number)
-}
-
-func refusal(m Message) string {
-	reason := "Reason: " + plain(string(m.Code), maxName)
-	if m.Message != "" {
-		reason += fmt.Sprintf(` "%s"`, plain(m.Message, maxMessage))
-	}
-	return reason
+	return text + "."
 }
 
 func fileList(m Message) string {
@@ -123,34 +111,10 @@ func fileList(m Message) string {
 // become ones that look alike, so that a person still reads what was written. An underscore stays: names of files are
 // full of them, and the worst that it does is to slant a word.
 func plain(text string, runes int) string {
-	text = strings.Map(func(r rune) rune {
-		switch r {
-		case '\n', '\r', '\t':
-			return ' '
-		case '"', '`':
-			return '\''
-		case '@':
-			return '＠'
-		case '<':
-			return '‹'
-		case '>':
-			return '›'
-		case '[':
-			return '('
-		case ']':
-			return ')'
-		case '*':
-			return '∗'
-		case '~':
-			return '∼'
-		case '|':
-			return '¦'
-		case '\\':
-			return '⧵'
-		}
-		return r
-	}, clean(text, runes))
-	return strings.ReplaceAll(text, "://", ": //")
+	return strings.NewReplacer(
+		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~", "∼",
+		"|", "¦", `\`, "⧵", "://", ": //",
+	).Replace(content.Clean(text, runes))
 }
 
 // kind is Apprise's notification type of an event: it chooses a colour or an icon.

@@ -28,11 +28,11 @@ func only(t *testing.T, s Settings, o SenderOptions) Sender {
 
 func delivery(t *testing.T) Delivery {
 	t.Helper()
-	notices, err := Notices(openedMessage(), "webhook")
+	made, err := notices(openedMessage(), "webhook")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, d, err := open(notices[0].Payload)
+	_, d, err := open(made[0].Payload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,34 @@ package notify
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"strconv"
 	"time"
 )
+
+// The headers of the webhook; docs/notifications.md says what they hold.
+const (
+	HeaderEvent     = "Claudeops-Event"
+	HeaderDelivery  = "Claudeops-Delivery"
+	HeaderTimestamp = "Claudeops-Timestamp"
+	HeaderSignature = "Claudeops-Signature"
+)
+
+// sign sets the timestamp and, if there is a secret, the signature.
+func sign(header http.Header, secret string, now time.Time, body []byte) {
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	header.Set(HeaderTimestamp, timestamp)
+	if secret == "" {
+		return
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	header.Set(HeaderSignature, "v1="+hex.EncodeToString(mac.Sum(nil)))
+}
 
 // webhook posts the JSON form of a message, signed.
 type webhook struct {

@@ -86,10 +86,9 @@ func TestParseTargets(t *testing.T) {
 		{"the longest scheme", Settings{AppriseURLs: strings.Repeat("a", 32) + "://x " + strings.Repeat("b", 33) + "://x"},
 			[]string{"apprise-" + strings.Repeat("a", 32) + " -> command " + strings.Repeat("a", 32) + "://x"},
 			[]string{"CLAUDEOPS_APPRISE_URLS, entry 2 is no URL"}},
-		{"a URL of a whole file", Settings{AppriseURLs: "ntfy://" + strings.Repeat("a", maxEntry)}, []string{},
+		{"a URL of a whole file", Settings{AppriseURLs: "ntfy://" + strings.Repeat("a", 4096)}, []string{},
 			[]string{"CLAUDEOPS_APPRISE_URLS, entry 1 is no URL"}},
-		{"the same twice", Settings{AppriseURLs: "ntfy://a ntfy://a"}, []string{"apprise-ntfy -> command ntfy://a"},
-			[]string{"CLAUDEOPS_APPRISE_URLS, entry 2 is there twice"}},
+		{"the same twice", Settings{AppriseURLs: "ntfy://a ntfy://a"}, []string{"apprise-ntfy -> command ntfy://a"}, nil},
 		{"a broken web address", Settings{AppriseURLs: "https://%zz/notify https:///notify"}, []string{},
 			[]string{"CLAUDEOPS_APPRISE_URLS, entry 1 is no URL of", "CLAUDEOPS_APPRISE_URLS, entry 2 is no URL of"}},
 		{"plain http beyond this machine",
@@ -130,18 +129,6 @@ func TestParseTargets(t *testing.T) {
 	}
 }
 
-func TestTooManyEntriesAreCut(t *testing.T) {
-	t.Parallel()
-	var list strings.Builder
-	for i := range maxEntries + 1 {
-		fmt.Fprintf(&list, "ntfy://%d ", i)
-	}
-	got, problems := ParseTargets(Settings{AppriseURLs: list.String()})
-	if len(got.Names()) != maxEntries || len(problems) != 1 {
-		t.Errorf("%d targets, problems %q", len(got.Names()), problems)
-	}
-}
-
 func TestTargetsDoNotPrintTheirSecrets(t *testing.T) {
 	t.Parallel()
 	targets, problems := ParseTargets(Settings{
@@ -171,7 +158,7 @@ func FuzzParseTargets(f *testing.F) {
 	f.Add("http://localhost/notify\n//,://,a:// x", "http://[::1]:99999/")
 	f.Add(",,,a://,b://,", "https://%2e/\x00")
 	f.Fuzz(func(t *testing.T, list, hook string) {
-		targets, problems := ParseTargets(Settings{AppriseURLs: list, WebhookURL: hook, WebhookSecret: "0123456789abcdef"})
+		targets, _ := ParseTargets(Settings{AppriseURLs: list, WebhookURL: hook, WebhookSecret: "0123456789abcdef"})
 		names := map[string]bool{}
 		for _, one := range targets.list {
 			if names[one.name] || one.name == "" {
@@ -186,9 +173,6 @@ func FuzzParseTargets(f *testing.F) {
 					t.Errorf("a server is at %q: %v", one.server, err)
 				}
 			}
-		}
-		if len(targets.list) > maxEntries+1 || len(problems) > 2*maxEntries+3 {
-			t.Errorf("%d targets, %d problems", len(targets.list), len(problems))
 		}
 	})
 }
