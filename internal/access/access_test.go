@@ -44,7 +44,7 @@ func TestATokenIs256RandomBitsAndKeptAsAHash(t *testing.T) {
 // memory holds one token and one session; err is what every call gives, if it is set.
 type memory struct {
 	token   access.Token
-	session access.Session
+	session access.Login
 	touched int
 	err     error
 }
@@ -55,20 +55,20 @@ func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, 
 func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) {
 	return m.token.Name == name, m.err
 }
-func (m *memory) InsertSession(_ context.Context, s access.Session, _, _ time.Time) error {
+func (m *memory) InsertLogin(_ context.Context, s access.Login, _, _ time.Time) error {
 	m.session = s
 	return m.err
 }
-func (m *memory) FindSession(_ context.Context, hash string) (access.Session, bool, error) {
+func (m *memory) FindLogin(_ context.Context, hash string) (access.Login, bool, error) {
 	return m.session, m.session.Hash == hash, m.err
 }
-func (m *memory) TouchSession(_ context.Context, _ string, at time.Time) error {
+func (m *memory) TouchLogin(_ context.Context, _ string, at time.Time) error {
 	m.touched++
 	m.session.SeenAt = at
 	return m.err
 }
-func (m *memory) DeleteSession(context.Context, string) error {
-	m.session = access.Session{}
+func (m *memory) DeleteLogin(context.Context, string) error {
+	m.session = access.Login{}
 	return m.err
 }
 
@@ -82,7 +82,7 @@ func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
 	if p, err := g.Proxied(ctx, "bob"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a proxy's user: %+v, %v", p, err)
 	}
-	if p, err := g.Session(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
+	if p, err := g.Login(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a session: %+v, %v", p, err)
 	}
 	if id, _, err := g.SignIn(ctx, "cops_x"); id != "" || err == nil {
@@ -100,7 +100,7 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 	}
 	for range 180 {
 		now = now.Add(time.Second)
-		if _, err := g.Session(context.Background(), id); err != nil {
+		if _, err := g.Login(context.Background(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,5 +110,5 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 }
 
 func gatekeeper(m *memory, now func() time.Time) *access.Gatekeeper {
-	return access.NewGatekeeper(access.Options{Tokens: m, Sessions: m, Now: now, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
+	return access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: now, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
 }

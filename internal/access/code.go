@@ -72,7 +72,7 @@ func (g *Gatekeeper) OneTimeCode(ctx context.Context, secret string) (code strin
 	return code, nil
 }
 
-// SignInOnce uses a code up and makes a session for the holder of its token; unauthenticated if it was used, is too old or
+// SignInOnce uses a code up and makes a login for the holder of its token; unauthenticated if it was used, is too old or
 // was never given, or if the token was revoked.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code string) (id string, p Principal, err error) {
 	tokenHash, found := g.codes.take(Hash(code))

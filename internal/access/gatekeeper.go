@@ -25,7 +25,7 @@ const MinConfigured = 16
 // Gatekeeper recognises callers. It is safe for concurrent use.
 type Gatekeeper struct {
 	tokens     Tokens
-	sessions   Sessions
+	logins     Logins
 	configured []string // hashes
 	anonymous  bool
 	codes      *codes
@@ -35,8 +35,8 @@ type Gatekeeper struct {
 
 // Options are what a Gatekeeper is made of; all are required but Configured and AnonymousRead.
 type Options struct {
-	Tokens   Tokens
-	Sessions Sessions
+	Tokens Tokens
+	Logins Logins
 	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
 	Configured []string
 	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
@@ -48,7 +48,7 @@ type Options struct {
 // NewGatekeeper makes a Gatekeeper.
 func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
-		tokens: o.Tokens, sessions: o.Sessions, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
+		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
 	}
 	for _, secret := range o.Configured {
 		if len(secret) >= MinConfigured {

@@ -12,7 +12,7 @@ type Via string
 // The ways.
 const (
 	ViaToken     Via = "token"
-	ViaSession   Via = "session"
+	ViaLogin     Via = "session"
 	ViaProxy     Via = "proxy"
 	ViaAnonymous Via = anonymousName // who shows nothing, where the operator lets them read
 )

@@ -14,7 +14,7 @@ import (
 // TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
 const TokenPrefix = "cops_"
 
-// secretBytes is how many random bytes a token or a session id has. That many cannot be guessed, so that a plain hash of
+// secretBytes is how many random bytes a token or the id of a login has. That many cannot be guessed, so that a plain hash of
 // them is safe to keep, and looking one up by its hash tells a caller nothing.
 const secretBytes = 32
 

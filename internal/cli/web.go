@@ -42,7 +42,7 @@ func (p *parts) webServer(follower api.Follower, agents web.Sessions, at net.Add
 
 func (p *parts) gatekeeper() *access.Gatekeeper {
 	return access.NewGatekeeper(access.Options{
-		Tokens: p.store.Access, Sessions: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
+		Tokens: p.store.Access, Logins: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
 		Random: rand.Reader,
 	})
 }

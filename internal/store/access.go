@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// Access implements access.Tokens and access.Sessions: who may call the server.
+// Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us"
@@ -105,8 +105,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 	}, "SELECT "+tokenColumns+" FROM api_tokens "+clauses, args...)
 }
 
-// InsertSession implements access.Sessions.
-func (a *Access) InsertSession(ctx context.Context, session access.Session, madeBefore, seenBefore time.Time) error {
+// InsertLogin implements access.Logins.
+func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
 			micros(madeBefore), micros(seenBefore))
@@ -119,8 +119,8 @@ func (a *Access) InsertSession(ctx context.Context, session access.Session, made
 	})
 }
 
-// FindSession implements access.Sessions.
-func (a *Access) FindSession(ctx context.Context, hash string) (session access.Session, found bool, err error) {
+// FindLogin implements access.Logins.
+func (a *Access) FindLogin(ctx context.Context, hash string) (session access.Login, found bool, err error) {
 	err = a.db.read(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, "SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash)).
 			Scan((*text)(&session.Hash), (*text)(&session.TokenHash), at(&session.CreatedAt), at(&session.SeenAt))
@@ -133,16 +133,16 @@ func (a *Access) FindSession(ctx context.Context, hash string) (session access.S
 	return session, found, err
 }
 
-// TouchSession implements access.Sessions.
-func (a *Access) TouchSession(ctx context.Context, hash string, seen time.Time) error {
+// TouchLogin implements access.Logins.
+func (a *Access) TouchLogin(ctx context.Context, hash string, seen time.Time) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
 		return err
 	})
 }
 
-// DeleteSession implements access.Sessions.
-func (a *Access) DeleteSession(ctx context.Context, hash string) error {
+// DeleteLogin implements access.Logins.
+func (a *Access) DeleteLogin(ctx context.Context, hash string) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
 		return err

@@ -56,12 +56,12 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	insert := func(hash string, made, seen time.Time) {
 		t.Helper()
-		session := access.Session{Hash: hash, TokenHash: "t", CreatedAt: made, SeenAt: seen}
-		wantEqual(t, s.Access.InsertSession(ctx, session, noon().Add(-time.Hour), noon().Add(-time.Minute)), nil)
+		session := access.Login{Hash: hash, TokenHash: "t", CreatedAt: made, SeenAt: seen}
+		wantEqual(t, s.Access.InsertLogin(ctx, session, noon().Add(-time.Hour), noon().Add(-time.Minute)), nil)
 	}
 	known := func(hash string) bool {
 		t.Helper()
-		_, ok, err := s.Access.FindSession(ctx, hash)
+		_, ok, err := s.Access.FindLogin(ctx, hash)
 		wantEqual(t, err, nil)
 		return ok
 	}
@@ -70,13 +70,13 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 	insert("a", noon(), noon())
 	wantEqual(t, []bool{known("old"), known("idle"), known("a"), known("none")}, []bool{false, false, true, false})
 
-	wantEqual(t, s.Access.TouchSession(ctx, "a", noon().Add(time.Second)), nil)
-	got, _, err := s.Access.FindSession(ctx, "a")
+	wantEqual(t, s.Access.TouchLogin(ctx, "a", noon().Add(time.Second)), nil)
+	got, _, err := s.Access.FindLogin(ctx, "a")
 	wantEqual(t, err, nil)
-	wantEqual(t, got, access.Session{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
-	wantEqual(t, s.Access.DeleteSession(ctx, "a"), nil)
-	wantEqual(t, s.Access.DeleteSession(ctx, "a"), nil)
-	wantEqual(t, s.Access.TouchSession(ctx, "a", noon()), nil)
+	wantEqual(t, got, access.Login{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
+	wantEqual(t, s.Access.DeleteLogin(ctx, "a"), nil)
+	wantEqual(t, s.Access.DeleteLogin(ctx, "a"), nil)
+	wantEqual(t, s.Access.TouchLogin(ctx, "a", noon()), nil)
 	wantEqual(t, known("a"), false)
 }
 

@@ -11,6 +11,6 @@ var (
 	_ prflow.History   = (*History)(nil)
 	_ prflow.Proposals = (*History)(nil)
 	_ access.Tokens    = (*Access)(nil)
-	_ access.Sessions  = (*Access)(nil)
+	_ access.Logins    = (*Access)(nil)
 	_ session.Records  = (*AgentSessions)(nil)
 )

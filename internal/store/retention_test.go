@@ -48,7 +48,7 @@ func aged(t testing.TB) *Store {
 	}
 	_, err = s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
 	wantEqual(t, err, nil)
-	wantEqual(t, s.Access.InsertSession(ctx, access.Session{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	wantEqual(t, s.Access.InsertLogin(ctx, access.Login{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
 	begin(t, s, "ended", "running")
 	ended := agentSession("ended")
 	ended.State = session.StateSucceeded

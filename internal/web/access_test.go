@@ -245,7 +245,7 @@ func TestTheCookieIsSecureWhenTheBrowserSpeaksTLS(t *testing.T) {
 
 func TestASessionEnds(t *testing.T) {
 	cases := map[string]func(*world){
-		"after twelve hours without use": func(w *world) { w.advance(access.SessionIdle) },
+		"after twelve hours without use": func(w *world) { w.advance(access.LoginIdle) },
 		"when its token is revoked": func(w *world) {
 			if err := w.store.Access.RevokeToken(w.Context(), "ann"); err != nil {
 				w.Fatal(err)

@@ -159,7 +159,7 @@ func (w *world) build() {
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
-		Tokens: w.store.Access, Sessions: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
+		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})
 	server, err := web.New(w.web)
 	if err != nil {

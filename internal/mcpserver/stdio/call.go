@@ -8,13 +8,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// submit hands a request to the scheduler. Its context carries a session of its own and ends when the client cancels
+// submit hands a request to the scheduler. Its context carries a connection of its own and ends when the client cancels
 // it or the time of the server is over, not when the server is merely asked to stop.
 func (l *loop) submit(f frame, env envelope) {
-	own := newCallSession(l.session)
+	own := newCallConnection(l.connection)
 	ctx, cancel := context.WithCancelCause(l.srv.WithContext(l.base, own))
 	c := &call{
-		env: env, raw: f.raw, ctx: ctx, cancel: cancel, session: own,
+		env: env, raw: f.raw, ctx: ctx, cancel: cancel, connection: own,
 		stream: env.method == string(mcp.MethodSubscriptionsListen),
 	}
 	if !l.calls.admit(c) {
@@ -47,11 +47,11 @@ func (l *loop) execute(c *call) {
 func (l *loop) await(c *call, done <-chan reply) reply {
 	for {
 		select {
-		case note := <-c.session.notes:
+		case note := <-c.connection.notes:
 			l.sendNote(c, note)
 		case answer := <-done:
-			for range len(c.session.notes) {
-				l.sendNote(c, <-c.session.notes)
+			for range len(c.connection.notes) {
+				l.sendNote(c, <-c.connection.notes)
 			}
 			return answer
 		case <-l.end.abandon:

@@ -10,7 +10,7 @@ const (
 	flushTime  = time.Second // for the last answers to be written
 )
 
-// ending bounds the end of a session. When a limit set by within is reached, in this order: cut is called, which
+// ending bounds the end of a connection. When a limit set by within is reached, in this order: cut is called, which
 // cancels all calls; after unwindTime abandon is closed and handlers that still run are left behind; after flushTime
 // gone is closed and nobody waits for anything any longer.
 type ending struct {

@@ -16,13 +16,13 @@ const (
 
 // call is a request that runs beside the loop.
 type call struct {
-	env     envelope
-	raw     []byte
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	session *callSession
-	stream  bool // subscriptions/listen: stays open until it is cancelled
-	muted   bool // the client cancelled it and expects no answer; guarded by scheduler.mu
+	env        envelope
+	raw        []byte
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	connection *callConnection
+	stream     bool // subscriptions/listen: stays open until it is cancelled
+	muted      bool // the client cancelled it and expects no answer; guarded by scheduler.mu
 }
 
 // scheduler starts calls, at most workers at a time, first come first served, and knows which ids are in flight.

@@ -33,7 +33,7 @@ import (
 // run are answered with an error and left behind.
 //
 // An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
-// already serves a stdio session. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
+// already serves a stdio connection. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
 // out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
 // is not processed. A Write that blocks for good is left behind in the same way.
 //
@@ -41,10 +41,10 @@ import (
 func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
 	l := newLoop(ctx, out, srv, opts)
 	defer l.cut(ErrShutdown)
-	if err := srv.RegisterSession(l.base, l.session); err != nil {
+	if err := srv.RegisterSession(l.base, l.connection); err != nil {
 		return fmt.Errorf("start a stdio session: %w", err)
 	}
-	defer srv.UnregisterSession(context.WithoutCancel(l.base), l.session.SessionID())
+	defer srv.UnregisterSession(context.WithoutCancel(l.base), l.connection.SessionID())
 
 	go l.out.run()
 	stop := context.AfterFunc(ctx, func() { l.end.within(l.opts.ShutdownTimeout) })
@@ -56,23 +56,23 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServ
 
 // loop is one run of Serve.
 type loop struct {
-	srv     *server.MCPServer
-	opts    Options
-	log     *slog.Logger
-	session *session
-	out     *writer
-	calls   *scheduler
-	end     *ending
-	base    context.Context // the parent of every call's context; outlives the context of Serve
-	cut     context.CancelCauseFunc
+	srv        *server.MCPServer
+	opts       Options
+	log        *slog.Logger
+	connection *connection
+	out        *writer
+	calls      *scheduler
+	end        *ending
+	base       context.Context // the parent of every call's context; outlives the context of Serve
+	cut        context.CancelCauseFunc
 }
 
 func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Options) *loop {
 	opts = opts.withDefaults()
-	l := &loop{srv: srv, opts: opts, log: opts.Logger, session: newSession()}
-	l.base, l.cut = context.WithCancelCause(srv.WithContext(context.WithoutCancel(ctx), l.session))
+	l := &loop{srv: srv, opts: opts, log: opts.Logger, connection: newConnection()}
+	l.base, l.cut = context.WithCancelCause(srv.WithContext(context.WithoutCancel(ctx), l.connection))
 	l.end = newEnding(func() { l.cut(ErrShutdown) })
-	l.out = newWriter(out, l.session.notes, l.end.gone, l.log)
+	l.out = newWriter(out, l.connection.notes, l.end.gone, l.log)
 	l.calls = newScheduler(opts, l.execute)
 	return l
 }

@@ -82,7 +82,7 @@ func (w *writer) write(line []byte) {
 }
 
 // send writes one encoded line and waits until that is done, so that nothing that comes of it can overtake it. The
-// line is dropped if the output is broken or the time of the session is over.
+// line is dropped if the output is broken or the time of the connection is over.
 func (w *writer) send(text []byte) {
 	line := outLine{text: text, written: make(chan struct{})}
 	select {

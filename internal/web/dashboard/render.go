@@ -34,7 +34,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 		version = ""
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Current: current, Who: h.env.Line(req.Principal.Name), CanSignOut: req.Principal.Via == access.ViaSession,
+		Base: h.base, Title: title, Current: current, Who: h.env.Line(req.Principal.Name), CanSignOut: req.Principal.Via == access.ViaLogin,
 		CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
 		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},

@@ -25,7 +25,7 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 	who, err := h.guard.Identify(req)
 	req.Principal = who
 	if code != "" && len(code) <= maxCode {
-		if err == nil && who.Via == access.ViaSession {
+		if err == nil && who.Via == access.ViaLogin {
 			return h.goTo(next), nil
 		}
 		return h.html("once", pages.Once{Page: h.frame(req, "Sign in", ""), Code: code, Next: next, Script: h.assets.Once.Name})

@@ -67,7 +67,7 @@ func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
 		return g.access.Bearer(req.Context(), strings.TrimSpace(secret))
 	}
 	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
-		return g.access.Session(req.Context(), cookies[0].Value)
+		return g.access.Login(req.Context(), cookies[0].Value)
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
 		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
 	}

@@ -61,7 +61,7 @@ func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	req.Principal = who
-	header := http.Header{"Set-Cookie": {g.cookie(req, id, int(access.SessionLife.Seconds()))}}
+	header := http.Header{"Set-Cookie": {g.cookie(req, id, int(access.LoginLife.Seconds()))}}
 	if form.browser {
 		header.Set("Location", g.BasePath+form.next)
 		return handler.Response{Status: http.StatusSeeOther, Header: header}, nil
