@@ -28,7 +28,7 @@ func NoBase(repo gitprovider.RepoRef, branch string) error {
 
 // NoFirstCommit is for an empty repository.
 func NoFirstCommit(repo gitprovider.RepoRef) error {
-	return fault.New(fault.NotFound, "the repository %s is empty; make a first commit on its base branch", repo)
+	return fault.New(fault.NotFound, "the repository %s has no commit yet; make a first one on its base branch", repo)
 }
 
 // NoCommit is for a commit that the repository has not.

@@ -1,133 +1,237 @@
 package github
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	gogithub "github.com/google/go-github/v60/github"
+
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
-// accessFields are what is read of the base branch: the classic protection, as shown to everybody who may read, and
-// whether anything has ever reported on its commit.
-const accessFields = `name refUpdateRule { viewerCanPush requiredApprovingReviewCount }
-  target { ... on Commit { statusCheckRollup { state } } }`
-
-// accessNode is a repository as GraphQL answers Examine's query.
-type accessNode struct {
-	IsArchived, IsFork, IsPrivate bool
-	ViewerPermission              string // "" when GitHub does not say
-	DefaultBranchRef, Base        *accessRef
-	Labels                        *struct {
-		PageInfo pageInfo
-		Nodes    []struct{ Name string }
-	}
+// examiner finds out what the token may do in a repository. Protections are read as far as GitHub shows them to somebody who
+// may not administer the repository: a rule that this token alone may bypass is not told apart from one that binds it.
+type examiner struct {
+	api    *api
+	labels labels
+	app    *githubapp.App // nil for a token of a user
 }
 
-type accessRef struct {
-	Name          string
-	RefUpdateRule *struct {
-		ViewerCanPush                bool
-		RequiredApprovingReviewCount *int
+func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+	error) {
+	var (
+		who       identity
+		node      *accessNode
+		workflows *bool
+		access    gitprovider.Access
+	)
+	err := forge.Together(
+		forge.Into(&who, func() (identity, error) { return e.whoAmI(ctx, repo) }),
+		func() (err error) {
+			node, access.MissingLabels, err = e.repository(ctx, repo, base, labels)
+			return err
+		},
+		forge.Into(&workflows, func() (*bool, error) { return e.hasWorkflows(ctx, repo) }),
+	)
+	if err != nil {
+		return gitprovider.Access{}, err
 	}
-	Target *struct{ StatusCheckRollup *struct{ State string } }
+	access.User, access.Scopes, access.Installation = who.login, who.scopes, who.installation()
+	access.Base, access.Archived, access.Fork = base, node.IsArchived, node.IsFork
+	if base == "" && node.DefaultBranchRef != nil {
+		access.Base = node.DefaultBranchRef.Name
+	}
+	var rules []branchRule
+	ruled := false
+	err = forge.Together(
+		func() (err error) {
+			rules, ruled, err = e.branchRules(ctx, repo, access.Base)
+			return err
+		},
+		func() (err error) {
+			if node.writable() && who.scopes == nil {
+				access.Lacks, err = e.lacking(ctx, repo)
+			}
+			return err
+		},
+	)
+	if err != nil {
+		return gitprovider.Access{}, err
+	}
+	access.ChecksRun = node.checksRun(workflows)
+	node.judge(&access, who, rules, ruled)
+	return access, nil
 }
 
-// branchRule is one rule of a ruleset that holds for a branch.
-type branchRule struct {
-	Type       string
-	Parameters struct {
-		Approvals int `json:"required_approving_review_count"`
-	}
+// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead. grant is
+// what an app was given, nil for a user's token.
+type identity struct {
+	login  string
+	scopes []string
+	grant  *githubapp.Grant
 }
 
-func (n *accessNode) ref() *accessRef {
-	if n.Base != nil {
-		return n.Base
-	}
-	return n.DefaultBranchRef
-}
-
-// writable reports whether the token's user may write to the repository.
-func (n *accessNode) writable() bool {
-	switch n.ViewerPermission {
-	case "ADMIN", "MAINTAIN", "WRITE":
-		return !n.IsArchived
-	}
-	return false
-}
-
-// missing gives those of the labels that the repository lacks.
-func (n *accessNode) missing(labels []string) []string {
-	have := map[string]bool{}
-	if n.Labels != nil {
-		for _, label := range n.Labels.Nodes {
-			have[labelKey(label.Name)] = true
+// mayWrite reports whether the scopes are enough to write to a repository; a token without scopes may be fine-grained.
+func (i identity) mayWrite(private bool) bool {
+	for _, scope := range i.scopes {
+		if scope == "repo" || scope == "public_repo" && !private {
+			return true
 		}
+	}
+	return i.scopes == nil
+}
+
+// installation is what Examine tells of an app's installation; nil for a user's token.
+func (i identity) installation() *gitprovider.Installation {
+	if i.grant == nil {
+		return nil
+	}
+	return &gitprovider.Installation{
+		Permissions: i.grant.Permissions, AllRepositories: i.grant.All, Settings: i.grant.Settings,
+	}
+}
+
+// whoAmI asks for the token's user, or what the app may do in the repository. An installation's token that stands in
+// GITHUB_TOKEN has no user, which is no error.
+func (e examiner) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identity, error) {
+	if e.app != nil {
+		grant, err := e.app.Grant(ctx, repo.Owner, repo.Name)
+		return identity{login: grant.Login, grant: &grant}, err
+	}
+	var user gogithub.User
+	resp, err := e.api.get(ctx, transport.URL(e.api.root, "user"), needMetadata, &user)
+	if refused(err) != nil {
+		return identity{}, nil
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	out := identity{login: user.GetLogin()}
+	if given, named := resp.Header["X-Oauth-Scopes"]; named {
+		out.scopes = []string{}
+		for _, scope := range strings.Split(strings.Join(given, ","), ",") {
+			if scope = strings.TrimSpace(scope); scope != "" {
+				out.scopes = append(out.scopes, scope)
+			}
+		}
+	}
+	return out, nil
+}
+
+// hasWorkflows tells whether an active GitHub Actions workflow exists; nil if the token may not see them.
+func (e examiner) hasWorkflows(ctx context.Context, repo gitprovider.RepoRef) (*bool, error) {
+	var list gogithub.Workflows
+	_, err := e.api.get(ctx, page(e.api.repoURL(repo, "actions", "workflows"), 1), needActions, &list)
+	if refused(err) != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	active := false
+	for _, workflow := range list.Workflows {
+		active = active || workflow.GetState() == "active"
+	}
+	return &active, nil
+}
+
+// branchRules reads the rules that rulesets make for a branch; ok is false if GitHub does not show them.
+func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, branch string) (rules []branchRule, ok bool,
+	err error) {
+	_, err = e.api.get(ctx, page(e.api.repoURL(repo, "rules", "branches", branch), 1), needMetadata, &rules)
+	if refused(err) != nil {
+		return nil, false, nil
+	}
+	return rules, err == nil, err
+}
+
+// repository reads what GraphQL tells of the repository and its base branch, and which of the labels it lacks.
+func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base string, names []string) (node *accessNode,
+	missing []string, err error) {
+	q := newQuery(repo)
+	q.add("isArchived isFork isPrivate viewerPermission")
+	if base == "" {
+		q.add("defaultBranchRef { " + accessFields + " }")
+	} else {
+		q.text("base", branchRef(base))
+		q.add("base: ref(qualifiedName: $base) { " + accessFields + " }")
+	}
+	if len(names) > 0 {
+		q.add("labels(first: 100) { pageInfo { hasNextPage endCursor } nodes { name } }")
+	}
+	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && len(e.Path) > 1 }
+	node, err = ask[accessNode](ctx, e.api, q, needMetadata)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case base != "" && node.Base == nil:
+		return nil, nil, forge.NoBase(repo, base)
+	}
+	missing = lacking(labelKeys(node.Labels.names()), names)
+	if node.Labels != nil && node.Labels.PageInfo.HasNextPage {
+		missing, err = e.labels.look(ctx, repo, missing)
+	}
+	return node, missing, err
+}
+
+// impossible is no name of a branch and no object id for git, so that a request that names it can make nothing.
+const impossible = ".."
+
+// lacking gives the permissions that a proposal needs and that the token was not granted, whatever its user may do. GitHub does
+// not list a fine-grained token's permissions, but it looks at them before the body of a request. So a branch and a pull request
+// are asked for that cannot exist: with the permission the request is invalid (422), without it forbidden. Classic tokens say
+// their scopes, and are not asked; see identity.mayWrite.
+func (e examiner) lacking(ctx context.Context, repo gitprovider.RepoRef) ([]string, error) {
+	type probe struct {
+		need need
+		path []string
+		body any
+	}
+	probes := []probe{
+		{needContents, []string{"git", "refs"}, map[string]string{"ref": impossible, "sha": impossible}},
+		{needPulls, []string{"pulls"}, map[string]string{"title": "claudeops doctor", "head": impossible, "base": impossible}},
+	}
+	denied := make([]bool, len(probes))
+	err := forge.Each(ctx, probes, func(ctx context.Context, i int, p probe) error {
+		err := e.api.post(ctx, e.api.repoURL(repo, p.path...), p.need, p.body, nil)
+		no := refused(err)
+		if no == nil {
+			return err
+		}
+		denied[i] = no.status == http.StatusForbidden && fault.CodeOf(no.fault) == fault.ProviderDisabled
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	var out []string
-	for _, label := range labels {
-		if !have[labelKey(label)] {
-			out = append(out, label)
+	for i, p := range probes {
+		if denied[i] {
+			out = append(out, string(p.need))
 		}
 	}
-	return out
+	return out, nil
 }
 
-// checksRun tells whether CI can be expected on a pull request: there is a workflow, or something has reported on the base.
-func (n *accessNode) checksRun(workflows *bool) *bool {
-	ref, yes := n.ref(), true
-	if ref != nil && ref.Target != nil && ref.Target.StatusCheckRollup != nil {
-		return &yes
+// ping asks for the rate limit, which does not count against the limit and which every token may ask. An app, which has no token
+// of its own, asks for itself. An Enterprise Server without limits answers 404 and says why, but to known tokens alone.
+func (e examiner) ping(ctx context.Context) error {
+	if e.app != nil {
+		return e.app.Ping(ctx)
 	}
-	return workflows
-}
-
-// judge fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
-func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
-	if n.ViewerPermission == "" && who.grant == nil {
-		return
+	answer := struct{ Resources *gogithub.RateLimits }{}
+	_, err := e.api.get(ctx, transport.URL(e.api.root, "rate_limit"), needMetadata, &answer)
+	if no := refused(err); no != nil && no.status == http.StatusNotFound && no.says("rate limiting is not enabled") {
+		return nil
 	}
-	administers := n.ViewerPermission == "ADMIN"
-	if n.writable() && !who.mayWrite(n.IsPrivate) {
-		access.Lacks = []string{"repo"}
+	if err == nil && answer.Resources == nil {
+		return notJSON(errors.New("the answer to /rate_limit has no resources"))
 	}
-	push := n.writable() && len(access.Lacks) == 0
-	if who.grant != nil { // GitHub tells an app no permission of a viewer
-		push = who.grant.CanPropose && !n.IsArchived
-	}
-	access.CanPush = &push
-	ref := n.ref()
-	if ref == nil {
-		return
-	}
-	protected, direct, reviewed := ref.protection(rules)
-	merge := push && (!reviewed || administers) && (direct || reviewed || ref.RefUpdateRule == nil)
-	direct = push && direct
-	if ruled || protected {
-		access.BaseProtected = &protected
-	}
-	if ruled || !direct {
-		access.CanPushToBase = &direct
-	}
-	if ruled || !merge {
-		access.CanMerge = &merge
-	}
-}
-
-// protection sums up the rules of a branch: whether there are any, whether it may be pushed to all the same, and whether
-// a merge needs somebody's approval.
-func (r *accessRef) protection(rules []branchRule) (protected, direct, reviewed bool) {
-	direct = true
-	if rule := r.RefUpdateRule; rule != nil {
-		protected, direct = true, rule.ViewerCanPush
-		reviewed = rule.RequiredApprovingReviewCount != nil && *rule.RequiredApprovingReviewCount > 0
-	}
-	for _, rule := range rules {
-		protected = true
-		switch rule.Type {
-		case "pull_request":
-			direct = false
-			reviewed = reviewed || rule.Parameters.Approvals > 0
-		case "update", "lock_branch", "merge_queue":
-			direct = false
-		}
-	}
-	return protected, direct, reviewed
+	return err
 }

@@ -4,57 +4,60 @@ import (
 	"context"
 	"encoding/base64"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// Commit implements gitprovider.Provider. The branch is created at the snapshot's commit, and the commit is made on it
-// under the condition that it is still there; the author is the token's user, and GitHub sets the time. Whatever stops
-// this half-way, a base branch that has moved included, removes the branch again. Beside the codes of the port:
-// repo_not_allowed if a rule forbids the branch, or the repository is archived.
-func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
-	ctx = about(ctx, req.Snapshot.Repo)
-	id, err := p.commit(ctx, req)
-	if err != nil {
-		return gitprovider.Commit{}, publish(err)
-	}
-	p.rememberChanges(req, id)
-	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
+// commitWriter makes branches with a commit on them.
+type commitWriter struct {
+	api      *api
+	branches branches
+	files    changedFiles
+	trees    *forge.Memory[string, string] // root tree by commit
 }
 
-func (p *Provider) commit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
-	if err := req.Check(); err != nil {
-		return "", err
-	}
-	repoID, err := p.repositoryID(ctx, req.Snapshot.Repo)
+func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
+	repoID, err := w.branches.repositoryID(ctx, req.Snapshot.Repo)
 	if err != nil {
 		return "", err
 	}
+	var id string
 	if mustKeepMode(req) {
-		return p.commitByTree(ctx, req, repoID)
+		id, err = w.byTree(ctx, req, repoID)
+	} else {
+		id, err = w.onBranch(ctx, req, repoID)
 	}
-	if err := p.createRef(ctx, req, repoID, req.Snapshot.BaseCommit); err != nil {
+	if err != nil {
 		return "", err
 	}
-	id, err := p.commitOnBranch(ctx, req)
-	if err != nil {
-		return "", p.undo(ctx, req, repoID, req.Snapshot.BaseCommit, err)
-	}
-	if id.base != req.Snapshot.BaseCommit {
-		return "", p.undo(ctx, req, repoID, id.commit, baseMoved(req.Snapshot.Base))
-	}
-	return id.commit, nil
+	w.files.known.Committed(req, versionOf(id, req.Snapshot.Base))
+	return id, nil
 }
 
-// repositoryID gives a repository's node id, from the last snapshot of it if there was one.
-func (p *Provider) repositoryID(ctx context.Context, repo gitprovider.RepoRef) (string, error) {
-	if known, found := p.facts.get(repoKey(repo)); found && known.id != "" {
-		return known.id, nil
+// onBranch creates the branch at the snapshot's commit, and makes the commit on it under the condition that it is still there.
+func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
+	if err := w.createRef(ctx, req, repoID, req.Snapshot.BaseCommit); err != nil {
+		return "", err
 	}
-	_, id, err := p.tip(ctx, repo, "")
-	return id, err
+	id, base, err := w.createCommit(ctx, req)
+	if err != nil {
+		return "", w.undo(ctx, req, req.Snapshot.BaseCommit, err)
+	}
+	if base != req.Snapshot.BaseCommit {
+		return "", w.undo(ctx, req, id, forge.BaseMoved(req.Snapshot, nil))
+	}
+	return id, nil
+}
+
+// undo removes the branch after a definite failure. After an ambiguous one nothing is undone: what GitHub does late would not
+// be seen.
+func (w commitWriter) undo(ctx context.Context, req gitprovider.CommitRequest, tip string, failure error) error {
+	if fault.CodeOf(failure).Ambiguous() {
+		return failure
+	}
+	return forge.Undo(ctx, w.branches, req, tip, failure)
 }
 
 // baseTip selects the present commit of the base branch from a payload's reference.
@@ -62,16 +65,14 @@ const baseTip = `repository { base: ref(qualifiedName: $base) { target { oid } }
 
 // refPayload is a payload's reference, with the present commit of the base branch.
 type refPayload struct {
-	Repository struct {
-		Base *struct{ Target struct{ Oid string } }
-	}
+	Repository struct{ Base *refNode }
 }
 
 func (r *refPayload) baseTip() string {
-	if r == nil || r.Repository.Base == nil {
+	if r == nil {
 		return ""
 	}
-	return r.Repository.Base.Target.Oid
+	return r.Repository.Base.tip()
 }
 
 const createRefDocument = `mutation($input: CreateRefInput!, $base: String!) {
@@ -80,13 +81,13 @@ const createRefDocument = `mutation($input: CreateRefInput!, $base: String!) {
 
 // createRef creates the request's branch at a commit, if there is none of the name, and removes it again if the base
 // branch has moved.
-func (p *Provider) createRef(ctx context.Context, req gitprovider.CommitRequest, repoID, at string) error {
-	op := operation{document: createRefDocument, write: true, need: needContents, variables: map[string]any{
+func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitRequest, repoID, at string) error {
+	var data struct{ CreateRef *struct{ Ref *refPayload } }
+	err := w.api.graphql(ctx, mutation(createRefDocument, map[string]any{
 		"input": map[string]any{"repositoryId": repoID, "name": branchRef(req.Branch), "oid": at},
 		"base":  branchRef(req.Snapshot.Base),
-	}}
-	var data struct{ CreateRef *struct{ Ref *refPayload } }
-	if err := p.graphql(ctx, op, &data); err != nil {
+	}), &data)
+	if err != nil {
 		if r := refused(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
 			r.fault = fault.New(fault.Conflict, "the branch %s cannot be created: %s; it exists, or one above or below it does, "+
 				"or the base commit is gone; choose another title, or have that branch removed", req.Branch, r.said)
@@ -97,24 +98,17 @@ func (p *Provider) createRef(ctx context.Context, req gitprovider.CommitRequest,
 		return fault.New(fault.UpstreamError, "GitHub did not say whether it made the branch %s", req.Branch)
 	}
 	if data.CreateRef.Ref.baseTip() != req.Snapshot.BaseCommit {
-		return p.undo(ctx, req, repoID, at, baseMoved(req.Snapshot.Base))
+		return w.undo(ctx, req, at, forge.BaseMoved(req.Snapshot, nil))
 	}
 	return nil
-}
-
-func baseMoved(base string) error {
-	return fault.New(fault.Conflict,
-		"the base branch %s has moved since it was read; look at it again, and propose against what is there now", clean(base))
 }
 
 const commitDocument = `mutation($input: CreateCommitOnBranchInput!, $base: String!) {
   createCommitOnBranch(input: $input) { commit { oid } ref { ` + baseTip + ` } }
 }`
 
-// committed is a commit, and the base branch's commit just after it was made.
-type committed struct{ commit, base string }
-
-func (p *Provider) commitOnBranch(ctx context.Context, req gitprovider.CommitRequest) (committed, error) {
+// createCommit gives the commit, and the base branch's just after it was made.
+func (w commitWriter) createCommit(ctx context.Context, req gitprovider.CommitRequest) (id, base string, err error) {
 	additions, deletions := []any{}, []any{}
 	for _, c := range req.Changes.Changes() {
 		if c.Action == gitprovider.ActionDelete {
@@ -126,7 +120,13 @@ func (p *Provider) commitOnBranch(ctx context.Context, req gitprovider.CommitReq
 		})
 	}
 	headline, body, _ := strings.Cut(strings.TrimSpace(req.Message), "\n")
-	op := operation{document: commitDocument, write: true, need: needContents, variables: map[string]any{
+	var data struct {
+		CreateCommitOnBranch *struct {
+			Commit *struct{ Oid string }
+			Ref    *refPayload
+		}
+	}
+	err = w.api.graphql(ctx, mutation(commitDocument, map[string]any{
 		"base": branchRef(req.Snapshot.Base),
 		"input": map[string]any{
 			"branch":          map[string]any{"repositoryNameWithOwner": req.Snapshot.Repo.String(), "branchName": req.Branch},
@@ -134,48 +134,13 @@ func (p *Provider) commitOnBranch(ctx context.Context, req gitprovider.CommitReq
 			"message":         map[string]any{"headline": headline, "body": strings.TrimSpace(body)},
 			"fileChanges":     map[string]any{"additions": additions, "deletions": deletions},
 		},
-	}}
-	var data struct {
-		CreateCommitOnBranch *struct {
-			Commit *struct{ Oid string }
-			Ref    *refPayload
-		}
-	}
-	if err := p.graphql(ctx, op, &data); err != nil {
-		return committed{}, err
+	}), &data)
+	if err != nil {
+		return "", "", err
 	}
 	made := data.CreateCommitOnBranch
 	if made == nil || made.Commit == nil || made.Commit.Oid == "" {
-		return committed{}, fault.New(fault.UpstreamError, "GitHub did not say which commit it made on %s", req.Branch)
+		return "", "", fault.New(fault.UpstreamError, "GitHub did not say which commit it made on %s", req.Branch)
 	}
-	return committed{made.Commit.Oid, made.Ref.baseTip()}, nil
-}
-
-// undoTime bounds the removal of a branch that is not to stay. It runs also when the caller has given up.
-const undoTime = 30 * time.Second
-
-// undo removes the request's branch after a definite failure, if its tip is the given commit, and returns the failure. If
-// the branch may remain, the error says that by its code, so that somebody looks. After an ambiguous failure nothing is
-// undone: what GitHub does late would not be seen.
-func (p *Provider) undo(ctx context.Context, req gitprovider.CommitRequest, repoID, tip string, failure error) error {
-	if fault.CodeOf(failure).Ambiguous() {
-		return failure
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
-	defer cancel()
-	err := p.removeBranch(ctx, req.Snapshot.Repo, repoID, req.Branch, tip)
-	if err == nil || fault.CodeOf(err) == fault.Conflict { // moved: it is somebody else's now
-		return failure
-	}
-	return fault.Wrap(err, fault.UpstreamError, "%s; and the branch %s could not be removed again: %s",
-		fault.From(failure).Message, req.Branch, fault.From(err).Message)
-}
-
-// rememberChanges keeps what a commit changes, for the pull request that is opened of it.
-func (p *Provider) rememberChanges(req gitprovider.CommitRequest, id string) {
-	paths := make([]string, 0, req.Changes.Len())
-	for _, path := range req.Changes.Paths() { // sorted
-		paths = append(paths, path.String())
-	}
-	p.files.put(filesKey{repoKey(req.Snapshot.Repo), 0, id, req.Snapshot.Base}, paths)
+	return made.Commit.Oid, made.Ref.baseTip(), nil
 }

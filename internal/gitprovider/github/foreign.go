@@ -10,37 +10,38 @@ import (
 
 // readOpen fills in the open pull requests: ours, and if they are asked for those of others. What the latter change is known
 // from the list itself, from an earlier look, or from the one request that reads ours; REST is asked about ours alone.
-func (p *Provider) readOpen(ctx context.Context, l *look, out *gitprovider.Snapshot) error {
-	all, err := p.readOn(ctx, out.Repo, l.open, l.repository.Open)
+func (s snapshots) readOpen(ctx context.Context, q *snapshotQuery, out *gitprovider.Snapshot) error {
+	all, err := s.pulls.readOn(ctx, out.Repo, q.open, q.repository.Open)
 	if err != nil {
 		return err
 	}
+	files := s.pulls.files
 	var ours, others []*pullNode
 	for _, n := range all {
 		switch {
 		case gitprovider.MayBeOurs(n.pullRequest()):
 			ours = append(ours, n)
-		case l.Foreign && n.BaseRefName == out.Base:
+		case q.Foreign && n.BaseRefName == out.Base:
 			others = append(others, n)
 		}
 	}
-	p.keepPaths(out.Repo, ours)
-	p.keepPaths(out.Repo, others)
-	unread := p.unread(out.Repo, ours)
-	if more := newest(p.unread(out.Repo, others)); len(more) > 0 {
+	files.keep(out.Repo, ours)
+	files.keep(out.Repo, others)
+	unread := files.unread(out.Repo, ours)
+	if more := newest(files.unread(out.Repo, others)); len(more) > 0 {
 		// That the files of others cannot be read is no reason to fail: they are counted, and ours are read without.
-		if p.readFiles(ctx, out.Repo, slices.Concat(unread, more)) == nil {
+		if files.read(ctx, out.Repo, slices.Concat(unread, more)) == nil {
 			unread = nil
 		}
 	}
-	if err := p.readFiles(ctx, out.Repo, unread); err != nil {
+	if err := files.read(ctx, out.Repo, unread); err != nil {
 		return err
 	}
-	if out.Open, err = p.pullRequests(ctx, out.Repo, ours); err != nil {
+	if out.Open, err = files.convert(ctx, out.Repo, ours); err != nil {
 		return err
 	}
 	for _, n := range others {
-		p.addForeign(out, n)
+		files.addForeign(out, n)
 	}
 	return nil
 }
@@ -52,9 +53,9 @@ func newest(nodes []*pullNode) []*pullNode {
 }
 
 // addForeign adds a pull request of others with what is known of its files.
-func (p *Provider) addForeign(out *gitprovider.Snapshot, n *pullNode) {
+func (f changedFiles) addForeign(out *gitprovider.Snapshot, n *pullNode) {
 	pr := n.pullRequest()
-	paths, known := p.files.get(keyOf(out.Repo, n))
+	paths, known := f.recall(out.Repo, n)
 	if !known {
 		out.ForeignUnread++
 		if n.Files == nil {
@@ -64,6 +65,6 @@ func (p *Provider) addForeign(out *gitprovider.Snapshot, n *pullNode) {
 			paths = append(paths, file.Path)
 		}
 	}
-	pr.Paths = slices.Clone(paths)
+	pr.Paths = paths
 	out.Foreign = append(out.Foreign, pr)
 }

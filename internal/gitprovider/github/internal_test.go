@@ -1,17 +1,6 @@
 package github
 
-import (
-	"context"
-	"testing"
-	"time"
-)
-
-func TestSleepEndsWithTheTimeOrTheContext(t *testing.T) {
-	sleep(t.Context(), time.Nanosecond)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	sleep(ended, 24*time.Hour)
-}
+import "testing"
 
 func TestTheBranchOfADeletedForkIsNobodysOfOurs(t *testing.T) {
 	n := &pullNode{IsCrossRepository: true, HeadRefName: "claude-ops/fix/one"}

@@ -1,12 +1,12 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
 const (
@@ -39,7 +39,7 @@ func weightOfListing(l listing) int {
 }
 
 func listingKey(repo gitprovider.RepoRef, label string) string {
-	return repoKey(repo) + "\n" + labelKey(label)
+	return forge.RepoKey(repo) + "\n" + labelKey(label)
 }
 
 // changedPulls are all pull requests, the last changed first. GitHub dates everything that can bring one into a list, out of
@@ -48,24 +48,24 @@ func changedPulls() pullList {
 	return pullList{arguments: "states: [OPEN, CLOSED, MERGED], orderBy: {field: UPDATED_AT, direction: DESC}", size: changedSize}
 }
 
-// listChanged brings a list that was read before up to date, with one request whatever its length. ok is false if it was not
+// changed brings a list that was read before up to date, with one request whatever its length. ok is false if it was not
 // read before or is so short that to read it costs one request, too, if too much has changed since, or if what comes out has
 // not as many with the label as GitHub says: then it has to be read whole, and last is the last change that was seen before
 // that, if any was.
-func (p *Provider) listChanged(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time,
-	ok bool, err error) {
-	known, found := p.lists.get(listingKey(repo, label))
-	if !found || len(known.nodes) <= pageSize || p.now().Sub(known.read) > listingFresh {
+func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time, ok bool,
+	err error) {
+	known, found := l.kept.Get(listingKey(repo, label))
+	if !found || len(known.nodes) <= pageSize || l.now().Sub(known.read) > listingFresh {
 		return nil, time.Time{}, false, nil
 	}
-	changed, total, err := p.changes(ctx, repo, label)
+	changed, total, err := l.changes(ctx, repo, label)
 	if err != nil {
 		return nil, time.Time{}, false, err
 	}
 	if len(changed.Nodes) > 0 && changed.Nodes[0] != nil {
 		last = changed.Nodes[0].UpdatedAt
 	}
-	if !changed.reaches(known.last.Add(-changedMargin)) {
+	if !reaches(changed, known.last.Add(-changedMargin)) {
 		return nil, last, false, nil
 	}
 	nodes = known.with(changed.Nodes, label)
@@ -78,34 +78,32 @@ func (p *Provider) listChanged(ctx context.Context, repo gitprovider.RepoRef, la
 	if labelled != total {
 		return nil, last, false, nil
 	}
-	p.lists.put(listingKey(repo, label), listing{nodes: nodes, last: later(last, known.last), read: known.read})
+	l.kept.Put(listingKey(repo, label), listing{nodes: nodes, last: later(last, known.last), read: known.read})
 	return nodes, last, true, nil
 }
 
 // changes reads what was changed last, and how many pull requests are in the list.
-func (p *Provider) changes(ctx context.Context, repo gitprovider.RepoRef, label string) (*pullConnection, int, error) {
+func (l lists) changes(ctx context.Context, repo gitprovider.RepoRef, label string) (*pullConnection, int, error) {
 	q, list := newQuery(repo), changedPulls()
-	q.variable("label", "String!", label)
+	q.text("label", label)
 	q.add("labelled: pullRequests(states: [OPEN], labels: [$label], first: 1) { totalCount }")
 	q.add(list.field("changed", list.size, ""))
 	q.fragment(pullFragment)
-	var data struct {
-		Repository *struct {
-			Labelled *struct{ TotalCount int }
-			Changed  *pullConnection
-		}
-	}
-	if err := p.graphql(ctx, q.operation(needPullsRead), &data); err != nil {
+	from, err := ask[struct {
+		Labelled *struct{ TotalCount int }
+		Changed  *pullConnection
+	}](ctx, l.pulls.api, q, needPullsRead)
+	if err != nil {
 		return nil, 0, err
 	}
-	if data.Repository == nil || data.Repository.Changed == nil || data.Repository.Labelled == nil {
-		return nil, 0, p.notFound()
+	if from.Changed == nil || from.Labelled == nil {
+		return nil, 0, notShown("pull requests", repo)
 	}
-	return data.Repository.Changed, data.Repository.Labelled.TotalCount, nil
+	return from.Changed, from.Labelled.TotalCount, nil
 }
 
 // reaches reports whether a list of the last changed shows everything that was changed at a time or later.
-func (c *pullConnection) reaches(at time.Time) bool {
+func reaches(c *pullConnection, at time.Time) bool {
 	if slices.Contains(c.Nodes, nil) { // one that the token may not see
 		return false
 	}
@@ -124,19 +122,15 @@ func (l listing) with(changed []*pullNode, label string) []*pullNode {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b *pullNode) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(out, byNumber)
 	return out
 }
 
-func (n *pullNode) labelled(label string) bool {
-	return n.Labels != nil && slices.ContainsFunc(n.Labels.Nodes, func(have struct{ Name string }) bool {
-		return labelKey(have.Name) == labelKey(label)
-	})
-}
+func (n *pullNode) labelled(label string) bool { return labelKeys(n.Labels.names())[labelKey(label)] }
 
-// keepList remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in the
+// keep remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in the
 // list is.
-func (p *Provider) keepList(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
+func (l lists) keep(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
 	if last.IsZero() {
 		for _, n := range nodes {
 			last = later(last, n.UpdatedAt)
@@ -146,8 +140,8 @@ func (p *Provider) keepList(repo gitprovider.RepoRef, label string, nodes []*pul
 		return
 	}
 	nodes = slices.Clone(nodes)
-	slices.SortFunc(nodes, func(a, b *pullNode) int { return cmp.Compare(a.Number, b.Number) })
-	p.lists.put(listingKey(repo, label), listing{nodes: nodes, last: last, read: began})
+	slices.SortFunc(nodes, byNumber)
+	l.kept.Put(listingKey(repo, label), listing{nodes: nodes, last: last, read: began})
 }
 
 func later(a, b time.Time) time.Time {

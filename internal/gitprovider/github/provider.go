@@ -3,12 +3,10 @@ package github
 import (
 	"context"
 	"net/url"
-	"strings"
 	"time"
 
-	gogithub "github.com/google/go-github/v60/github"
-
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
@@ -31,22 +29,21 @@ type Options struct {
 }
 
 // Provider implements gitprovider.Provider, and what a provider can do besides: gitprovider.Assigner, Editor, RemarkReader,
-// Examiner and Pinger.
+// Examiner and Pinger. Each of its methods notes which repository its requests are about, hands on to the part that does it,
+// and gives the codes of the port.
 type Provider struct {
-	api          *url.URL
-	graph        *url.URL
-	transport    *transport.Transport
-	client       *gogithub.Client
-	createLabels bool
-	app          *githubapp.App
-	token        string // what messages call the token
-	now          func() time.Time
-	sleep        func(context.Context, time.Duration)
-
-	files *lru[filesKey, []string] // changed files of pull requests
-	facts *lru[string, facts]      // of repositories, by repoKey
-	trees *lru[string, string]     // root tree by commit
-	lists *lru[string, listing]    // of open pull requests, by listingKey
+	branches   branches
+	pulls      pulls
+	snapshots  snapshots
+	lists      lists
+	commits    commitWriter
+	history    history
+	opener     opener
+	labels     labels
+	status     status
+	discussion discussion
+	assigner   assigner
+	examiner   examiner
 }
 
 var (
@@ -58,66 +55,33 @@ var (
 	_ gitprovider.Pinger       = (*Provider)(nil)
 )
 
-// What the caches hold at most. A path is about 40 bytes, so that the files of some thousand pull requests are kept.
-const (
-	maxCachedFiles = 4 << 20 // bytes of paths
-	maxCachedRepos = 512
-	maxCachedTrees = 512
-)
+// maxTrees bounds the commits whose root tree is remembered.
+const maxTrees = 512
 
 // New makes a Provider. It calls nobody.
 func New(opts Options) *Provider {
-	if opts.Now == nil {
-		opts.Now = time.Now
+	clock := transport.Clock{Now: opts.Now, Sleep: opts.Sleep}.WithDefaults()
+	token := tokenVariable
+	if opts.App != nil {
+		token = "the GitHub App"
 	}
-	if opts.Sleep == nil {
-		opts.Sleep = sleep
-	}
-	api := *opts.API
-	if !strings.HasSuffix(api.Path, "/") {
-		api = *api.JoinPath("/")
-	}
-	client := gogithub.NewClient(opts.Client.Client())
-	client.BaseURL = &api
+	a := newAPI(opts, refusals{transport: opts.Client, token: token, isApp: opts.App != nil, now: clock.Now})
+	facts, trees := newRepositoryFacts(), forge.NewMemory[string, string](maxTrees, nil)
+	branches := branches{a, facts}
+	files := changedFiles{a, forge.NewPaths()}
+	pulls := pulls{a, files}
+	labels := labels{api: a, facts: facts, create: opts.CreateLabels, now: clock.Now}
 	return &Provider{
-		api: &api, graph: graphQLAddress(&api), transport: opts.Client, client: client, createLabels: opts.CreateLabels,
-		app: opts.App, token: tokenName(opts.App), now: opts.Now, sleep: opts.Sleep,
-		files: newLRU[filesKey](maxCachedFiles, weightOfPaths),
-		facts: newLRU[string](maxCachedRepos, func(facts) int { return 1 }),
-		trees: newLRU[string](maxCachedTrees, func(string) int { return 1 }),
-		lists: newLRU[string](maxListings, weightOfListing),
+		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a},
+		snapshots:  snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
+		lists:      lists{pulls: pulls, facts: facts, kept: forge.NewMemory[string](maxListings, weightOfListing), now: clock.Now},
+		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
+		opener:     opener{a, pulls},
+		status:     status{pulls, clock.Sleep},
+		discussion: discussion{pulls},
+		examiner:   examiner{a, labels, opts.App},
 	}
-}
-
-// graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
-// (docs.github.com, "Forming calls with GraphQL"); github.com has it at /graphql below the API's root.
-func graphQLAddress(api *url.URL) *url.URL {
-	root := *api
-	if above, found := strings.CutSuffix(strings.TrimSuffix(api.Path, "/"), "/api/v3"); found {
-		root.Path, root.RawPath = above+"/api/", ""
-	}
-	return transport.URL(&root, "graphql")
 }
 
 // Name is "github".
 func (p *Provider) Name() string { return Name }
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// facts is what was last seen of a repository.
-type facts struct {
-	id     string          // GraphQL node id
-	labels map[string]bool // lower-case names of labels that exist
-	seen   time.Time       // when labels was read
-	warm   bool            // the files of our open pull requests have been read
-}
-
-// repoKey names a repository as GitHub compares it, letter case aside.
-func repoKey(ref gitprovider.RepoRef) string { return strings.ToLower(ref.String()) }

@@ -2,99 +2,20 @@ package github
 
 import (
 	"context"
-	"strings"
+	"encoding/json"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// pullFragment is what is read of a pull request.
-const pullFragment = `
-fragment pull on PullRequest {
-  id number title body url state isCrossRepository headRefName headRefOid baseRefName createdAt updatedAt closedAt mergedAt
-  author { login } headRepository { owner { login } }
-  labels(first: 100) { nodes { name } }
-}
-`
-
-// changedFragment is read only where it is needed: GitHub has to compare commits for it.
-const changedFragment = `
-fragment changed on PullRequest { files(first: 100) { pageInfo { hasNextPage } nodes { path changeType } } }
-`
-
-// pullNode is a pull request as GraphQL answers it.
-type pullNode struct {
-	ID                string
-	Number            int
-	Title, Body, URL  string
-	State             string
-	IsCrossRepository bool
-	HeadRefName       string
-	HeadRefOid        string
-	BaseRefName       string
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	ClosedAt          *time.Time
-	MergedAt          *time.Time
-	Author            *struct{ Login string }
-	HeadRepository    *struct{ Owner struct{ Login string } }
-	Labels            *struct{ Nodes []struct{ Name string } }
-	Files             *struct {
-		PageInfo pageInfo
-		Nodes    []struct{ Path, ChangeType string }
-	}
-}
-
-type pageInfo struct {
-	HasNextPage bool
-	EndCursor   string
-}
-
-type pullConnection struct {
-	PageInfo pageInfo
-	Nodes    []*pullNode
-}
-
-// pullRequest converts a node; Paths is left to Provider.pathsOf.
-func (n *pullNode) pullRequest() gitprovider.PullRequest {
-	pr := gitprovider.PullRequest{
-		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.HeadRefOid,
-		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(), Fork: n.IsCrossRepository,
-	}
-	if n.Author != nil { // else the account is gone
-		pr.Author = n.Author.Login
-	}
-	switch n.State {
-	case "MERGED":
-		pr.State = gitprovider.StateMerged
-	case "CLOSED":
-		pr.State = gitprovider.StateClosed
-	}
-	switch {
-	case pr.State == gitprovider.StateMerged && n.MergedAt != nil:
-		pr.ClosedAt = n.MergedAt.UTC()
-	case pr.State != gitprovider.StateOpen && n.ClosedAt != nil:
-		pr.ClosedAt = n.ClosedAt.UTC()
-	}
-	if n.Labels != nil {
-		for _, label := range n.Labels.Nodes {
-			pr.Labels = append(pr.Labels, label.Name)
-		}
-	}
-	return pr
-}
-
-// branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put before
-// it, as GitHub itself writes it, so that nobody takes it for one of ours.
-func (n *pullNode) branch() string {
-	switch {
-	case !n.IsCrossRepository:
-		return n.HeadRefName
-	case n.HeadRepository == nil: // the fork was deleted
-		return "unknown:" + n.HeadRefName
-	}
-	return n.HeadRepository.Owner.Login + ":" + n.HeadRefName
+// pulls reads pull requests.
+type pulls struct {
+	api   *api
+	files changedFiles
 }
 
 // pullList says which pull requests of a repository are wanted.
@@ -105,6 +26,8 @@ type pullList struct {
 	files     bool              // whether the changed files come along
 	end       time.Time         // the list, newest update first, ends before this time; zero: it is read to its end
 }
+
+type pullConnection = connection[pullNode]
 
 func openPulls() pullList {
 	return pullList{arguments: "states: [OPEN], orderBy: {field: CREATED_AT, direction: ASC}", size: pageSize}
@@ -117,83 +40,155 @@ func labelledPulls(label string) pullList {
 	return list
 }
 
-// field is the selection of one page. after names a variable; "" asks for the first page.
+// field is the selection of one page. after is the argument that names its cursor.
 func (l pullList) field(alias string, size int, after string) string {
-	var b strings.Builder
-	b.WriteString(alias + ": pullRequests(" + l.arguments + ", first: " + decimal(size))
-	if after != "" {
-		b.WriteString(", after: $" + after)
-	}
-	b.WriteString(") { pageInfo { hasNextPage endCursor } nodes { ...pull")
+	nodes := "...pull"
 	if l.files {
-		b.WriteString(" ...changed")
+		nodes += " ...changed"
 	}
-	b.WriteString(" } }")
-	return b.String()
-}
-
-// pageQuery asks for one page of the list; cursor "" for the first.
-func (p *Provider) pageQuery(repo gitprovider.RepoRef, list pullList, cursor string) *query {
-	q := newQuery(repo)
-	for name, value := range list.strings {
-		q.variable(name, "String!", value)
-	}
-	after := ""
-	if cursor != "" {
-		after = "after"
-		q.variable(after, "String!", cursor)
-	}
-	q.add(list.field("pulls", list.size, after))
-	q.fragment(pullFragment)
-	if list.files {
-		q.fragment(changedFragment)
-	}
-	return q
-}
-
-// pageAfter reads one page of the list.
-func (p *Provider) pageAfter(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (
-	*pullConnection, error) {
-	var data struct {
-		Repository *struct{ Pulls *pullConnection }
-	}
-	if err := p.graphql(ctx, p.pageQuery(repo, list, cursor).operation(needPullsRead), &data); err != nil {
-		return nil, err
-	}
-	if data.Repository == nil || data.Repository.Pulls == nil {
-		return nil, p.notFound()
-	}
-	return data.Repository.Pulls, nil
-}
-
-// readOn reads the pages after the first one, and returns the nodes of all.
-func (p *Provider) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) (
-	[]*pullNode, error) {
-	var all []*pullNode
-	seen := map[int]bool{}
-	for at := first; ; {
-		for _, n := range at.Nodes {
-			if n != nil && !seen[n.Number] { // what moves within the order while it is read may appear twice
-				seen[n.Number] = true
-				all = append(all, n)
-			}
-		}
-		if !at.PageInfo.HasNextPage || list.ended(at) {
-			return all, nil
-		}
-		if at.PageInfo.EndCursor == "" {
-			return nil, fault.New(fault.UpstreamError, "GitHub promised more pull requests than it showed; try again later")
-		}
-		next, err := p.pageAfter(ctx, repo, list, at.PageInfo.EndCursor)
-		if err != nil {
-			return nil, err
-		}
-		at = next
-	}
+	return alias + ": pullRequests(" + l.arguments + ", first: " + strconv.Itoa(size) + after +
+		") { pageInfo { hasNextPage endCursor } nodes { " + nodes + " } }"
 }
 
 // ended reports whether a page reaches behind the list's end.
 func (l pullList) ended(at *pullConnection) bool {
 	last := len(at.Nodes) - 1
 	return !l.end.IsZero() && last >= 0 && at.Nodes[last] != nil && at.Nodes[last].UpdatedAt.Before(l.end)
+}
+
+// query asks for one page of the list; cursor "" for the first.
+func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
+	q := newQuery(repo)
+	for name, value := range l.strings {
+		q.text(name, value)
+	}
+	q.add(l.field("pulls", l.size, q.after(cursor)))
+	q.fragment(pullFragment)
+	if l.files {
+		q.fragment(changedFragment)
+	}
+	return q
+}
+
+// page reads one page of the list.
+func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (*pullConnection, error) {
+	from, err := ask[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
+	if err != nil {
+		return nil, err
+	}
+	if from.Pulls == nil {
+		return nil, notShown("pull requests", repo)
+	}
+	return from.Pulls, nil
+}
+
+// readOn reads the pages after the first one, and returns the nodes of all. What moves within the order while it is read may
+// appear twice.
+func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) ([]*pullNode, error) {
+	all, err := follow(first, func(last *pullConnection) (*pullConnection, error) {
+		if list.ended(last) {
+			return nil, nil
+		}
+		return p.page(ctx, repo, list, last.PageInfo.EndCursor)
+	})
+	seen := map[int]bool{}
+	return slices.DeleteFunc(all, func(n *pullNode) bool {
+		twice := seen[n.Number]
+		seen[n.Number] = true
+		return twice
+	}), err
+}
+
+// openOurs gives the open pull requests that may be ours and have a number below the given one.
+func (p pulls) openOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+	list := openPulls()
+	first, err := p.page(ctx, repo, list, "")
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.readOn(ctx, repo, list, first)
+	if err != nil {
+		return nil, err
+	}
+	return p.files.convert(ctx, repo, slices.DeleteFunc(all, func(n *pullNode) bool {
+		return n.Number >= below || !gitprovider.MayBeOurs(n.pullRequest())
+	}))
+}
+
+// byHead finds the newest pull request of a branch. A fork's branch of the same name is another branch.
+func (p pulls) byHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+	return p.first(ctx, repo, pullList{
+		arguments: "headRefName: $head, orderBy: {field: CREATED_AT, direction: DESC}",
+		strings:   map[string]string{"head": branch},
+	})
+}
+
+// openFor finds the open pull request for a head and a base.
+func (p pulls) openFor(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitprovider.PullRequest, error) {
+	return p.first(ctx, spec.Repo, pullList{
+		arguments: "states: [OPEN], headRefName: $head, baseRefName: $base, orderBy: {field: CREATED_AT, direction: DESC}",
+		strings:   map[string]string{"head": spec.Head, "base": spec.Base},
+	})
+}
+
+// findPage is how many pull requests of one branch name are looked at together; more than a few come only from forks.
+const findPage = 10
+
+// first gives the first pull request of the list whose head is in the repository itself, or nil.
+func (p pulls) first(ctx context.Context, repo gitprovider.RepoRef, list pullList) (*gitprovider.PullRequest, error) {
+	list.size, list.files = findPage, true
+	for cursor := ""; ; {
+		at, err := p.page(ctx, repo, list, cursor)
+		if err != nil {
+			return nil, err
+		}
+		isOwn := func(n *pullNode) bool { return n != nil && !n.IsCrossRepository }
+		if i := slices.IndexFunc(at.Nodes, isOwn); i >= 0 {
+			prs, err := p.files.convert(ctx, repo, at.Nodes[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			return &prs[0], nil
+		}
+		if cursor = at.PageInfo.EndCursor; !at.PageInfo.HasNextPage || cursor == "" {
+			return nil, nil
+		}
+	}
+}
+
+// one reads fields of one pull request into out. What is below the field hidden may be forbidden, and is null then.
+func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string, out any) error {
+	q.variable("number", "Int!", number)
+	q.add("pullRequest(number: $number) { " + fields + " }")
+	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
+	from, err := ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
+		return forge.NoPullRequest(repo, number)
+	}
+	switch {
+	case err != nil:
+		return err
+	case isNull(from.PullRequest):
+		return forge.NoPullRequest(repo, number)
+	}
+	return decode(from.PullRequest, out)
+}
+
+// withdraw looks, and then closes and writes the body in one request.
+func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
+	q := newQuery(repo)
+	q.fragment(pullFragment)
+	var n pullNode
+	if err := p.one(ctx, repo, w.Number, q, "...pull", "", &n); err != nil {
+		return err
+	}
+	fields, err := forge.WithdrawalFields(w, n.pullRequest())
+	if err != nil {
+		return err
+	}
+	return p.api.changePull(ctx, repo, w.Number, fields)
+}
+
+func notShown(what string, repo gitprovider.RepoRef) error {
+	return fault.New(fault.UpstreamError, "GitHub did not show the %s of %s; try again later", what, repo)
 }

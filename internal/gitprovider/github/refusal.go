@@ -5,11 +5,12 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
 	gogithub "github.com/google/go-github/v60/github"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 // need is a permission that a request asks of the token, as GitHub names it for fine-grained tokens. A classic token has
@@ -42,7 +43,7 @@ func (r *refusal) Error() string { return r.fault.Error() }
 func (r *refusal) Unwrap() error { return r.fault }
 
 // says reports whether GitHub's words hold one of the phrases, letter case aside.
-func (r *refusal) says(phrases ...string) bool { return mentions(r.said, phrases...) }
+func (r *refusal) says(phrases ...string) bool { return forge.Mentions(r.said, phrases...) }
 
 // names reports whether REST's validation found fault with the field.
 func (r *refusal) names(field string) bool {
@@ -61,47 +62,19 @@ func refused(err error) *refusal {
 	return r
 }
 
-// publish makes of an error the one that the port promises. Every exported method returns through it.
-func publish(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fault.From(err)
-}
-
-func mentions(said string, phrases ...string) bool {
-	said = strings.ToLower(said)
-	for _, phrase := range phrases {
-		if strings.Contains(said, phrase) {
-			return true
-		}
-	}
-	return false
-}
-
-// maxSaid bounds, in characters, what a message quotes of GitHub's words.
-const maxSaid = 240
-
-// clean makes text of others fit for a message: printable, on one line, capped.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, " "))
-	runes := []rune(strings.Join(strings.Fields(s), " "))
-	if len(runes) > maxSaid {
-		return string(runes[:maxSaid]) + "..."
-	}
-	return string(runes)
+// refusals says what the refusals of GitHub mean.
+type refusals struct {
+	transport *transport.Transport
+	token     string // what messages call the token
+	isApp     bool
+	now       func() time.Time
 }
 
 // said is what GitHub said, fit for a message: clean, and without the token, which an answer might echo.
-func (p *Provider) said(message string) string { return clean(p.transport.Scrub(message)) }
+func (r refusals) said(message string) string { return forge.Clean(r.transport.Scrub(message)) }
 
 // saidBy is the message of a REST refusal and of its validation errors.
-func (p *Provider) saidBy(e *gogithub.ErrorResponse) string {
+func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
 	said := []string{e.Message}
 	for _, detail := range e.Errors {
 		switch {
@@ -111,11 +84,11 @@ func (p *Provider) saidBy(e *gogithub.ErrorResponse) string {
 			said = append(said, detail.Field+" is "+detail.Code)
 		}
 	}
-	return p.said(strings.Join(said, "; "))
+	return r.said(strings.Join(said, "; "))
 }
 
-// failed tells what an error of the client means: a refusal, or that nobody knows what happened.
-func (p *Provider) failed(err error, n need) error {
+// of tells what an error of the client means: a refusal, or that nobody knows what happened.
+func (r refusals) of(err error, n need) error {
 	var (
 		limit    *gogithub.RateLimitError
 		abuse    *gogithub.AbuseRateLimitError
@@ -125,21 +98,21 @@ func (p *Provider) failed(err error, n need) error {
 	)
 	switch {
 	case errors.As(err, &limit):
-		return p.limited(limit.Response, limit.Message, limit.Rate.Reset.Sub(p.now()))
+		return r.limited(limit.Response, limit.Message, limit.Rate.Reset.Sub(r.now()))
 	case errors.As(err, &abuse):
 		wait := secondaryWait
 		if abuse.RetryAfter != nil {
 			wait = *abuse.RetryAfter
 		}
-		return p.limited(abuse.Response, abuse.Message, wait)
+		return r.limited(abuse.Response, abuse.Message, wait)
 	case errors.As(err, &factor):
-		return p.answered((*gogithub.ErrorResponse)(factor), n)
+		return r.answered((*gogithub.ErrorResponse)(factor), n)
 	case errors.As(err, &answered):
-		return p.answered(answered, n)
+		return r.answered(answered, n)
 	case errors.As(err, &accepted):
 		return fault.Wrap(err, fault.UpstreamError, "GitHub took the request but has not done it yet; look again later")
 	}
-	return p.transport.Failure(err)
+	return r.transport.Failure(err)
 }
 
 // secondaryWait is how long GitHub asks to wait at least after a secondary limit that names no time
@@ -147,9 +120,9 @@ func (p *Provider) failed(err error, n need) error {
 const secondaryWait = time.Minute
 
 // limited is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its headers.
-func (p *Provider) limited(resp *http.Response, message string, wait time.Duration) error {
+func (r refusals) limited(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
-		if f := p.transport.StatusFault(resp, p.said(message)); f != nil {
+		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {
 			return f
 		}
 	}
@@ -163,10 +136,10 @@ func rateLimited(wait time.Duration) *fault.Error {
 }
 
 // answered tells what a REST answer other than success means.
-func (p *Provider) answered(e *gogithub.ErrorResponse, n need) error {
-	status, said := e.Response.StatusCode, p.saidBy(e)
+func (r refusals) answered(e *gogithub.ErrorResponse, n need) error {
+	status, said := e.Response.StatusCode, r.saidBy(e)
 	writes := e.Response.Request != nil && e.Response.Request.Method != http.MethodGet
-	known := p.transport.StatusFault(e.Response, said)
+	known := r.transport.StatusFault(e.Response, said)
 	switch {
 	case known != nil && known.Code == fault.ProviderDisabled: // of the configuration: nothing was done
 		return &refusal{status: status, said: said, fault: known}
@@ -179,9 +152,9 @@ func (p *Provider) answered(e *gogithub.ErrorResponse, n need) error {
 		}
 		return known
 	}
-	f := p.meaning(status, said, n, e.Response.Header)
+	f := r.meaning(status, said, n, e.Response.Header)
 	if id := e.Response.Header.Get("X-GitHub-Request-Id"); id != "" {
-		f.Message += " (request id " + clean(id) + ")"
+		f.Message += " (request id " + forge.Clean(id) + ")"
 	}
 	return &refusal{status: status, said: said, errors: e.Errors, fault: f}
 }

@@ -5,26 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
+	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// Snapshot implements gitprovider.Provider with one query. Further requests follow only for further pages of pull
-// requests, for the files of those that were never seen before, and for contents that GraphQL cannot carry.
-func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	ctx = about(ctx, q.Repo)
-	snapshot, err := p.snapshot(ctx, q)
-	if err != nil {
-		return nil, publish(err)
-	}
-	return snapshot, nil
+// snapshots reads what the gates need to know of a repository.
+type snapshots struct {
+	api   *api
+	pulls pulls
+	facts *repositoryFacts
+	trees *forge.Memory[string, string] // root tree by commit, which commitWriter needs
+	now   func() time.Time
 }
 
-// look is one Snapshot at work.
-type look struct {
+// snapshotQuery is one Snapshot at work: what is asked, and what GitHub answered.
+type snapshotQuery struct {
 	gitprovider.SnapshotQuery
 	dirs         []string // folders above the paths, without the root
 	open, closed pullList
@@ -36,18 +34,19 @@ type look struct {
 // repositoryNode is a repository as GraphQL answers the snapshot's query.
 type repositoryNode struct {
 	ID, Name             string
-	Owner                struct{ Login string }
+	Owner                person
 	URL                  string
 	IsArchived, IsLocked bool
 	IsDisabled, IsFork   bool
-	DefaultBranchRef     *refNode
-	Base                 *refNode
-	Labels               *struct{ Nodes []struct{ Name string } }
+	DefaultBranchRef     *baseNode
+	Base                 *baseNode
+	Labels               *labelList
 	Open, Recent, Closed *pullConnection
 	Newest               *struct{ Nodes []struct{ Number int } }
 }
 
-type refNode struct {
+// baseNode is the base branch with what is read of its commit.
+type baseNode struct {
 	Name   string
 	Target map[string]json.RawMessage
 }
@@ -59,56 +58,54 @@ const (
 	recentClosed = 20
 )
 
-func (p *Provider) snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	l := newLook(q)
-	known, _ := p.facts.get(repoKey(q.Repo))
-	l.open = openPulls()
-	l.open.files = !known.warm
-	err := p.ask(ctx, l)
-	if l.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
-		l.open.files = false
-		err = p.ask(ctx, l)
+func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	q := newSnapshotQuery(query)
+	q.open.files = !s.facts.of(query.Repo).warm
+	err := s.ask(ctx, q)
+	if q.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
+		q.open.files = false
+		err = s.ask(ctx, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.begin(l)
+	out, err := s.begin(q)
 	if err != nil {
 		return nil, err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.readOpen(ctx, l, out) })
+	reads := []func(context.Context) error{func(ctx context.Context) error { return s.readOpen(ctx, q, out) }}
 	if !q.ClosedSince.IsZero() {
-		group.Go(func() error { return p.readClosed(ctx, l, out) })
+		reads = append(reads, func(ctx context.Context) error { return s.readClosed(ctx, q, out) })
 	}
 	if q.Contents {
-		group.Go(func() (err error) {
-			out.Contents, err = p.contents(ctx, out.Repo, l.target(), q.Paths)
+		reads = append(reads, func(ctx context.Context) (err error) {
+			out.Contents, err = s.contents(ctx, out.Repo, q.base().Target, q.Paths)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	err = forge.Each(ctx, reads, func(ctx context.Context, _ int, read func(context.Context) error) error { return read(ctx) })
+	if err != nil {
 		return nil, err
 	}
-	p.facts.update(repoKey(out.Repo), func(f facts) facts { f.warm = true; return f })
+	s.facts.warmed(out.Repo)
 	return out, nil
 }
 
-func newLook(q gitprovider.SnapshotQuery) *look {
-	l := &look{SnapshotQuery: q}
-	for _, path := range q.Paths {
-		l.dirs = append(l.dirs, path.Ancestors()...)
+func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
+	q := &snapshotQuery{SnapshotQuery: query, open: openPulls()}
+	for _, path := range query.Paths {
+		q.dirs = append(q.dirs, path.Ancestors()...)
 	}
-	slices.Sort(l.dirs)
-	l.dirs = slices.Compact(l.dirs)
-	l.recent = pullList{arguments: "states: [OPEN], orderBy: {field: UPDATED_AT, direction: DESC}", files: true}
-	l.closed = pullList{arguments: "states: [CLOSED], orderBy: {field: UPDATED_AT, direction: DESC}", size: pageSize,
-		files: true, end: q.ClosedSince}
-	return l
+	slices.Sort(q.dirs)
+	q.dirs = slices.Compact(q.dirs)
+	q.recent = pullList{arguments: "states: [OPEN], orderBy: {field: UPDATED_AT, direction: DESC}", files: true}
+	q.closed = pullList{arguments: "states: [CLOSED], orderBy: {field: UPDATED_AT, direction: DESC}", size: pageSize,
+		files: true, end: query.ClosedSince}
+	return q
 }
 
 // ask sends the query.
-func (p *Provider) ask(ctx context.Context, l *look) error {
+func (s snapshots) ask(ctx context.Context, l *snapshotQuery) error {
 	q := newQuery(l.Repo)
 	q.add("id name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
 	commit := l.commitFields(q)
@@ -116,15 +113,15 @@ func (p *Provider) ask(ctx context.Context, l *look) error {
 		q.add("defaultBranchRef { name " + commit + " }")
 	} else {
 		q.add("defaultBranchRef { name }")
-		q.variable("base", "String!", branchRef(l.Base))
+		q.text("base", branchRef(l.Base))
 		q.add("base: ref(qualifiedName: $base) { name " + commit + " }")
 	}
 	for i, branch := range l.Branches {
 		if gitprovider.CheckBranchName(branch) != nil {
 			continue // git has no such branch
 		}
-		alias := "tip" + decimal(i)
-		q.variable(alias, "String!", branchRef(branch))
+		alias := "tip" + strconv.Itoa(i)
+		q.text(alias, branchRef(branch))
 		q.add(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
 	q.add(l.open.field("open", pageSize, ""))
@@ -137,35 +134,28 @@ func (p *Provider) ask(ctx context.Context, l *look) error {
 	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.fragment(pullFragment + changedFragment)
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
-	var data struct{ Repository json.RawMessage }
-	if err := p.graphql(ctx, q.operation(needContents), &data); err != nil {
+	answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
+	if err != nil {
 		return err
 	}
-	if len(data.Repository) == 0 || string(data.Repository) == "null" {
-		return p.notFound()
+	if err := decode(*answer, &l.repository); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(data.Repository, &l.repository); err != nil {
-		return notJSON(err)
-	}
-	if err := json.Unmarshal(data.Repository, &l.dynamic); err != nil {
-		return notJSON(err)
-	}
-	return nil
+	return decode(*answer, &l.dynamic)
 }
 
-// begin fills in what the query has answered already.
-func (p *Provider) begin(l *look) (*gitprovider.Snapshot, error) {
-	r := l.repository
-	ref := gitprovider.RepoRef{Owner: r.Owner.Login, Name: r.Name, Remote: l.Repo.Remote}
-	base := l.ref()
+// begin fills in what the query has answered already, and remembers what later calls need.
+func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
+	r := q.repository
+	ref := gitprovider.RepoRef{Owner: r.Owner.Login, Name: r.Name, Remote: q.Repo.Remote}
+	base := q.base()
 	switch {
 	case r.DefaultBranchRef == nil && base == nil:
-		return nil, fault.New(fault.NotFound, "the repository %s has no commit yet; make a first one", ref)
+		return nil, forge.NoFirstCommit(ref)
 	case base == nil:
-		return nil, fault.New(fault.NotFound, "the repository %s has no branch %s; name an existing base branch", ref,
-			clean(l.Base))
+		return nil, forge.NoBase(ref, q.Base)
 	case r.Open == nil:
-		return nil, fault.New(fault.UpstreamError, "GitHub did not show the pull requests of %s; try again later", ref)
+		return nil, notShown("pull requests", ref)
 	}
 	out := &gitprovider.Snapshot{
 		Repo: ref, URL: r.URL, Base: base.Name, Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
@@ -177,50 +167,44 @@ func (p *Provider) begin(l *look) (*gitprovider.Snapshot, error) {
 	if r.DefaultBranchRef != nil {
 		out.DefaultBranch = r.DefaultBranchRef.Name
 	}
+	var root string
 	var err error
-	if out.BaseCommit, out.Tree, err = l.tree(p); err != nil {
+	if out.BaseCommit, root, out.Tree, err = q.tree(); err != nil {
 		return nil, err
 	}
-	if err := l.tips(out.Tips); err != nil {
-		return nil, err
-	}
-	p.learn(ref, r)
-	return out, nil
-}
-
-// learn remembers what later calls need.
-func (p *Provider) learn(ref gitprovider.RepoRef, r repositoryNode) {
-	labels := map[string]bool{}
-	if r.Labels != nil {
-		for _, label := range r.Labels.Nodes {
-			labels[labelKey(label.Name)] = true
+	s.trees.Put(out.BaseCommit, root)
+	for i, branch := range q.Branches {
+		var tip *refNode
+		if err := decodeField(q.dynamic, "tip"+strconv.Itoa(i), &tip); err != nil {
+			return nil, err
+		}
+		if tip != nil {
+			out.Tips[branch] = tip.tip()
 		}
 	}
-	p.facts.update(repoKey(ref), func(f facts) facts {
-		f.id, f.labels, f.seen = r.ID, labels, p.now()
+	s.facts.change(ref, func(f facts) facts {
+		f.id, f.labels, f.seen = r.ID, labelKeys(r.Labels.names()), s.now()
 		return f
 	})
 	if r.Recent != nil {
-		p.keepPaths(ref, r.Recent.Nodes)
+		s.pulls.files.keep(ref, r.Recent.Nodes)
 	}
+	return out, nil
 }
 
 // readClosed reads the list to its end and keeps those pull requests that may be ours and were closed since.
-func (p *Provider) readClosed(ctx context.Context, l *look, out *gitprovider.Snapshot) error {
-	if l.repository.Closed == nil {
-		return fault.New(fault.UpstreamError, "GitHub did not show the pull requests of %s; try again later", out.Repo)
+func (s snapshots) readClosed(ctx context.Context, q *snapshotQuery, out *gitprovider.Snapshot) error {
+	if q.repository.Closed == nil {
+		return notShown("pull requests", out.Repo)
 	}
-	all, err := p.readOn(ctx, out.Repo, l.closed, l.repository.Closed)
+	all, err := s.pulls.readOn(ctx, out.Repo, q.closed, q.repository.Closed)
 	if err != nil {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(n *pullNode) bool {
 		pr := n.pullRequest()
-		return !gitprovider.MayBeOurs(pr) || pr.ClosedAt.Before(l.ClosedSince)
+		return !gitprovider.MayBeOurs(pr) || pr.ClosedAt.Before(q.ClosedSince)
 	})
-	out.Closed, err = p.pullRequests(ctx, out.Repo, all)
+	out.Closed, err = s.pulls.files.convert(ctx, out.Repo, all)
 	return err
 }
-
-// branchRef is the full name of a branch: GitHub takes a short one for a tag as well.
-func branchRef(branch string) string { return "refs/heads/" + branch }

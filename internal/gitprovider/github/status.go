@@ -2,40 +2,41 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// Status implements gitprovider.Provider with one query, and further ones for further pages of reviews and checks. GitHub
-// computes whether a pull request can be merged after it was asked for the first time: it is asked up to three times more
-// within 2.4 s, then Mergeable stays nil. Checks that the token may not see count as not reported: fine-grained tokens
-// cannot be given the permission for all of them.
-func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
-	ctx = about(ctx, repo)
-	status, err := p.status(ctx, repo, number)
-	if err != nil {
-		return gitprovider.Status{}, publish(err)
-	}
-	return status, nil
+// status reads one pull request with its reviews and checks.
+type status struct {
+	pulls pulls
+	sleep func(context.Context, time.Duration)
 }
 
 const (
-	reviewFields = `pageInfo { hasNextPage endCursor } nodes { author { login } state body submittedAt }`
-	rollupFields = `commits(last: 1) { nodes { commit { statusCheckRollup { state contexts(first: 100%s) {
-      pageInfo { hasNextPage endCursor }
-      nodes { __typename ... on CheckRun { name status conclusion } ... on StatusContext { context state } }
-    } } } } }`
+	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { author { login } state body submittedAt }`
+	contextNodes = `pageInfo { hasNextPage endCursor }
+      nodes { __typename ... on CheckRun { name status conclusion } ... on StatusContext { context state } }`
 )
+
+// reviewFields selects a page of the reviews. after is the argument that names its cursor.
+func reviewFields(after string) string {
+	return "reviews(first: 100" + after + ") { " + reviewNodes + " } "
+}
+
+// rollupFields selects a page of the checks on the head commit.
+func rollupFields(after string) string {
+	return "commits(last: 1) { nodes { commit { statusCheckRollup { state contexts(first: 100" + after + ") { " + contextNodes +
+		" } } } } }"
+}
 
 // statusNode is a pull request with what Status wants to know besides.
 type statusNode struct {
 	pullNode
 	Mergeable string
-	MergedBy  *struct{ Login string }
-	Reviews   *reviewConnection
+	MergedBy  *person
+	Reviews   *connection[reviewNode]
 	Commits   *struct {
 		Nodes []struct {
 			Commit struct{ StatusCheckRollup *rollup }
@@ -43,147 +44,104 @@ type statusNode struct {
 	}
 }
 
-type reviewConnection struct {
-	PageInfo pageInfo
-	Nodes    []*struct {
-		Author      *struct{ Login string }
-		State, Body string
-		SubmittedAt *time.Time
-	}
+type reviewNode struct {
+	Author      *person
+	State, Body string
+	SubmittedAt *time.Time
 }
 
-func (p *Provider) status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
-	none := gitprovider.Status{}
-	if number < 1 || number > maxNumber {
-		return none, noSuchPull(repo, number)
-	}
-	n, err := p.askPull(ctx, repo, number, "...pull ...changed mergeable mergedBy { login } reviews(first: 100) { "+reviewFields+" } "+
-		rollupSelection(""), nil, pullFragment+changedFragment)
-	if err != nil {
-		return none, err
-	}
-	prs, err := p.pullRequests(ctx, repo, []*pullNode{&n.pullNode})
-	if err != nil {
-		return none, err
-	}
-	status := gitprovider.Status{PullRequest: prs[0]}
-	if n.MergedBy != nil {
-		status.MergedBy = n.MergedBy.Login
-	}
-	if status.Reviews, err = p.reviews(ctx, repo, number, n.Reviews); err != nil {
-		return none, err
-	}
-	if status.Checks, err = p.checks(ctx, repo, number, n); err != nil {
-		return none, err
-	}
-	if status.State == gitprovider.StateOpen {
-		status.Mergeable, err = p.mergeable(ctx, repo, number, n.Mergeable)
-	}
-	return status, err
+// rollup is GitHub's sum of everything that CI reported on a commit.
+type rollup struct {
+	State    string
+	Contexts *connection[contextNode]
 }
 
-// askPull selects fields of one pull request. variables are strings.
-func (p *Provider) askPull(ctx context.Context, repo gitprovider.RepoRef, number int, fields string,
-	variables map[string]string, fragments string) (*statusNode, error) {
-	q := newQuery(repo)
-	for name, value := range variables {
-		q.variable(name, "String!", value)
+// contextNode is a check run or a commit status.
+type contextNode struct {
+	Name, Status, Conclusion string // of a check run
+	Context, State           string // of a commit status
+}
+
+// rollup is what CI reported; one without contexts if it reported nothing.
+func (n *statusNode) rollup() rollup {
+	if n.Commits == nil || len(n.Commits.Nodes) == 0 || n.Commits.Nodes[0].Commit.StatusCheckRollup == nil {
+		return rollup{}
 	}
-	q.fragment(fragments)
+	return *n.Commits.Nodes[0].Commit.StatusCheckRollup
+}
+
+// ask reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained tokens cannot be
+// given the permission for all of them.
+func (s status) ask(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields string) (*statusNode, error) {
 	var n statusNode
-	if err := p.askOne(ctx, repo, number, q, fields, "statusCheckRollup", &n); err != nil {
-		return nil, err
-	}
-	return &n, nil
+	err := s.pulls.one(ctx, repo, number, q, fields, "statusCheckRollup", &n)
+	return &n, err
 }
 
-// askAbout selects fields of one pull request into out. What is below the field hidden may be forbidden, and is null then.
-func (p *Provider) askAbout(ctx context.Context, repo gitprovider.RepoRef, number int, fields, hidden string, out any) error {
-	if number < 1 || number > maxNumber {
-		return noSuchPull(repo, number)
+func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+	none := gitprovider.Status{}
+	q := newQuery(repo)
+	q.fragment(pullFragment + changedFragment)
+	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+reviewFields("")+rollupFields(""))
+	if err != nil {
+		return none, err
 	}
-	return p.askOne(ctx, repo, number, newQuery(repo), fields, hidden, out)
+	prs, err := s.pulls.files.convert(ctx, repo, []*pullNode{&n.pullNode})
+	if err != nil {
+		return none, err
+	}
+	out := gitprovider.Status{PullRequest: prs[0]}
+	if n.MergedBy != nil {
+		out.MergedBy = n.MergedBy.Login
+	}
+	if out.Reviews, err = s.reviews(ctx, repo, n); err != nil {
+		return none, err
+	}
+	if out.Checks, err = s.checks(ctx, repo, n); err != nil {
+		return none, err
+	}
+	if out.State == gitprovider.StateOpen {
+		out.Mergeable, err = s.mergeable(ctx, repo, n)
+	}
+	return out, err
 }
 
-func (p *Provider) askOne(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string,
-	out any) error {
-	q.variable("number", "Int!", number)
-	q.add("pullRequest(number: $number) { " + fields + " }")
-	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
-	var data struct {
-		Repository *struct{ PullRequest json.RawMessage }
-	}
-	err := p.graphql(ctx, q.operation(needPullsRead), &data)
-	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
-		return noSuchPull(repo, number)
-	}
-	switch {
-	case err != nil:
-		return err
-	case data.Repository == nil:
-		return p.notFound()
-	case len(data.Repository.PullRequest) == 0 || string(data.Repository.PullRequest) == "null":
-		return noSuchPull(repo, number)
-	}
-	if err := json.Unmarshal(data.Repository.PullRequest, out); err != nil {
-		return notJSON(err)
-	}
-	return nil
-}
+// settlingStep is the first pause before GitHub is asked again whether a pull request can be merged; see forge.Settled. It
+// begins to find out when it is asked for the first time.
+const settlingStep = 400 * time.Millisecond
 
-// mergeableWaits are the pauses before GitHub is asked again.
-func mergeableWaits() []time.Duration {
-	return []time.Duration{400 * time.Millisecond, 800 * time.Millisecond, 1200 * time.Millisecond}
-}
-
-func (p *Provider) mergeable(ctx context.Context, repo gitprovider.RepoRef, number int, answer string) (*bool, error) {
-	for _, wait := range mergeableWaits() {
-		if answer != "UNKNOWN" {
-			break
-		}
-		p.sleep(ctx, wait)
-		n, err := p.askPull(ctx, repo, number, "mergeable", nil, "")
-		if err != nil {
-			return nil, err
-		}
-		answer = n.Mergeable
-	}
+func (s status) mergeable(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (*bool, error) {
+	unknown := func(answer string) bool { return answer == "UNKNOWN" }
+	answer, err := forge.Settled(ctx, n.Mergeable, unknown, settlingStep, s.sleep, func() (string, error) {
+		again, err := s.ask(ctx, repo, n.Number, newQuery(repo), "mergeable")
+		return again.Mergeable, err
+	})
 	yes := answer == "MERGEABLE"
-	if !yes && answer != "CONFLICTING" {
-		return nil, nil
+	if err != nil || !yes && answer != "CONFLICTING" {
+		return nil, err
 	}
 	return &yes, nil
 }
 
 // reviews reads all pages, which GitHub gives oldest first.
-func (p *Provider) reviews(ctx context.Context, repo gitprovider.RepoRef, number int, at *reviewConnection) (
-	[]gitprovider.Review, error) {
+func (s status) reviews(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) ([]gitprovider.Review, error) {
+	all, err := follow(n.Reviews, func(last *connection[reviewNode]) (*connection[reviewNode], error) {
+		q := newQuery(repo)
+		next, err := s.ask(ctx, repo, n.Number, q, reviewFields(q.after(last.PageInfo.EndCursor)))
+		return next.Reviews, err
+	})
 	var out []gitprovider.Review
-	for at != nil {
-		for _, n := range at.Nodes {
-			if n == nil {
-				continue
-			}
-			review := gitprovider.Review{Author: "ghost", State: reviewState(n.State), Body: n.Body} // as GitHub calls the deleted
-			if n.Author != nil {
-				review.Author = n.Author.Login
-			}
-			if n.SubmittedAt != nil {
-				review.SubmittedAt = n.SubmittedAt.UTC()
-			}
-			out = append(out, review)
+	for _, r := range all {
+		review := gitprovider.Review{Author: "ghost", State: reviewState(r.State), Body: r.Body} // as GitHub calls the deleted
+		if r.Author != nil {
+			review.Author = r.Author.Login
 		}
-		if !at.PageInfo.HasNextPage {
-			break
+		if r.SubmittedAt != nil {
+			review.SubmittedAt = r.SubmittedAt.UTC()
 		}
-		next, err := p.askPull(ctx, repo, number, "reviews(first: 100, after: $after) { "+reviewFields+" }",
-			map[string]string{"after": at.PageInfo.EndCursor}, "")
-		if err != nil {
-			return nil, err
-		}
-		at = next.Reviews
+		out = append(out, review)
 	}
-	return out, nil
+	return out, err
 }
 
 func reviewState(s string) gitprovider.ReviewState {
@@ -198,4 +156,42 @@ func reviewState(s string) gitprovider.ReviewState {
 		return gitprovider.ReviewPending
 	}
 	return gitprovider.ReviewCommented
+}
+
+// checks reads all pages of what CI reported.
+func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (gitprovider.Checks, error) {
+	sum := n.rollup()
+	all, err := follow(sum.Contexts, func(last *connection[contextNode]) (*connection[contextNode], error) {
+		q := newQuery(repo)
+		next, err := s.ask(ctx, repo, n.Number, q, rollupFields(q.after(last.PageInfo.EndCursor)))
+		return next.rollup().Contexts, err
+	})
+	var failing []string
+	for _, c := range all {
+		if name, failed := c.failing(); failed {
+			failing = append(failing, name)
+		}
+	}
+	return forge.Checks(checksState(sum.State), failing), err
+}
+
+// failing gives the context's name if it failed. Neutral and skipped runs did not.
+func (n *contextNode) failing() (string, bool) {
+	switch n.Conclusion {
+	case "FAILURE", "TIMED_OUT", "CANCELLED", "ACTION_REQUIRED", "STARTUP_FAILURE", "STALE":
+		return n.Name, true
+	}
+	return n.Context, n.State == "FAILURE" || n.State == "ERROR"
+}
+
+func checksState(s string) gitprovider.ChecksState {
+	switch s {
+	case "":
+		return gitprovider.ChecksNone
+	case "SUCCESS":
+		return gitprovider.ChecksSuccess
+	case "FAILURE", "ERROR":
+		return gitprovider.ChecksFailure
+	}
+	return gitprovider.ChecksPending // PENDING and EXPECTED
 }

@@ -24,34 +24,34 @@ type removedEntry struct {
 	SHA  *string `json:"sha"`
 }
 
-// commitByTree makes tree, commit and branch in git's own terms: nothing is visible before the branch, which comes last.
-func (p *Provider) commitByTree(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
+// byTree makes tree, commit and branch in git's own terms: nothing is visible before the branch, which comes last.
+func (w commitWriter) byTree(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
 	entries, err := treeEntries(req)
 	if err != nil {
 		return "", err
 	}
 	repo := req.Snapshot.Repo
-	base, err := p.rootTree(ctx, repo, req.Snapshot.BaseCommit)
+	base, err := w.rootTree(ctx, repo, req.Snapshot.BaseCommit)
 	if err != nil {
 		return "", err
 	}
-	tree, err := p.makeObject(ctx, repo, "trees", map[string]any{"base_tree": base, "tree": entries})
+	tree, err := w.makeObject(ctx, repo, "trees", map[string]any{"base_tree": base, "tree": entries})
 	if err != nil {
 		return "", err
 	}
-	commit, err := p.makeObject(ctx, repo, "commits", map[string]any{
+	commit, err := w.makeObject(ctx, repo, "commits", map[string]any{
 		"message": req.Message, "tree": tree, "parents": []string{req.Snapshot.BaseCommit},
 	})
 	if err != nil {
 		return "", err
 	}
-	return commit, p.createRef(ctx, req, repoID, commit)
+	return commit, w.createRef(ctx, req, repoID, commit)
 }
 
 // makeObject makes a git object, which nobody sees before a reference leads to it, and returns its id.
-func (p *Provider) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind string, body any) (string, error) {
+func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind string, body any) (string, error) {
 	var made struct{ SHA string }
-	if err := p.post(ctx, p.repoURL(repo, "git", kind), needContents, body, &made); err != nil {
+	if err := w.api.post(ctx, w.api.repoURL(repo, "git", kind), needContents, body, &made); err != nil {
 		return "", err
 	}
 	if made.SHA == "" {
@@ -80,12 +80,12 @@ func treeEntries(req gitprovider.CommitRequest) ([]any, error) {
 }
 
 // rootTree gives the id of a commit's root tree, as a rule from the snapshot that read it.
-func (p *Provider) rootTree(ctx context.Context, repo gitprovider.RepoRef, commit string) (string, error) {
-	if tree, known := p.trees.get(commit); known {
+func (w commitWriter) rootTree(ctx context.Context, repo gitprovider.RepoRef, commit string) (string, error) {
+	if tree, known := w.trees.Get(commit); known {
 		return tree, nil
 	}
 	var answer struct{ Tree struct{ SHA string } }
-	_, err := p.get(ctx, p.repoURL(repo, "git", "commits", commit), needContents, &answer)
+	_, err := w.api.get(ctx, w.api.repoURL(repo, "git", "commits", commit), needContents, &answer)
 	return answer.Tree.SHA, err
 }
 

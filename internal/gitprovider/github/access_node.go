@@ -1,0 +1,113 @@
+package github
+
+import (
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// accessFields are what is read of the base branch: the classic protection, as shown to everybody who may read, and
+// whether anything has ever reported on its commit.
+const accessFields = `name refUpdateRule { viewerCanPush requiredApprovingReviewCount }
+  target { ... on Commit { statusCheckRollup { state } } }`
+
+// accessNode is a repository as GraphQL answers Examine's query.
+type accessNode struct {
+	IsArchived, IsFork, IsPrivate bool
+	ViewerPermission              string // "" when GitHub does not say
+	DefaultBranchRef, Base        *accessRef
+	Labels                        *labelList
+}
+
+type accessRef struct {
+	Name          string
+	RefUpdateRule *struct {
+		ViewerCanPush                bool
+		RequiredApprovingReviewCount *int
+	}
+	Target *struct{ StatusCheckRollup *struct{ State string } }
+}
+
+// branchRule is one rule of a ruleset that holds for a branch.
+type branchRule struct {
+	Type       string
+	Parameters struct {
+		Approvals int `json:"required_approving_review_count"`
+	}
+}
+
+func (n *accessNode) ref() *accessRef {
+	if n.Base != nil {
+		return n.Base
+	}
+	return n.DefaultBranchRef
+}
+
+// writable reports whether the token's user may write to the repository.
+func (n *accessNode) writable() bool {
+	switch n.ViewerPermission {
+	case "ADMIN", "MAINTAIN", "WRITE":
+		return !n.IsArchived
+	}
+	return false
+}
+
+// checksRun tells whether CI can be expected on a pull request: there is a workflow, or something has reported on the base.
+func (n *accessNode) checksRun(workflows *bool) *bool {
+	ref, yes := n.ref(), true
+	if ref != nil && ref.Target != nil && ref.Target.StatusCheckRollup != nil {
+		return &yes
+	}
+	return workflows
+}
+
+// judge fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
+func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
+	if n.ViewerPermission == "" && who.grant == nil {
+		return
+	}
+	administers := n.ViewerPermission == "ADMIN"
+	if n.writable() && !who.mayWrite(n.IsPrivate) {
+		access.Lacks = []string{"repo"}
+	}
+	push := n.writable() && len(access.Lacks) == 0
+	if who.grant != nil { // GitHub tells an app no permission of a viewer
+		push = who.grant.CanPropose && !n.IsArchived
+	}
+	access.CanPush = &push
+	ref := n.ref()
+	if ref == nil {
+		return
+	}
+	protected, direct, reviewed := ref.protection(rules)
+	merge := push && (!reviewed || administers) && (direct || reviewed || ref.RefUpdateRule == nil)
+	direct = push && direct
+	if ruled || protected {
+		access.BaseProtected = &protected
+	}
+	if ruled || !direct {
+		access.CanPushToBase = &direct
+	}
+	if ruled || !merge {
+		access.CanMerge = &merge
+	}
+}
+
+// protection sums up the rules of a branch: whether there are any, whether it may be pushed to all the same, and whether
+// a merge needs somebody's approval.
+func (r *accessRef) protection(rules []branchRule) (protected, direct, reviewed bool) {
+	direct = true
+	if rule := r.RefUpdateRule; rule != nil {
+		protected, direct = true, rule.ViewerCanPush
+		reviewed = rule.RequiredApprovingReviewCount != nil && *rule.RequiredApprovingReviewCount > 0
+	}
+	for _, rule := range rules {
+		protected = true
+		switch rule.Type {
+		case "pull_request":
+			direct = false
+			reviewed = reviewed || rule.Parameters.Approvals > 0
+		case "update", "lock_branch", "merge_queue":
+			direct = false
+		}
+	}
+	return protected, direct, reviewed
+}

@@ -1,0 +1,120 @@
+package github
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	gogithub "github.com/google/go-github/v60/github"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+)
+
+// api makes the requests, by REST and by GraphQL. Errors are a *fault.Error, or a *refusal when the method may know better what
+// it means; fault.From finds the fault in it.
+type api struct {
+	root, graph *url.URL
+	sdk         *gogithub.Client
+	refusals    refusals
+}
+
+func newAPI(opts Options, refusals refusals) *api {
+	root := *opts.API
+	if !strings.HasSuffix(root.Path, "/") {
+		root = *root.JoinPath("/")
+	}
+	sdk := gogithub.NewClient(opts.Client.Client())
+	sdk.BaseURL = &root
+	return &api{root: &root, graph: graphQLAddress(&root), sdk: sdk, refusals: refusals}
+}
+
+// graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
+// (docs.github.com, "Forming calls with GraphQL"); github.com has it at /graphql below the API's root.
+func graphQLAddress(api *url.URL) *url.URL {
+	root := *api
+	if above, found := strings.CutSuffix(strings.TrimSuffix(api.Path, "/"), "/api/v3"); found {
+		root.Path, root.RawPath = above+"/api/", ""
+	}
+	return transport.URL(&root, "graphql")
+}
+
+// request is one REST request.
+type request struct {
+	method string
+	url    *url.URL
+	body   any    // sent as JSON; nil for none
+	accept string // "" means GitHub's JSON
+	need   need
+}
+
+// rawBlob is what makes GitHub answer with a blob's bytes instead of JSON.
+const rawBlob = "application/vnd.github.raw+json"
+
+// pageSize is the largest page of a REST list and of a GraphQL connection.
+const pageSize = 100
+
+// send sends a REST request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil nothing.
+func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response, error) {
+	if r.method != http.MethodGet {
+		ctx = transport.ForWrite(ctx)
+	}
+	req, err := a.sdk.NewRequest(r.method, r.url.String(), r.body)
+	if err != nil {
+		return nil, forge.NotBuilt(err)
+	}
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	var body bytes.Buffer
+	resp, err := a.sdk.Do(ctx, req, &body)
+	if err != nil {
+		return nil, a.refusals.of(err, r.need)
+	}
+	switch into := out.(type) {
+	case nil:
+	case *[]byte:
+		*into = body.Bytes()
+	default:
+		if err := json.Unmarshal(body.Bytes(), out); err != nil {
+			return nil, notJSON(err)
+		}
+	}
+	return resp, nil
+}
+
+func (a *api) get(ctx context.Context, u *url.URL, n need, out any) (*gogithub.Response, error) {
+	return a.send(ctx, request{method: http.MethodGet, url: u, need: n}, out)
+}
+
+func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error {
+	_, err := a.send(ctx, request{method: http.MethodPost, url: u, body: body, need: n}, out)
+	return err
+}
+
+// changePull replaces fields of a pull request.
+func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) error {
+	var now struct{ Number int } // read, so that something else than GitHub's answer is noticed
+	at := a.repoURL(repo, "pulls", strconv.Itoa(number))
+	_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
+	return a.refusals.pullMissing(err, repo, number)
+}
+
+// repoURL is an address below a repository.
+func (a *api) repoURL(ref gitprovider.RepoRef, segments ...string) *url.URL {
+	return transport.URL(a.root, append([]string{"repos", ref.Owner, ref.Name}, segments...)...)
+}
+
+// page adds to a list's address which of its pages is wanted, 1 being the first.
+func page(u *url.URL, number int) *url.URL {
+	out := *u
+	out.RawQuery = url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(number)}}.Encode()
+	return &out
+}
+
+func notJSON(err error) error { return forge.NotItsAPI(err, "GitHub", urlVariable) }

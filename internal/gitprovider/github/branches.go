@@ -1,0 +1,114 @@
+package github
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// branches reads and removes branches.
+type branches struct {
+	api   *api
+	facts *repositoryFacts
+}
+
+// branchRef is the full name of a branch: GitHub takes a short one for a tag as well.
+func branchRef(branch string) string { return "refs/heads/" + branch }
+
+// refNode is a reference as GraphQL answers it.
+type refNode struct {
+	Prefix, Name string
+	Target       struct{ Oid string }
+}
+
+// tip is a reference's commit, "" for none.
+func (n *refNode) tip() string {
+	if n == nil {
+		return ""
+	}
+	return n.Target.Oid
+}
+
+// Tip implements forge.Branches. It learns the repository's node id besides.
+func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
+	q := newQuery(repo)
+	q.add("id")
+	if gitprovider.CheckBranchName(branch) == nil { // git has no other branches
+		q.text("ref", branchRef(branch))
+		q.add("ref(qualifiedName: $ref) { target { oid } }")
+	}
+	from, err := ask[struct {
+		ID  string
+		Ref *refNode
+	}](ctx, b.api, q, needContents)
+	if err != nil {
+		return "", err
+	}
+	b.facts.change(repo, func(f facts) facts {
+		f.id = from.ID
+		return f
+	})
+	return from.Ref.tip(), nil
+}
+
+// repositoryID gives a repository's node id, from the last snapshot of it if there was one.
+func (b branches) repositoryID(ctx context.Context, repo gitprovider.RepoRef) (string, error) {
+	if known := b.facts.of(repo); known.id != "" {
+		return known.id, nil
+	}
+	_, err := b.Tip(ctx, repo, "")
+	return b.facts.of(repo).id, err
+}
+
+const removeDocument = `mutation($input: UpdateRefsInput!) { updateRefs(input: $input) { clientMutationId } }`
+
+// Remove implements forge.Branches, under the condition that the tip is the given commit.
+func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
+	id, err := b.repositoryID(ctx, repo)
+	if err != nil {
+		return err
+	}
+	none := strings.Repeat("0", len(tip)) // the object id for "does not exist", of SHA-1 or, twice as long, of SHA-256
+	input := map[string]any{
+		"repositoryId": id,
+		"refUpdates":   []any{map[string]any{"name": branchRef(branch), "beforeOid": tip, "afterOid": none}},
+	}
+	var data struct{ UpdateRefs *struct{} }
+	return b.api.graphql(ctx, mutation(removeDocument, map[string]any{"input": input}), &data)
+}
+
+// ours gives the tips of the branches below BranchPrefix, with one query for each hundred.
+func (b branches) ours(ctx context.Context, repo gitprovider.RepoRef) (map[string]string, error) {
+	first, err := b.page(ctx, repo, "")
+	if err != nil {
+		return nil, err
+	}
+	all, err := follow(first, func(last *connection[refNode]) (*connection[refNode], error) {
+		return b.page(ctx, repo, last.PageInfo.EndCursor)
+	})
+	tips := map[string]string{}
+	for _, n := range all {
+		branch, isBranch := strings.CutPrefix(n.Prefix+n.Name, branchRef(""))
+		if isBranch && strings.HasPrefix(branch, gitprovider.BranchPrefix) {
+			tips[branch] = n.tip()
+		}
+	}
+	return tips, err
+}
+
+func (b branches) page(ctx context.Context, repo gitprovider.RepoRef, cursor string) (*connection[refNode], error) {
+	q := newQuery(repo)
+	q.text("prefix", branchRef(gitprovider.BranchPrefix))
+	q.add("refs(refPrefix: $prefix, first: " + strconv.Itoa(pageSize) + q.after(cursor) +
+		") { pageInfo { hasNextPage endCursor } nodes { prefix name target { oid } } }")
+	from, err := ask[struct{ Refs *connection[refNode] }](ctx, b.api, q, needContents)
+	if err != nil {
+		return nil, err
+	}
+	if from.Refs == nil {
+		return nil, notShown("branches", repo)
+	}
+	return from.Refs, nil
+}

@@ -1,0 +1,45 @@
+package github
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+)
+
+// facts is what was last seen of a repository.
+type facts struct {
+	id     string          // GraphQL node id
+	labels map[string]bool // by labelKey
+	seen   time.Time       // when labels was read
+	warm   bool            // the files of our open pull requests have been read
+}
+
+// maxRepositories bounds the repositories of which something is remembered.
+const maxRepositories = 512
+
+// repositoryFacts remembers the facts of repositories.
+type repositoryFacts struct {
+	known *forge.Memory[string, facts]
+}
+
+func newRepositoryFacts() *repositoryFacts {
+	return &repositoryFacts{forge.NewMemory[string, facts](maxRepositories, nil)}
+}
+
+func (r *repositoryFacts) of(repo gitprovider.RepoRef) facts {
+	known, _ := r.known.Get(forge.RepoKey(repo))
+	return known
+}
+
+func (r *repositoryFacts) change(repo gitprovider.RepoRef, change func(facts) facts) {
+	r.known.Update(forge.RepoKey(repo), change)
+}
+
+// warmed notes that the files of our open pull requests have been read.
+func (r *repositoryFacts) warmed(repo gitprovider.RepoRef) {
+	r.change(repo, func(f facts) facts {
+		f.warm = true
+		return f
+	})
+}

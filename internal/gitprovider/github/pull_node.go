@@ -1,0 +1,84 @@
+package github
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// pullFragment is what is read of a pull request.
+const pullFragment = `
+fragment pull on PullRequest {
+  id number title body url state isCrossRepository headRefName headRefOid baseRefName createdAt updatedAt closedAt mergedAt
+  author { login } headRepository { owner { login } }
+  labels(first: 100) { nodes { name } }
+}
+`
+
+// changedFragment is read only where it is needed: GitHub has to compare commits for it.
+const changedFragment = `
+fragment changed on PullRequest { files(first: 100) { pageInfo { hasNextPage } nodes { path changeType } } }
+`
+
+// person is an account; nil if it is gone.
+type person struct{ Login string }
+
+// pullNode is a pull request as GraphQL answers it.
+type pullNode struct {
+	ID                string
+	Number            int
+	Title, Body, URL  string
+	State             string
+	IsCrossRepository bool
+	HeadRefName       string
+	HeadRefOid        string
+	BaseRefName       string
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	ClosedAt          *time.Time
+	MergedAt          *time.Time
+	Author            *person
+	HeadRepository    *struct{ Owner person }
+	Labels            *labelList
+	Files             *struct {
+		PageInfo pageInfo
+		Nodes    []struct{ Path, ChangeType string }
+	}
+}
+
+// pullRequest converts a node; Paths is left to changedFiles.
+func (n *pullNode) pullRequest() gitprovider.PullRequest {
+	pr := gitprovider.PullRequest{
+		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.HeadRefOid,
+		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(), Fork: n.IsCrossRepository,
+		Labels: n.Labels.names(),
+	}
+	if n.Author != nil { // else the account is gone
+		pr.Author = n.Author.Login
+	}
+	switch n.State {
+	case "MERGED":
+		pr.State = gitprovider.StateMerged
+	case "CLOSED":
+		pr.State = gitprovider.StateClosed
+	}
+	switch {
+	case pr.State == gitprovider.StateMerged && n.MergedAt != nil:
+		pr.ClosedAt = n.MergedAt.UTC()
+	case pr.State != gitprovider.StateOpen && n.ClosedAt != nil:
+		pr.ClosedAt = n.ClosedAt.UTC()
+	}
+	return pr
+}
+
+// branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put before
+// it, as GitHub itself writes it, so that nobody takes it for one of ours.
+func (n *pullNode) branch() string {
+	switch {
+	case !n.IsCrossRepository:
+		return n.HeadRefName
+	case n.HeadRepository == nil: // the fork was deleted
+		return "unknown:" + n.HeadRefName
+	}
+	return n.HeadRepository.Owner.Login + ":" + n.HeadRefName
+}
