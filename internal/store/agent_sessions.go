@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
@@ -105,31 +104,18 @@ func (s *AgentSessions) Session(ctx context.Context, id string) (session.Record,
 
 // Sessions implements session.Records.
 func (s *AgentSessions) Sessions(ctx context.Context, q session.Query) ([]session.Record, error) {
-	limit := q.Limit
-	if limit <= 0 {
-		limit = defaultSessions
-	}
-	limit = min(limit, maxSessions)
-	conditions, args := []string{"1 = 1"}, []any{}
-	where := func(condition string, value any) {
-		args = append(args, value)
-		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
-	}
-	if q.Before != "" {
-		where("id < $%d", text(bound(q.Before, maxWord)))
-	}
-	if q.State != "" {
-		where("state = $%d", text(bound(string(q.State), maxWord)))
-	}
+	c := conditions{texts: []string{"1 = 1"}}
+	c.equals("id < $%d", q.Before)
+	c.equals("state = $%d", string(q.State))
 	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
 	if q.Tier != 0 {
-		where("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))
+		c.add("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))
 	}
 	if q.Trigger != "" {
-		where("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
+		c.add("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
 	}
-	args = append(args, limit)
-	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", strings.Join(conditions, " AND "), len(args)), args...)
+	limit := c.page(q.Limit, defaultSessions, maxSessions)
+	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", c.where(), limit), c.args...)
 }
 
 func (s *AgentSessions) sessions(ctx context.Context, clauses string, args ...any) ([]session.Record, error) {

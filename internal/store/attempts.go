@@ -82,18 +82,9 @@ func (h *History) attempts(ctx context.Context, clauses string, args ...any) (ou
 }
 
 func attemptClauses(q record.AttemptQuery) (query string, args []any) {
-	from, order, conditions := "attempts", "attempts.seq", []string{"1 = 1"}
+	from, order, c := "attempts", "attempts.seq", conditions{texts: []string{"1 = 1"}}
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
-		from, order, conditions[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
-	}
-	where := func(condition string, value any) {
-		args = append(args, value)
-		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
-	}
-	equals := func(condition, value string) {
-		if value != "" {
-			where(condition, text(bound(value, maxWord)))
-		}
+		from, order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
 	}
 	// A search looks at every row in the worst case. In their order on disk that takes a third of the time that it takes
 	// through another index, which an expression instead of a column rules out.
@@ -102,41 +93,36 @@ func attemptClauses(q record.AttemptQuery) (query string, args []any) {
 		plain = " || ''"
 	}
 	if q.Before != 0 {
-		where(order+" < $%d", q.Before)
+		c.add(order+" < $%d", q.Before)
 	}
 	direction := "DESC"
 	if q.After != 0 {
 		direction = "ASC"
-		where(order+" > $%d", q.After)
+		c.add(order+" > $%d", q.After)
 	}
 	if q.Repo != "" {
-		where("repo"+plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
+		c.add("repo"+plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
 	}
-	equals("provider"+plain+" = $%d", q.Provider)
-	equals("door"+plain+" = $%d", string(q.Door))
-	equals("caller"+plain+" = $%d", q.Caller)
-	equals("session = $%d", q.Session)
-	equals("outcome"+plain+" = $%d", string(q.Outcome))
-	equals("code"+plain+" = $%d", string(q.Code))
+	c.equals("provider"+plain+" = $%d", q.Provider)
+	c.equals("door"+plain+" = $%d", string(q.Door))
+	c.equals("caller"+plain+" = $%d", q.Caller)
+	c.equals("session = $%d", q.Session)
+	c.equals("outcome"+plain+" = $%d", string(q.Outcome))
+	c.equals("code"+plain+" = $%d", string(q.Code))
 	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of time.
 	if !q.Since.IsZero() {
-		where("+time_us >= $%d", micros(q.Since))
+		c.add("+time_us >= $%d", micros(q.Since))
 	}
 	if !q.Until.IsZero() {
-		where("+time_us < $%d", micros(q.Until))
+		c.add("+time_us < $%d", micros(q.Until))
 	}
-	equals("g.gate = $%d", string(q.Gate))
-	equals("request_id"+plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
+	c.equals("g.gate = $%d", string(q.Gate))
+	c.equals("request_id"+plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	if q.Search != "" {
-		where("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(lowerASCII(escape(bound(q.Search, maxWord))))+"%")
+		c.add("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(lowerASCII(escape(bound(q.Search, maxWord))))+"%")
 	}
-	limit := q.Limit
-	if limit <= 0 {
-		limit = record.DefaultAttemptLimit
-	}
-	args = append(args, min(limit, record.MaxAttemptLimit))
-	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d",
-		from, strings.Join(conditions, " AND "), order, direction, len(args)), args
+	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
+	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", from, c.where(), order, direction, limit), c.args
 }
 
 // likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.

@@ -98,49 +98,33 @@ func (a *Audit) Entry(ctx context.Context, ref string) (record.RecordedAttempt, 
 }
 
 func auditClauses(q record.AuditQuery) (clauses string, args []any) {
-	var conditions []string
-	where := func(condition string, value any) {
-		args = append(args, value)
-		conditions = append(conditions, fmt.Sprintf("%s $%d", condition, len(args)))
-	}
-	where("seq >", q.After)
+	var c conditions
+	c.add("seq > $%d", q.After)
 	if q.Before != 0 {
-		where("seq <", q.Before)
+		c.add("seq < $%d", q.Before)
 	}
 	if q.Repo != "" {
 		owner, name, _ := strings.Cut(q.Repo, "/")
-		where("owner =", text(owner))
-		where("repo =", text(name))
+		c.add("owner = $%d", text(owner))
+		c.add("repo = $%d", text(name))
 	}
-	equals := func(condition, value string) {
-		if value != "" {
-			where(condition, text(bound(value, maxWord)))
-		}
-	}
-	equals("outcome =", string(q.Outcome))
-	equals("code =", string(q.Code))
-	equals("caller =", q.Caller)
-	equals("request_id =", q.RequestID)
-	if q.Pull != "" {
-		args = append(args, text(bound(string(q.Pull), maxWord)))
-		conditions = append(conditions, fmt.Sprintf("request_id IN (SELECT proposal_id FROM pulls WHERE state = $%d)", len(args)))
-	}
+	c.equals("outcome = $%d", string(q.Outcome))
+	c.equals("code = $%d", string(q.Code))
+	c.equals("caller = $%d", q.Caller)
+	c.equals("request_id = $%d", q.RequestID)
+	c.equals("request_id IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	if !q.Since.IsZero() {
-		where("time_us >=", micros(q.Since))
+		c.add("time_us >= $%d", micros(q.Since))
 	}
 	if !q.Until.IsZero() {
-		where("time_us <", micros(q.Until))
+		c.add("time_us < $%d", micros(q.Until))
 	}
 	order := "DESC"
 	if q.Ascending {
 		order = "ASC"
 	}
-	limit := q.Limit
-	if limit <= 0 {
-		limit = record.DefaultAuditLimit
-	}
-	args = append(args, min(limit, record.MaxAuditLimit))
-	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", strings.Join(conditions, " AND "), order, len(args)), args
+	limit := c.page(q.Limit, record.DefaultAuditLimit, record.MaxAuditLimit)
+	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", c.where(), order, limit), c.args
 }
 
 func (d *database) selectAudit(

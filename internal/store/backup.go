@@ -65,7 +65,7 @@ func (s *Store) copyTo(ctx context.Context, folder string) (report record.AuditR
 		if causeOf(err) == causeFull {
 			return report, fault.Wrap(err, fault.Internal, "the disk that holds %s is full; free some space", folder)
 		}
-		return report, place{dir: s.db.dir, path: s.Path()}.fail(ctx, err)
+		return report, stateFolder{dir: s.db.dir, path: s.Path()}.asFault(ctx, err)
 	}
 	written, err := Open(ctx, folder, Options{MustExist: true})
 	if err != nil {

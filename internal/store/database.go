@@ -10,12 +10,12 @@ import (
 )
 
 // database is what the parts of a Store share. It opens itself at first use: every read, every write and every lock goes
-// through opened.
+// through open.
 type database struct {
 	dir  string
 	opts Options
 
-	turn   chan struct{} // holds a token while somebody looks at the fields below
+	sem    chan struct{} // holds a token while somebody looks at the fields below
 	conn   *connection   // nil until it is open
 	closed bool
 }
@@ -27,14 +27,14 @@ type connection struct {
 }
 
 func newDatabase(dir string, opts Options) *database {
-	return &database{dir: dir, opts: opts.withDefaults(), turn: make(chan struct{}, 1)}
+	return &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
 }
 
-// opened returns the connection, and opens it if nobody has. A failure is that of this call; the next one tries again.
-func (d *database) opened(ctx context.Context) (*connection, error) {
+// open returns the connection, and opens it if nobody has. A failure is that of this call; the next one tries again.
+func (d *database) open(ctx context.Context) (*connection, error) {
 	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
+	case d.sem <- struct{}{}:
+		defer func() { <-d.sem }()
 	case <-ctx.Done():
 		return nil, fault.From(ctx.Err())
 	}
@@ -80,45 +80,45 @@ func (d *database) path() string {
 }
 
 func (d *database) close() error {
-	d.turn <- struct{}{}
-	defer func() { <-d.turn }()
+	d.sem <- struct{}{}
+	defer func() { <-d.sem }()
 	if d.closed || d.conn == nil {
 		d.closed = true
 		return nil
 	}
 	d.closed = true
-	return d.conn.fail(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
+	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
 }
 
 // write runs fn in a transaction while no other process writes.
 func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
-	c, err := d.opened(ctx)
+	c, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
 	tx, err := c.beginWrite(ctx)
 	if err != nil {
-		return c.fail(ctx, err)
+		return c.asFault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }() // without effect after a commit
 	if err := fn(tx); err != nil {
-		return c.fail(ctx, err)
+		return c.asFault(ctx, err)
 	}
-	return c.fail(ctx, tx.Commit())
+	return c.asFault(ctx, tx.Commit())
 }
 
 // read runs fn on one consistent view of the database.
 func (d *database) read(ctx context.Context, fn func(*sql.Tx) error) error {
-	c, err := d.opened(ctx)
+	c, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
 	tx, err := c.beginRead(ctx)
 	if err != nil {
-		return c.fail(ctx, err)
+		return c.asFault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return c.fail(ctx, fn(tx))
+	return c.asFault(ctx, fn(tx))
 }
 
 // query reads with one query, and calls scan for each row.
@@ -126,65 +126,18 @@ func (d *database) query(ctx context.Context, scan func(*sql.Rows) error, query 
 	return d.read(ctx, func(tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
 }
 
-// queryRows calls scan for each row of a query.
-func queryRows(ctx context.Context, tx *sql.Tx, scan func(*sql.Rows) error, query string, args ...any) (err error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// selectRows returns what scan reads of each row of a query.
-func selectRows[T any](
-	ctx context.Context, tx *sql.Tx, scan func(*sql.Rows, *T) error, query string, args ...any,
-) (out []T, err error) {
-	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
-		var one T
-		if err := scan(rows, &one); err != nil {
-			return err
-		}
-		out = append(out, one)
-		return nil
-	}, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// selectOf is selectRows in a transaction of its own.
-func selectOf[T any](
-	ctx context.Context, d *database, scan func(*sql.Rows, *T) error, query string, args ...any,
-) (out []T, err error) {
-	err = d.read(ctx, func(tx *sql.Tx) error {
-		out, err = selectRows(ctx, tx, scan, query, args...)
-		return err
-	})
-	return out, err
-}
-
-// scanText reads a column of text.
-func scanText(rows *sql.Rows, out *string) error { return rows.Scan((*text)(out)) }
-
 // acquireLock takes a new lock and returns its name.
 func (d *database) acquireLock(ctx context.Context) (string, error) {
-	c, err := d.opened(ctx)
+	c, err := d.open(ctx)
 	if err != nil {
 		return "", err
 	}
 	name, err := c.locks.acquire(ctx)
-	return name, c.fail(ctx, err)
+	return name, c.asFault(ctx, err)
 }
 
 func (d *database) releaseLock(name string) {
-	if c, err := d.opened(context.Background()); err == nil { // a store that is closed holds no lock any more
+	if c, err := d.open(context.Background()); err == nil { // a store that is closed holds no lock any more
 		c.locks.release(name)
 	}
 }
@@ -194,19 +147,10 @@ func (d *database) endedLocks(ctx context.Context, names []string) (map[string]b
 	if len(names) == 0 {
 		return nil, nil
 	}
-	c, err := d.opened(ctx)
+	c, err := d.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ended, err := c.locks.ended(ctx, names)
-	return ended, c.fail(ctx, err)
-}
-
-// changesOne reports whether a statement has changed a row.
-func changesOne(result sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n == 1, err
+	return ended, c.asFault(ctx, err)
 }

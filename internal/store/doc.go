@@ -1,7 +1,7 @@
-// Package store is the memory of Claude Ops: proposals and the reservations of their paths (prflow.Ledger), the outbox of
-// notices, the pull requests of the local provider, tokens and sessions of the server, the sessions of agents, and the
-// audit. It is one SQLite file, or tables in a PostgreSQL database. Every change is one transaction that is on disk before
-// the call returns, and one process at a time makes one.
+// Package store is the memory of Claude Ops: proposals and the reservations of their paths, the outbox of notices, the pull
+// requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite file, or tables in
+// a PostgreSQL database. Every change is one transaction that is on disk before the call returns, and one process at a time
+// makes one. Each thing that is recorded has a type of its own, a field of Store; database is what they share.
 //
 // # SQLite
 //
@@ -13,7 +13,7 @@
 //
 // PostgreSQL 14 or newer, for several machines. The URL is one of libpq: postgres://user@host:5432/database, with
 // sslmode, search_path, target_session_attrs and so on. The encoding of the database must be UTF8. The connection must be
-// to the server itself, or to a pooler that pools sessions: presence is a lock of a session (see presence). Each process
+// to the server itself, or to a pooler that pools sessions: reservations have locks of a session (see locks). Each process
 // holds at most four connections, one of them for as long as it lives once it has proposed something.
 //
 // Tables are made in the first schema of the search_path that exists, "public" unless the URL says otherwise. The first

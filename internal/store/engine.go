@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// engine is what the databases do differently. Errors are those of the driver unless they are faults already; fail makes
+// engine is what the databases do differently. Errors are those of the driver unless they are faults already; asFault makes
 // faults of them.
 type engine interface {
 	// beginWrite begins a transaction that sees everything committed before it. Until it ends, no other writes, in
@@ -18,8 +18,8 @@ type engine interface {
 	// check looks for damage that no transaction shows by itself, missing guards of the audit included.
 	check(ctx context.Context) error
 
-	// fail turns an error into a fault that says what the operator has to do. Faults and nil are passed on.
-	fail(ctx context.Context, err error) error
+	// asFault turns an error into a fault that says what the operator has to do. Faults and nil are passed on.
+	asFault(ctx context.Context, err error) error
 
 	// close ends all connections. Calls after the first do nothing.
 	close() error

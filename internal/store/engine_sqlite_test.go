@@ -76,7 +76,7 @@ func oldPlace(t testing.TB, statements ...string) string {
 		t.Fatal(err)
 	}
 	migrateTo(t, db, sqliteMigrations, 1)
-	if err := stamp(t.Context(), db, 1); err != nil {
+	if err := writeState(t.Context(), db, 1); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, statements...)

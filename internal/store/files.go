@@ -26,45 +26,45 @@ const (
 )
 
 // makeDir makes the state folder, whatever the umask. A folder that exists keeps its permissions.
-func (p place) makeDir(withParents bool) error {
+func (s stateFolder) makeDir(withParents bool) error {
 	if withParents {
-		if err := os.MkdirAll(filepath.Dir(p.dir), dirMode); err != nil {
-			return p.failFile(err)
+		if err := os.MkdirAll(filepath.Dir(s.dir), dirMode); err != nil {
+			return s.fileFault(err)
 		}
 	}
-	switch err := os.Mkdir(p.dir, dirMode); {
+	switch err := os.Mkdir(s.dir, dirMode); {
 	case err == nil:
-		if err := os.Chmod(p.dir, dirMode); err != nil {
-			return p.failFile(err)
+		if err := os.Chmod(s.dir, dirMode); err != nil {
+			return s.fileFault(err)
 		}
 		return nil
 	case !errors.Is(err, fs.ErrExist):
-		return p.failFile(err)
+		return s.fileFault(err)
 	}
-	info, err := os.Stat(p.dir)
+	info, err := os.Stat(s.dir)
 	if err != nil {
-		return p.failFile(err)
+		return s.fileFault(err)
 	}
 	if !info.IsDir() {
-		return p.failFile(syscall.ENOTDIR)
+		return s.fileFault(syscall.ENOTDIR)
 	}
 	return nil
 }
 
-// look returns what is known of the database file, nil if there is none. Anything there that is not a plain file of
+// stat returns what is known of the database file, nil if there is none. Anything there that is not a plain file of
 // some size is refused: a database is complete before it gets its name, so an empty one has lost its content.
-func (p place) look() (fs.FileInfo, error) {
-	info, err := os.Stat(p.path)
+func (s stateFolder) stat() (fs.FileInfo, error) {
+	info, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, p.failFile(err)
+		return nil, s.fileFault(err)
 	case !info.Mode().IsRegular():
-		return nil, fault.New(fault.Misconfigured, "%s is not a file; move it away, or name another state folder with CLAUDEOPS_STATE_DIR", p.path)
+		return nil, fault.New(fault.Misconfigured, "%s is not a file; move it away, or name another state folder with CLAUDEOPS_STATE_DIR", s.path)
 	case info.Size() == 0:
 		return nil, fault.New(fault.Internal, "the database %s is empty although it never should be; "+
-			"restore a backup over it, or move it away to start anew", p.path)
+			"restore a backup over it, or move it away to start anew", s.path)
 	}
 	return info, nil
 }
@@ -85,27 +85,27 @@ const (
 )
 
 // lock takes the lock that one process at a time holds to make or migrate the database.
-func (p place) lock(ctx context.Context) (unlock func(), err error) {
-	name := filepath.Join(p.dir, lockName)
+func (s stateFolder) lock(ctx context.Context) (unlock func(), err error) {
+	name := filepath.Join(s.dir, lockName)
 	if err := createFile(name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, p.failFile(err)
+		return nil, s.fileFault(err)
 	}
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return nil, p.failFile(err)
+		return nil, s.fileFault(err)
 	}
-	if err := p.waitForLock(ctx, f); err != nil {
+	if err := s.waitForLock(ctx, f); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return func() { _ = f.Close() }, nil
 }
 
-func (p place) waitForLock(ctx context.Context, f *os.File) error {
+func (s stateFolder) waitForLock(ctx context.Context, f *os.File) error {
 	for range lockTries {
 		taken, err := filelock.Try(f, true)
 		if err != nil {
-			return p.failFile(err)
+			return s.fileFault(err)
 		}
 		if taken {
 			return nil
@@ -117,5 +117,5 @@ func (p place) waitForLock(ctx context.Context, f *os.File) error {
 		}
 	}
 	return fault.New(fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
-		"stop it, or try again when it is done", p.dir)
+		"stop it, or try again when it is done", s.dir)
 }

@@ -22,7 +22,7 @@ func TestManyFirstCallsOpenTheDatabaseOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range connections {
 		wg.Go(func() {
-			c, err := s.db.opened(context.Background())
+			c, err := s.db.open(context.Background())
 			if err != nil {
 				t.Error(err)
 			}
@@ -50,9 +50,9 @@ func TestCloseIsFinalAndMayBeRepeated(t *testing.T) {
 
 func TestACallWaitsForTheOpeningNoLongerThanItsContext(t *testing.T) {
 	s := newUnopened(t, newPlace(t))
-	s.db.turn <- struct{}{} // somebody is opening
+	s.db.sem <- struct{}{} // somebody is opening
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	wantCode(t, s.Ping(ctx), fault.Timeout)
-	<-s.db.turn
+	<-s.db.sem
 }

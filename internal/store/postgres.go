@@ -41,7 +41,7 @@ func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
 	e := &postgresEngine{config: config, writer: openPostgresPool(config, 1), reader: openPostgresPool(config, postgresReaders)}
 	if err := e.prepare(ctx, opts.MustExist); err != nil {
 		_ = e.close()
-		return nil, e.fail(ctx, err)
+		return nil, e.asFault(ctx, err)
 	}
 	return e, nil
 }

@@ -32,9 +32,9 @@ func postgresCause(err error) cause {
 	return causeOther
 }
 
-// fail is engine.fail. The messages name host, port and database, and where it helps the user; the causes are what the
+// asFault makes faults whose messages name host, port and database, and where it helps the user; the causes are what the
 // driver says, which never holds the password.
-func (e *postgresEngine) fail(ctx context.Context, err error) error {
+func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {
 	case err == nil:
@@ -46,7 +46,7 @@ func (e *postgresEngine) fail(ctx context.Context, err error) error {
 	}
 	var connect *pgconn.ConnectError
 	what, code := e.describe(err), fault.Internal
-	if isSetting(err) {
+	if isMisconfiguration(err) {
 		code = fault.Misconfigured
 	}
 	switch {
@@ -62,8 +62,8 @@ func (e *postgresEngine) fail(ctx context.Context, err error) error {
 	return fault.Wrap(err, code, "the PostgreSQL database %s %s", e.name(), what)
 }
 
-// isSetting reports whether the operator has to change the address, the user or the rights that were set up.
-func isSetting(err error) bool {
+// isMisconfiguration reports whether the operator has to change the address, the user or the rights that were set up.
+func isMisconfiguration(err error) bool {
 	switch sqlState(err) {
 	case stateInvalidPassword, stateInvalidUser, stateNoDatabase, stateNoSchema, stateNoPrivilege,
 		stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction, stateReadOnlyTransaction:

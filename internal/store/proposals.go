@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -119,16 +117,4 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 		}
 	}
 	return nil
-}
-
-// placeholders is "$from, ..., $to".
-func placeholders(from, to int) string {
-	var b strings.Builder
-	for i := from; i <= to; i++ {
-		if i > from {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "$%d", i)
-	}
-	return b.String()
 }

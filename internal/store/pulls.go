@@ -122,19 +122,14 @@ func (p *Pulls) SeePull(
 }
 
 // updatePull replaces the record of seen's version.
-func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (ok bool, err error) {
-	result, err := tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
+func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
+	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
 		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
 		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
 		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
 		text(bound(seen.EndedBy, maxWord)), seen.Misses,
-		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version)
-	if err != nil {
-		return false, err
-	}
-	changed, err := result.RowsAffected()
-	return changed == 1, err
+		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version))
 }
 
 func triedMicros(t time.Time) int64 {

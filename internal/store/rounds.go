@@ -20,14 +20,9 @@ func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duratio
 		return false, begun.Add(every), err
 	}
 	err = r.db.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
+		mine, err = changesOne(tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
 			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE rounds.begun_us <= $2 OR rounds.begun_us > $3`,
-			text(name), micros(now.Add(-every)), micros(now))
-		if err != nil {
-			return err
-		}
-		changed, err := result.RowsAffected()
-		mine = changed == 1
+			text(name), micros(now.Add(-every)), micros(now)))
 		return err
 	})
 	return mine && err == nil, now.Add(every), err
@@ -66,13 +61,8 @@ func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh b
 		if err != nil {
 			return err
 		}
-		result, err := tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
-			ON CONFLICT (provider, id) DO NOTHING`, text(provider), text(bound(id, maxWord)), micros(now))
-		if err != nil {
-			return err
-		}
-		changed, err := result.RowsAffected()
-		fresh = changed == 1
+		fresh, err = changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
+			ON CONFLICT (provider, id) DO NOTHING`, text(provider), text(bound(id, maxWord)), micros(now)))
 		return err
 	})
 	return fresh && err == nil, err

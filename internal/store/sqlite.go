@@ -19,7 +19,7 @@ import (
 // migrations/sqlite.
 
 // busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short,
-// and patiently repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
+// and retryWhileBusy repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
 const (
 	busySlice = 100 * time.Millisecond
 	busyPause = time.Millisecond
@@ -27,7 +27,7 @@ const (
 
 // sqliteEngine is an open database file.
 type sqliteEngine struct {
-	place
+	stateFolder
 	busy   time.Duration
 	file   fs.FileInfo // the database file when it was opened
 	writer *sql.DB
@@ -35,21 +35,26 @@ type sqliteEngine struct {
 }
 
 // openSQLite opens the database in a folder, and makes or migrates it first if need be; see Store.
-func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, error) {
+func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
 		return nil, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
-	e := &sqliteEngine{place: place{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout}
+	e := &sqliteEngine{stateFolder: stateFolder{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout}
+	defer func() {
+		if err != nil {
+			_ = e.close()
+		}
+	}()
 	ready, err := e.connect(ctx)
 	if err != nil || ready {
-		return e.opened(err)
+		return e, err
 	}
 	if opts.MustExist && e.file == nil {
 		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet", e.dir)
 	}
 	if err := e.close(); err != nil {
-		return nil, e.fail(ctx, err)
+		return nil, e.asFault(ctx, err)
 	}
 	if err := e.makeDir(opts.MakeParents); err != nil {
 		return nil, err
@@ -61,34 +66,26 @@ func openSQLite(ctx context.Context, dir string, opts Options) (*sqliteEngine, e
 	if err == nil && !ready {
 		err = fault.New(fault.Internal, "the database %s changed while it was opened; try again", e.path)
 	}
-	return e.opened(err)
+	return e, err
 }
 
 // connect opens the pools if there is a database, and reports whether it can be used as it is.
 func (e *sqliteEngine) connect(ctx context.Context) (ready bool, err error) {
-	if e.file, err = e.look(); err != nil || e.file == nil {
+	if e.file, err = e.stat(); err != nil || e.file == nil {
 		return false, err
 	}
 	if e.writer, err = openPool(e.path, busySlice, true); err != nil {
-		return false, e.fail(ctx, err)
+		return false, e.asFault(ctx, err)
 	}
 	if e.reader, err = openPool(e.path, busySlice, false); err != nil {
-		return false, e.fail(ctx, err)
+		return false, e.asFault(ctx, err)
 	}
 	var state openState
-	err = e.patiently(ctx, func() error {
+	err = e.retryWhileBusy(ctx, func() error {
 		state, err = e.checkState(ctx, e.reader)
 		return err
 	})
-	return err == nil && state.ready(), e.fail(ctx, err)
-}
-
-func (e *sqliteEngine) opened(err error) (*sqliteEngine, error) {
-	if err != nil {
-		_ = e.close()
-		return nil, err
-	}
-	return e, nil
+	return err == nil && state.ready(), e.asFault(ctx, err)
 }
 
 func (e *sqliteEngine) close() error {
@@ -103,10 +100,10 @@ func (e *sqliteEngine) close() error {
 
 // beginWrite takes the write lock of the file.
 func (e *sqliteEngine) beginWrite(ctx context.Context) (tx *sql.Tx, err error) {
-	if err := e.stillThere(); err != nil {
+	if err := e.checkNotReplaced(); err != nil {
 		return nil, err
 	}
-	err = e.patiently(ctx, func() error {
+	err = e.retryWhileBusy(ctx, func() error {
 		tx, err = e.writer.BeginTx(ctx, nil)
 		return err
 	})
@@ -114,22 +111,22 @@ func (e *sqliteEngine) beginWrite(ctx context.Context) (tx *sql.Tx, err error) {
 }
 
 func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
-	if err := e.stillThere(); err != nil {
+	if err := e.checkNotReplaced(); err != nil {
 		return nil, err
 	}
 	tx, err := e.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := e.patiently(ctx, func() error { return takeView(ctx, tx) }); err != nil {
+	if err := e.retryWhileBusy(ctx, func() error { return takeSnapshot(ctx, tx) }); err != nil {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return tx, nil
 }
 
-// stillThere refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
+// checkNotReplaced refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
 // is read there is of yesterday.
-func (e *sqliteEngine) stillThere() error {
+func (e *sqliteEngine) checkNotReplaced() error {
 	info, err := os.Stat(e.path)
 	if err != nil || !os.SameFile(info, e.file) {
 		return fault.Wrap(err, fault.Internal,
@@ -138,8 +135,8 @@ func (e *sqliteEngine) stillThere() error {
 	return nil
 }
 
-// patiently repeats try while the database is locked, for e.busy at most and not beyond the end of the context.
-func (e *sqliteEngine) patiently(ctx context.Context, try func() error) error {
+// retryWhileBusy repeats try while the database is locked, for e.busy at most and not beyond the end of the context.
+func (e *sqliteEngine) retryWhileBusy(ctx context.Context, try func() error) error {
 	for waited := time.Duration(0); ; waited += busySlice {
 		err := try()
 		if causeOf(err) != causeBusy {

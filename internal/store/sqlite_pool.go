@@ -51,8 +51,8 @@ func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// takeView fixes what the transaction sees: SQLite takes its view with the first statement that reads.
-func takeView(ctx context.Context, tx *sql.Tx) error {
+// takeSnapshot fixes what the transaction sees: SQLite takes its view with the first statement that reads.
+func takeSnapshot(ctx context.Context, tx *sql.Tx) error {
 	var any int
 	return tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sqlite_schema LIMIT 1)").Scan(&any)
 }
@@ -76,8 +76,8 @@ func readState(ctx context.Context, db *sql.DB) (fileState, error) {
 	return s, nil
 }
 
-// stamp writes what readState reads.
-func stamp(ctx context.Context, db *sql.DB, version int64) error {
+// writeState writes what readState reads.
+func writeState(ctx context.Context, db *sql.DB, version int64) error {
 	for _, pragma := range []string{
 		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
 		fmt.Sprintf("PRAGMA user_version = %d", version),

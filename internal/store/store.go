@@ -81,7 +81,7 @@ func New(dir string, opts Options) *Store {
 // Open is New, with the database opened already: for tests.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	s := New(dir, opts)
-	if _, err := s.db.opened(ctx); err != nil {
+	if _, err := s.db.open(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -108,11 +108,11 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.db.write(ctx, func(*sql.Tx) error { return nil }); err != nil {
 		return err
 	}
-	c, err := s.db.opened(ctx)
+	c, err := s.db.open(ctx)
 	if err != nil {
 		return err
 	}
-	return c.fail(ctx, c.check(ctx))
+	return c.asFault(ctx, c.check(ctx))
 }
 
 // guardsMissing is what check finds when the audit is not protected any more.
