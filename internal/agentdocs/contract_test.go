@@ -19,7 +19,9 @@ const containerBinary = "/app/claudeops"
 // toolNames are the tools of the MCP server (design §4).
 func toolNames() (names []string) {
 	for _, o := range prflow.Toolset(nil).Operations {
-		names = append(names, o.Name)
+		if o.Tool.Title != "" {
+			names = append(names, o.Name)
+		}
 	}
 	return names
 }

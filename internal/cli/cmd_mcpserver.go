@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"context"
 	"os/signal"
 	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
-	"github.com/claudeops/claudeops/internal/operation"
 )
 
 func (a *app) mcpServerCommand() *cobra.Command {
@@ -25,9 +22,6 @@ func (a *app) mcpServerCommand() *cobra.Command {
 			p := a.wire(needs{log: logQueuedJSON})
 			server, err := mcpserver.New(a.toolsets(), mcpserver.Options{
 				Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
-				Reject: func(ctx context.Context, caller operation.Caller, _ string, code fault.Code, message string) {
-					p.flow.Reject(ctx, caller, code, message)
-				},
 			})
 			if err != nil {
 				return err

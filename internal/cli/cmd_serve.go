@@ -70,7 +70,7 @@ func (a *app) serve(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	follower := p.follower()
-	handler, err := p.webServer(follower, agents, listener.Addr())
+	handler, err := p.webServer(a.toolsets(), follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

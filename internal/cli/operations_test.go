@@ -9,10 +9,11 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/web/api"
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(new(app).toolsets()))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app).toolsets(), api.Toolset(api.Options{}))))
 }
 
 // nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -19,11 +20,11 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func (p *parts) webServer(follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
+func (p *parts) webServer(toolsets []operation.Toolset, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason()},
 		Network:  p.network(at), Access: p.access,
-		Flow: func(ceiling gitprovider.Tier) web.Flow { return p.flow.AtMost(ceiling) },
+		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
 			Attempts: servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}, Audit: p.store.Audit, Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions,

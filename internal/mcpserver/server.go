@@ -4,7 +4,6 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -25,23 +24,21 @@ type Options struct {
 	// ReadOnly leaves tools that do more than read out of tools/list; a call to one still reaches its operation, which
 	// refuses and records it.
 	ReadOnly bool
-	// Reject records a message that may have asked for more than reading and never became a call. tool is "" if too little
-	// of it could be read to know.
-	Reject func(ctx context.Context, caller operation.Caller, tool string, code fault.Code, message string)
-	Log    *slog.Logger
-	NewID  func() string // request ids for faults outside the operations
+	Log      *slog.Logger
+	NewID    func() string // request ids for faults outside the operations
 }
 
 // Server holds the tools.
 type Server struct {
-	opts    Options
-	mcp     *server.MCPServer
-	effects map[string]operation.Effect // by the tool's name
+	opts     Options
+	mcp      *server.MCPServer
+	toolsets []operation.Toolset
+	effects  map[string]operation.Effect // by the tool's name
 }
 
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
-	s := &Server{opts: o, effects: map[string]operation.Effect{}}
+	s := &Server{opts: o, toolsets: toolsets, effects: map[string]operation.Effect{}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.hideEffects)
 	var instructions []string
@@ -94,7 +91,14 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	case stdio.ReasonBusy, stdio.ReasonShutdown, stdio.ReasonCancelled:
 		code = fault.Timeout
 	}
-	s.opts.Reject(ctx, caller(ctx), r.Tool, code, fmt.Sprintf("%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
+	call := operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}
+	for _, set := range s.toolsets {
+		named := func(o operation.Operation) bool { return o.Name == r.Tool }
+		if set.Reject != nil && (r.Tool == "" || slices.ContainsFunc(set.Operations, named)) {
+			set.Reject(ctx, call, r.Tool, fault.New(code, "%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
+			return
+		}
+	}
 }
 
 // caller is who the client says it is.

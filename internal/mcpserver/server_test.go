@@ -36,6 +36,9 @@ type flow struct {
 // toolset is the one of pull requests with the flow behind it.
 func (f *flow) toolset() operation.Toolset {
 	set := prflow.Toolset(nil)
+	set.Reject = func(_ context.Context, _ operation.Call, name string, why *fault.Error) {
+		f.rejected = append(f.rejected, name+" "+why.Error())
+	}
 	for i, o := range set.Operations {
 		set.Operations[i].Handle = func(ctx context.Context, call operation.Call) (any, error) {
 			f.raw = append(f.raw, string(call.Arguments))
@@ -52,13 +55,11 @@ func (f *flow) toolset() operation.Toolset {
 	return set
 }
 
-func (f *flow) reject(_ context.Context, _ operation.Caller, tool string, code fault.Code, message string) {
-	f.rejected = append(f.rejected, tool+" "+string(code)+": "+message)
-}
-
 func toolNames() (names []string) {
 	for _, o := range prflow.Toolset(nil).Operations {
-		names = append(names, o.Name)
+		if o.Tool.Title != "" {
+			names = append(names, o.Name)
+		}
 	}
 	return names
 }
@@ -67,7 +68,6 @@ func toolNames() (names []string) {
 func exchange(t *testing.T, f *flow, o mcpserver.Options, lines ...string) []map[string]any {
 	t.Helper()
 	o.Version, o.Log, o.NewID = "test", slog.New(slog.DiscardHandler), func() string { return "id-1" }
-	o.Reject = f.reject
 	s, err := mcpserver.New([]operation.Toolset{f.toolset()}, o)
 	if err != nil {
 		t.Fatal(err)

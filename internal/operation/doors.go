@@ -15,19 +15,20 @@ type Tool struct {
 type Route struct {
 	Method string // "" if REST does not have it
 	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path; the
-	// other fields of the input of a GET are its query, those of a POST its body.
+	// other fields are the body of a route with MaxBody, and the query of any other.
 	Path  string
 	Scope access.Scope // that the caller's token needs
 	ID    string       // operationId in OpenAPI; a client's generated code is named for it
 	Notes string       // what only callers of REST need to know
 
-	// Creates says that the output tells by a method Created() bool whether something was made: the status is 201 then.
-	Creates bool
-	// Keyed routes take an Idempotency-Key.
-	Keyed bool
-	// Volatile answers are different each time, so that they get no ETag.
-	Volatile bool
-	// MaxBody bounds the body of a POST, in bytes; TooLarge says what to do about a larger one.
-	MaxBody  int64
-	TooLarge string
+	Creates  bool   // the output is a Creation
+	Keyed    bool   // it takes an Idempotency-Key
+	MaxBody  int64  // bytes that a body may have; 0 if it reads none
+	TooLarge string // what to do about a larger one
 }
+
+// Creation is an output that may be something new. REST answers 201 then, and 200 otherwise.
+type Creation interface{ Created() bool }
+
+// Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag then.
+type Changing interface{ Changes() bool }

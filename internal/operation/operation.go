@@ -62,11 +62,7 @@ const Unlimited = gitprovider.TierRemediate
 func New[In, Out any](o Operation, handle func(ctx context.Context, call Call, in In) (Out, error)) Operation {
 	return NewRaw[In](o, func(ctx context.Context, call Call) (Out, error) {
 		var in In
-		violations := strictjson.Decode(call.Arguments, &in, strictjson.Options{})
-		if len(violations) == 0 {
-			violations = strictjson.Limits(&in)
-		}
-		if len(violations) > 0 {
+		if violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{}); len(violations) > 0 {
 			var none Out
 			return none, fault.Refusal(violations)
 		}

@@ -2,9 +2,12 @@ package operation
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // Toolset is a list of operations that an operator enables by one name.
@@ -15,6 +18,9 @@ type Toolset struct {
 	// that no program has to make them when it starts.
 	Schemas    fs.FS
 	Operations []Operation
+	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not, or it
+	// could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
+	Reject func(ctx context.Context, call Call, name string, why *fault.Error)
 }
 
 // Schema is what Schemas has for one side of an operation, "input" or "output", without white space.

@@ -5,6 +5,7 @@ import (
 	"embed"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 )
@@ -27,7 +28,10 @@ func Toolset(service func() *Service) operation.Toolset {
 			"a person reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, " +
 			"files), read the outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or " +
 			"stop and report.",
-		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service)},
+		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), promoteProposal(service)},
+		Reject: func(ctx context.Context, call operation.Call, _ string, why *fault.Error) {
+			service().AtMost(call.Ceiling).Reject(ctx, call.Caller, why.Code, why.Message)
+		},
 	}
 }
 
@@ -81,5 +85,24 @@ func listPRs(service func() *Service) operation.Operation {
 		Route: operation.Route{Method: "GET", Path: "/prs", Scope: access.Read, ID: "listPRs"},
 	}, func(ctx context.Context, call operation.Call) (ListResult, error) {
 		return service().List(ctx, call.Arguments)
+	})
+}
+
+// PromoteRequest names the dry run to open.
+type PromoteRequest struct {
+	ID string `json:"id" required:"true" path:"id" doc:"Request id of the dry run"`
+}
+
+// promoteProposal is for people, so that no tool and no command leads to it.
+func promoteProposal(service func() *Service) operation.Operation {
+	return operation.New(operation.Operation{
+		Name: "promote_proposal", Summary: "Open the pull request that a dry run has shown",
+		Effect: operation.Write, LowestTier: gitprovider.TierInvestigate, HonoursDryRun: true,
+		Route: operation.Route{
+			Method: "POST", Path: "/proposals/{id}/promote", Scope: access.Review, ID: "promoteProposal", Creates: true,
+			Notes: "For people. Every gate is asked again, and the attempt is a new one with an id of its own.",
+		},
+	}, func(ctx context.Context, call operation.Call, in PromoteRequest) (CreateResult, error) {
+		return service().AtMost(call.Ceiling).Promote(ctx, call.Caller, in.ID)
 	})
 }

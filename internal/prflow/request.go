@@ -61,10 +61,7 @@ func MaxBodyBytes() int {
 // decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once, and
 // so is what is beyond the limits that the type states.
 func decode(raw []byte, dst any) []fault.Violation {
-	if violations := strictjson.Decode(raw, dst, strictjson.Options{}); len(violations) > 0 {
-		return violations
-	}
-	return strictjson.Limits(dst)
+	return strictjson.DecodeWithinLimits(raw, dst, strictjson.Options{})
 }
 
 // decodeSome reads a proposal as decode does. With violations r has what could be read, so that the other gates can speak

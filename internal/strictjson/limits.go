@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -14,14 +15,31 @@ import (
 
 // Limits returns each value in v that is beyond the limits of its field, in the order of the fields. v is a pointer to a
 // struct that Decode takes. The limits are tags, with the names that JSON Schema has for them: minLength and maxLength (in
-// characters), pattern, enum (comma-separated; of a slice: of its elements), minimum, maximum, minItems; and maxBytes. The
-// tag fix says what to do about a value beyond them. Decode keeps to maxItems by itself.
+// characters), pattern, enum (comma-separated; of a slice: of its elements), minItems; and maxBytes. The tag fix says what to
+// do about a value beyond them. Decode keeps to maxItems, minimum and maximum by itself.
 //
-// An empty string, a zero and a missing pointer count as absent unless the field is required.
+// An empty string and a missing pointer count as absent unless the field is required.
 func Limits(v any) []fault.Violation {
 	l := limiter{}
 	l.object("", reflect.ValueOf(v).Elem())
 	return l.violations
+}
+
+// DecodeWithinLimits is Decode with what Limits finds in what could be read, all at once.
+func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
+	fresh, violations, wellFormed := decode(raw, dst, opts)
+	if wellFormed {
+		decoded := violations
+		for _, v := range Limits(fresh.Addr().Interface()) {
+			if !slices.ContainsFunc(decoded, func(d fault.Violation) bool { return strings.HasPrefix(v.Path, d.Path) }) {
+				violations = append(violations, v)
+			}
+		}
+	}
+	if len(violations) == 0 {
+		reflect.ValueOf(dst).Elem().Set(fresh)
+	}
+	return violations
 }
 
 // Limit is the number that a field of a struct has as a limit, by its name in JSON and the name of the tag. It panics if
@@ -62,11 +80,12 @@ func (l *limiter) value(at string, f reflect.StructField, v reflect.Value) {
 	} else if v.IsZero() && f.Tag.Get("required") != "true" && v.Kind() != reflect.Slice {
 		return
 	}
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		return
+	}
 	switch v.Kind() {
 	case reflect.String:
 		l.text(at, f, v.String())
-	case reflect.Int:
-		l.integer(at, f, int(v.Int()))
 	case reflect.Struct:
 		l.object(at, v)
 	case reflect.Slice:
@@ -116,15 +135,6 @@ func (l *limiter) text(at string, f reflect.StructField, text string) {
 func (l *limiter) oneOf(at string, f reflect.StructField, text string) {
 	if list, limited := f.Tag.Lookup("enum"); limited && !slices.Contains(strings.Split(list, ","), text) {
 		l.note(at, f, "is not one of %s", strings.ReplaceAll(list, ",", ", "))
-	}
-}
-
-func (l *limiter) integer(at string, f reflect.StructField, n int) {
-	if _, limited := f.Tag.Lookup("minimum"); limited && n < number(f, "minimum") {
-		l.note(at, f, "must be at least %d", number(f, "minimum"))
-	}
-	if _, limited := f.Tag.Lookup("maximum"); limited && n > number(f, "maximum") {
-		l.note(at, f, "must be at most %d", number(f, "maximum"))
 	}
 }
 

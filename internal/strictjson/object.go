@@ -14,7 +14,8 @@ type field struct {
 	name     string
 	index    int
 	required bool
-	most     int // elements of a slice; 0 for any number
+	most     int                  // elements of a slice; 0 for any number
+	integer  *reflect.StructField // whose tags bound a number; nil for none
 }
 
 // fieldsOf lists the exported fields of a struct type. It panics on one without a name for JSON.
@@ -35,7 +36,11 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 		case name == "" || f.Anonymous:
 			panic(fmt.Sprintf("strictjson: %s.%s has no name for JSON", t, f.Name))
 		}
-		fields = append(fields, field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)})
+		one := field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)}
+		if f.Type.Kind() == reflect.Int {
+			one.integer = &f
+		}
+		fields = append(fields, one)
 	}
 	if len(fields) > maxFields {
 		panic(fmt.Sprintf("strictjson: %s has more than %d fields", t, maxFields))
@@ -133,7 +138,12 @@ func (d *decoder) memberValue(name string, fields []field, had *seen, into refle
 			return d.repeated()
 		}
 		had.known |= 1 << i
-		return d.value(into.Field(f.index), f.required, f.most)
+		sound := len(d.violations)
+		err := d.value(into.Field(f.index), f.required, f.most)
+		if err == nil && f.integer != nil && len(d.violations) == sound {
+			err = d.bounded(*f.integer, int(into.Field(f.index).Int()))
+		}
+		return err
 	}
 	if had.unknown[name] {
 		return d.repeated()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -28,10 +29,12 @@ func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	case kind != want.kind && kind != want.or:
 		return d.unfit("give "+want.words, "%s must be %s, not %s", d.subject(), want.words, describe(kind))
 	}
-	switch into.Kind() {
-	case reflect.Struct:
+	switch {
+	case into.Type() == reflect.TypeFor[time.Time]():
+		return d.scalar(into)
+	case into.Kind() == reflect.Struct:
 		return d.object(into)
-	case reflect.Slice:
+	case into.Kind() == reflect.Slice:
 		return d.array(into, most)
 	default:
 		return d.scalar(into)
@@ -55,6 +58,8 @@ type expected struct {
 func expectation(t reflect.Type) expected {
 	one := func(words string, kind jsontext.Kind) expected { return expected{words, kind, kind} }
 	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return one("a time", jsontext.KindString)
 	case t.Kind() == reflect.Struct:
 		return one("an object", jsontext.KindBeginObject)
 	case t.Kind() == reflect.Slice:
@@ -102,6 +107,8 @@ func (d *decoder) scalar(into reflect.Value) error {
 	}
 	text, ok, err := d.text(d.quoted, raw)
 	switch {
+	case ok && into.Kind() == reflect.Struct:
+		return d.time(into, text)
 	case ok && into.Kind() == reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
 		into.Elem().SetString(text)
@@ -109,6 +116,15 @@ func (d *decoder) scalar(into reflect.Value) error {
 		into.SetString(text)
 	}
 	return err
+}
+
+func (d *decoder) time(into reflect.Value, text string) error {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return d.note("", "%s is no time as in 2006-01-02T15:04:05Z", d.quoted())
+	}
+	into.Set(reflect.ValueOf(t))
+	return nil
 }
 
 func (d *decoder) integer(into reflect.Value, digits string) error {
@@ -120,6 +136,17 @@ func (d *decoder) integer(into reflect.Value, digits string) error {
 	case err != nil:
 		return d.note("write it with digits only",
 			"%s must be an integer without fraction and exponent, not %s", d.quoted(), clip(digits, maxEcho))
+	}
+	return nil
+}
+
+// bounded notes a number beyond the limits of its field.
+func (d *decoder) bounded(f reflect.StructField, n int) error {
+	if _, limited := f.Tag.Lookup("minimum"); limited && n < number(f, "minimum") {
+		return d.note(f.Tag.Get("fix"), "%s must be at least %d", d.quoted(), number(f, "minimum"))
+	}
+	if _, limited := f.Tag.Lookup("maximum"); limited && n > number(f, "maximum") {
+		return d.note(f.Tag.Get("fix"), "%s must be at most %d", d.quoted(), number(f, "maximum"))
 	}
 	return nil
 }

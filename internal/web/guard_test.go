@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -148,22 +148,13 @@ func TestEverythingIsBelowTheBasePath(t *testing.T) {
 	}
 }
 
-// panicking is a flow with a fault of ours.
-type panicking struct{ web.Flow }
-
-func (panicking) List(context.Context, []byte) (prflow.ListResult, error) {
-	panic("a secret in a stack")
-}
-
-func (panicking) Status(context.Context, []byte) (prflow.StatusResult, error) {
-	return prflow.StatusResult{}, errors.New("a foreign error with " + ownToken)
-}
-
 func TestAFaultOfOursSaysNothingButARequestID(t *testing.T) {
 	w := newWorld(t, nil)
 	w.build()
-	flow := w.web.Flow
-	w.web.Flow = func(tier gitprovider.Tier) web.Flow { return panicking{flow(tier)} }
+	w.instead(prflow.ToolListPRs, func(context.Context, operation.Call) (any, error) { panic("a secret in a stack") })
+	w.instead(prflow.ToolGetPRStatus, func(context.Context, operation.Call) (any, error) {
+		return prflow.StatusResult{}, errors.New("a foreign error with " + ownToken)
+	})
 	server, err := web.New(w.web)
 	if err != nil {
 		t.Fatal(err)

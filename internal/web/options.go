@@ -6,6 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -21,8 +22,9 @@ type Options struct {
 	Settings handler.Settings
 	Network  guard.Network
 	Access   *access.Gatekeeper
+	Toolsets []operation.Toolset // what can be asked over REST, beside what web/api answers
 	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
-	Flow      func(ceiling gitprovider.Tier) Flow
+	Flow      func(ceiling gitprovider.Tier) dashboard.Flow
 	Records   records.Records
 	Sessions  Sessions
 	Providers Providers
@@ -32,12 +34,6 @@ type Options struct {
 	Doctor func(ctx context.Context) []doctor.Finding
 	Live   Live
 	Env    handler.Env
-}
-
-// Flow is the use case that the handlers call; *prflow.Service is one.
-type Flow interface {
-	api.Flow
-	dashboard.Flow
 }
 
 // Sessions is what people do with the sessions of agents. Errors are faults.

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/web"
 )
 
 // effect is what a request did, whatever door it came through.
@@ -199,5 +198,3 @@ func TestReadingThroughMCPAndRESTIsTheSame(t *testing.T) {
 		})
 	}
 }
-
-var _ web.Flow = (*prflow.Service)(nil)

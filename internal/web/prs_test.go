@@ -199,8 +199,11 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	w.build()
 	const others, most = 12, 8
 	entered, release := make(chan struct{}, others), make(chan struct{})
-	flow := w.web.Flow
-	w.web.Flow = func(tier gitprovider.Tier) web.Flow { return slow{flow(tier), entered, release} }
+	w.instead(prflow.ToolCreatePR, func(context.Context, operation.Call) (any, error) {
+		entered <- struct{}{}
+		<-release
+		return prflow.CreateResult{}, nil
+	})
 	server, err := web.New(w.web)
 	if err != nil {
 		t.Fatal(err)
@@ -230,17 +233,4 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	if rest := len(entered); rest != others-most {
 		t.Errorf("%d of the others came in", rest)
 	}
-}
-
-// slow is a flow whose creations wait.
-type slow struct {
-	web.Flow
-	entered chan<- struct{}
-	release <-chan struct{}
-}
-
-func (s slow) Create(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
-	s.entered <- struct{}{}
-	<-s.release
-	return prflow.CreateResult{}, nil
 }

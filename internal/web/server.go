@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
@@ -69,7 +68,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	})
 	turns := handler.NewTurns(maxProposals)
 	routes, err := api.Routes(api.Options{
-		Settings: o.Settings, Flow: func(ceiling gitprovider.Tier) api.Flow { return o.Flow(ceiling) }, Turns: turns, Records: o.Records,
+		Settings: o.Settings, Toolsets: o.Toolsets, Turns: turns, Records: o.Records,
 		Sessions: o.Sessions, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
@@ -77,7 +76,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		return nil, nil, err
 	}
 	s.dashboard, err = dashboard.New(dashboard.Options{
-		Settings: o.Settings, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return o.Flow(ceiling) }, Turns: turns, Records: o.Records,
+		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
 		Sessions: o.Sessions, Providers: o.Providers.Providers, Policy: o.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Env: o.Env,
 	})
 	if err != nil {

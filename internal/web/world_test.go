@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web/api"
 
 	"github.com/claudeops/claudeops/internal/access"
@@ -155,7 +156,8 @@ func (w *world) build() {
 	w.Helper()
 	service := prflow.New(w.flow)
 	w.web.Providers.Reader = service
-	w.web.Flow = func(ceiling gitprovider.Tier) web.Flow { return service.AtMost(ceiling) }
+	w.web.Toolsets = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
+	w.web.Flow = func(ceiling gitprovider.Tier) dashboard.Flow { return service.AtMost(ceiling) }
 	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
@@ -166,6 +168,17 @@ func (w *world) build() {
 		w.Fatal(err)
 	}
 	w.handler = server
+}
+
+// instead lets something else handle an operation.
+func (w *world) instead(name string, handle operation.Handler) {
+	for _, set := range w.web.Toolsets {
+		for i, o := range set.Operations {
+			if o.Name == name {
+				set.Operations[i].Handle = handle
+			}
+		}
+	}
 }
 
 // token makes a token of the store.

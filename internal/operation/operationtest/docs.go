@@ -41,6 +41,9 @@ func Docs(toolsets []operation.Toolset) []byte {
 			if o.Tool.Description != "" {
 				b.WriteString(o.Tool.Description + "\n\n")
 			}
+			if o.Tool.Description == "" && o.Route.Notes != "" {
+				b.WriteString(o.Route.Notes + "\n\n")
+			}
 			if o.Input.NumField() == 0 {
 				b.WriteString("It takes no arguments.\n")
 				continue

@@ -4,16 +4,15 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/operation"
 
 	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -25,16 +24,6 @@ import (
 
 // prefix is the path below which the API itself is.
 const prefix = "/api/v1"
-
-// Flow is the use case that the handlers call; *prflow.Service is one.
-type Flow interface {
-	Create(ctx context.Context, caller operation.Caller, raw []byte) (prflow.CreateResult, error)
-	Promote(ctx context.Context, caller operation.Caller, id string) (prflow.CreateResult, error)
-	List(ctx context.Context, raw []byte) (prflow.ListResult, error)
-	Status(ctx context.Context, raw []byte) (prflow.StatusResult, error)
-	// Reject records a proposal that never became a call.
-	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
-}
 
 // Sessions starts and stops the sessions of agents for people. Errors are faults.
 type Sessions interface {
@@ -70,8 +59,8 @@ type Follower interface {
 // Options are what an API is made of. All are required.
 type Options struct {
 	Settings handler.Settings
-	Flow     func(ceiling gitprovider.Tier) Flow // under a ceiling; see prflow.Service.AtMost
-	Turns    *handler.Turns                      // of proposals
+	Toolsets []operation.Toolset // what is asked of the program, beside what this package answers
+	Turns    *handler.Turns      // of what does more than read
 	Records  records.Records
 	Sessions Sessions
 	Webhooks Webhooks
@@ -83,22 +72,40 @@ type Options struct {
 	Env      handler.Env
 }
 
+// Toolset is what is asked of this server and its records.
+func Toolset(o Options) operation.Toolset {
+	proposals := &proposals{o.Records.Attempts, o.Records.Pulls, o.Env}
+	sessions := &sessions{records: o.Records.Sessions, env: o.Env}
+	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
+	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
+	return operation.Toolset{
+		Name:       "server",
+		Operations: slices.Concat(proposals.operations(), sessions.operations(), audit.operations(), status.operations()),
+	}
+}
+
 // Routes are the routes of the API and of what programs ask beside it. An error is a fault in an embedded file or in a route.
 func Routes(o Options) ([]handler.Route, error) {
 	replies := &idempotency{o.Records.Replies, o.Env}
-	proposals := &proposals{o.Flow, o.Turns, o.Records.Attempts, o.Records.Pulls, replies, o.Env}
+	operations := &operations{o.Turns, replies}
 	sessions := &sessions{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
-	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
-	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{}
-	routes := slices.Concat(proposals.routes(), sessions.routes(), audit.routes(), status.routes(), o.Guard.Routes(), probes.routes(),
-		documents.routes(), webhooks.routes())
+	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), probes.routes(),
+		o.Guard.Routes(), documents.routes(), webhooks.routes())
 	return routes, documents.describe(o.Settings.Version, o.Guard.BasePath, routes)
 }
 
-// read is a route for whoever may read.
-func read(pattern string, handle handler.Func, doc handler.Doc) handler.Route {
-	return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Handle: handle, Doc: doc}
+// read is an operation of REST alone, for whoever may read.
+func read(name, summary string, route operation.Route) operation.Operation {
+	route.Method, route.Scope = http.MethodGet, access.Read
+	return operation.Operation{
+		Name: name, Summary: summary, Effect: operation.Read, LowestTier: gitprovider.TierObserve, Route: route,
+	}
+}
+
+// get is a route for whoever may read that no operation stands behind.
+func get(pattern string, handle handler.Func, doc handler.Doc) handler.Route {
+	return handler.Route{Method: http.MethodGet, Pattern: pattern, Scope: access.Read, Handle: handle, Doc: doc}
 }

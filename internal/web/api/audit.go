@@ -1,11 +1,12 @@
 package api
 
 import (
+	"context"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -24,16 +25,16 @@ type AuditReport struct {
 }
 
 type auditParams struct {
-	Repo      string    `query:"repo" doc:"owner/name"`
-	Outcome   string    `query:"outcome" enum:"opened,reused,dry_run,refused,failed,done"`
-	Code      string    `query:"code"`
-	Caller    string    `query:"caller"`
-	RequestID string    `query:"request_id"`
-	Pull      string    `query:"pull" enum:"open,merged,closed,gone" doc:"State of the pull request that the attempt opened, as last seen"`
-	Since     time.Time `query:"since" doc:"At this time or later"`
-	Until     time.Time `query:"until" doc:"Before this time"`
-	Cursor    string    `query:"cursor" doc:"next_cursor of the page before, with the same filters"`
-	Limit     int       `query:"limit" doc:"Default 50, at most 200"`
+	Repo      string    `json:"repo,omitempty" doc:"owner/name"`
+	Outcome   string    `json:"outcome,omitempty" enum:"opened,reused,dry_run,refused,failed,done"`
+	Code      string    `json:"code,omitempty"`
+	Caller    string    `json:"caller,omitempty"`
+	RequestID string    `json:"request_id,omitempty"`
+	Pull      string    `json:"pull,omitempty" enum:"open,merged,closed,gone" doc:"State of the pull request that the attempt opened, as last seen"`
+	Since     time.Time `json:"since,omitempty" doc:"At this time or later"`
+	Until     time.Time `json:"until,omitempty" doc:"Before this time"`
+	Cursor    string    `json:"cursor,omitempty" doc:"next_cursor of the page before, with the same filters"`
+	Limit     int       `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 
 // audit answers what is asked of the audit.
@@ -43,59 +44,49 @@ type audit struct {
 	health  *health.Checker
 }
 
-func (h *audit) routes() []handler.Route {
-	return []handler.Route{
-		read(prefix+"/audit", h.list, handler.Doc{
-			ID: "listAudit", Summary: "Read the audit, newest first", Params: auditParams{}, Answers: handler.OK(AuditList{}),
-		}),
-		read(prefix+"/audit/verify", h.verify, handler.Doc{
-			ID: "verifyAudit", Summary: "Recompute the hash chain of the audit", Params: verifyParams{}, Answers: handler.OK(AuditReport{}),
-		}),
+func (h *audit) operations() []operation.Operation {
+	return []operation.Operation{
+		operation.New(read("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}), h.list),
+		operation.New(read("verify_audit", "Recompute the hash chain of the audit", operation.Route{
+			Path: "/audit/verify", ID: "verifyAudit",
+		}), h.verify),
 	}
 }
 
 const listAudit = "audit"
 
-func (h *audit) list(req *handler.Request) (handler.Response, error) {
-	var q auditParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (AuditList, error) {
 	p, err := pageOf(listAudit, q.Cursor, q.Limit)
 	if err != nil {
-		return handler.Response{}, err
+		return AuditList{}, err
 	}
-	rows, err := h.records.Page(req.Context(), record.AuditQuery{
+	rows, err := h.records.Page(ctx, record.AuditQuery{
 		Before: p.before, Limit: p.limit + 1, Repo: q.Repo, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller,
 		RequestID: q.RequestID, Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})
 	if err != nil {
-		return handler.Response{}, err
+		return AuditList{}, err
 	}
 	list := AuditList{Entries: []record.AuditEntry{}, Untrusted: untrusted}
 	rows, list.NextCursor = cut(listAudit, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
-	seen, err := records.PullsOf(req.Context(), h.pulls, rows)
+	seen, err := records.PullsOf(ctx, h.pulls, rows)
 	if err != nil {
-		return handler.Response{}, err
+		return AuditList{}, err
 	}
 	for _, r := range rows {
 		entry := r.Entry()
 		entry.PullState = string(seen[r.PullKey()].State)
 		list.Entries = append(list.Entries, entry)
 	}
-	return handler.Response{Value: list}, nil
+	return list, nil
 }
 
 type verifyParams struct {
-	ExpectHead string `query:"expect_head" doc:"A head that an earlier verification gave; it must still be in the chain"`
+	ExpectHead string `json:"expect_head,omitempty" doc:"A head that an earlier verification gave; it must still be in the chain"`
 }
 
 // verify reads the whole record, one request at a time.
-func (h *audit) verify(req *handler.Request) (handler.Response, error) {
-	var q verifyParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
-	report, err := h.health.VerifyAudit(req.Context(), q.ExpectHead)
-	return handler.Response{Value: AuditReport{err == nil && report.OK(), report}}, err
+func (h *audit) verify(ctx context.Context, _ operation.Call, q verifyParams) (AuditReport, error) {
+	report, err := h.health.VerifyAudit(ctx, q.ExpectHead)
+	return AuditReport{err == nil && report.OK(), report}, err
 }

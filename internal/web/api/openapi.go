@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,13 +24,13 @@ type documents struct {
 
 func (h *documents) routes() []handler.Route {
 	return []handler.Route{
-		read("/openapi.json", h.openAPI, handler.Doc{
+		get("/openapi.json", h.openAPI, handler.Doc{
 			ID: "openapi", Summary: "This description", Answers: handler.OK(map[string]any{}),
 		}),
-		read("/docs", h.docsPage, handler.Doc{
+		get("/docs", h.docsPage, handler.Doc{
 			ID: "docs", Summary: "This description as a page", Answers: handler.OK(""), ContentType: "text/html",
 		}),
-		read("/docs/style.css", h.docsStyle, handler.Doc{
+		get("/docs/style.css", h.docsStyle, handler.Doc{
 			ID: "docsStyle", Summary: "Style of that page", Answers: handler.OK(""), ContentType: "text/css",
 		}),
 	}
@@ -54,8 +55,9 @@ func (h *documents) describe(version, basePath string, routes []handler.Route) e
 	for _, r := range routes {
 		doc.AddOperation(described(types, r))
 	}
-	for _, schema := range types.Map() {
+	for name, schema := range types.Map() {
 		tidy(schema)
+		boundBytes(schema, types.TypeFromRef("#/components/schemas/"+name))
 	}
 	var err error
 	if h.json, err = json.Marshal(doc); err != nil {
@@ -87,6 +89,20 @@ func tidy(schema *huma.Schema) {
 	}
 }
 
+// boundBytes says of texts that are bounded in bytes that they have no more characters than that.
+func boundBytes(schema *huma.Schema, t reflect.Type) {
+	for i := 0; t != nil && t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if most, err := strconv.Atoi(t.Field(i).Tag.Get("maxBytes")); err == nil {
+			schema.Properties[jsonName(t.Field(i))].MaxLength = &most
+		}
+	}
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
 func described(types huma.Registry, r handler.Route) *huma.Operation {
 	op := &huma.Operation{
 		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary, Description: r.Doc.Description,
@@ -96,14 +112,7 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 		op.Description = strings.TrimSpace(op.Description + " Needs the scope " + string(r.Scope) + ".")
 	}
-	for _, name := range pathParameters(r.Pattern) {
-		schema := &huma.Schema{Type: huma.TypeString}
-		if name == "number" {
-			schema = &huma.Schema{Type: huma.TypeInteger}
-		}
-		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
-	}
-	op.Parameters = append(op.Parameters, queryParameters(types, r.Doc.Params)...)
+	op.Parameters = parameters(types, r)
 	if r.Doc.Keyed {
 		op.Parameters = append(op.Parameters, &huma.Param{
 			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
@@ -117,16 +126,16 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 		}}
 	}
 	for status, body := range r.Doc.Answers {
-		op.Responses[strconv.Itoa(status)] = response(types, http.StatusText(status), r.Doc.ContentType, body)
+		op.Responses[strconv.Itoa(status)] = answerOf(types, http.StatusText(status), r.Doc.ContentType, body)
 	}
-	op.Responses["default"] = response(types, "Refused or failed", "application/problem+json", handler.Problem{})
+	op.Responses["default"] = answerOf(types, "Refused or failed", "application/problem+json", handler.Problem{})
 	return op
 }
 
 // operationPath is the pattern as OpenAPI writes it.
 func operationPath(r handler.Route) string { return strings.TrimSuffix(r.Pattern, "{$}") }
 
-func response(types huma.Registry, description, contentType string, body any) *huma.Response {
+func answerOf(types huma.Registry, description, contentType string, body any) *huma.Response {
 	if contentType == "" {
 		contentType = "application/json"
 	}
@@ -157,28 +166,36 @@ func pathParameters(pattern string) (names []string) {
 	return names
 }
 
-// queryParameters describes the struct that a query is read into.
-func queryParameters(types huma.Registry, params any) (out []*huma.Param) {
-	if params == nil {
-		return nil
+// parameters describes the parts of a path, and the fields of the struct that path and query are read into.
+func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
+	inPath := pathParameters(r.Pattern)
+	for _, name := range inPath {
+		out = append(out, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}})
 	}
-	t := reflect.TypeOf(params)
+	if r.Doc.Params == nil {
+		return out
+	}
+	t := reflect.TypeOf(r.Doc.Params)
 	for i := range t.NumField() {
 		field := t.Field(i)
 		schema := huma.SchemaFromField(types, field, "")
-		param := &huma.Param{
-			Name: field.Tag.Get("query"), In: "query", Description: field.Tag.Get("doc"),
-			Required: field.Tag.Get("required") == "true", Schema: schema,
-		}
 		if field.Type.Kind() == reflect.Int {
-			schema.Minimum, schema.Format = floatOf(1), ""
+			schema.Format = ""
 		}
-		out = append(out, param)
+		if at := slices.Index(inPath, field.Tag.Get("path")); at >= 0 {
+			out[at].Schema, out[at].Description = schema, field.Tag.Get("doc")
+			continue
+		}
+		name := jsonName(field)
+		if name == "" {
+			name = field.Tag.Get("query")
+		}
+		out = append(out, &huma.Param{
+			Name: name, In: "query", Description: field.Tag.Get("doc"), Required: field.Tag.Get("required") == "true", Schema: schema,
+		})
 	}
 	return out
 }
-
-func floatOf(f float64) *float64 { return &f }
 
 func (h *documents) openAPI(*handler.Request) (handler.Response, error) {
 	return handler.Response{Bytes: h.json, ContentType: "application/json"}, nil

@@ -41,7 +41,10 @@ func (h *probes) routes() []handler.Route {
 					"one is told to callers who may read.",
 			},
 		},
-		read("/metrics", h.scrape, handler.Doc{
+		get(prefix+"/me", h.whoAmI, handler.Doc{
+			ID: "whoAmI", Summary: "Who the caller is, and what it may", Answers: handler.OK(guard.Identity{}),
+		}),
+		get("/metrics", h.scrape, handler.Doc{
 			ID: "metrics", Summary: "Metrics in Prometheus's text format", Answers: handler.OK(""), ContentType: "text/plain",
 		}),
 	}
@@ -135,4 +138,8 @@ func (h *probes) scrape(req *handler.Request) (handler.Response, error) {
 	}
 	text, contentType, err := h.metrics.Text()
 	return handler.Response{Bytes: text, ContentType: contentType, Volatile: true}, err
+}
+
+func (h *probes) whoAmI(req *handler.Request) (handler.Response, error) {
+	return handler.Response{Value: guard.IdentityOf(req.Principal)}, nil
 }

@@ -72,6 +72,9 @@ type SessionEventList struct {
 	Untrusted string         `json:"untrusted"`
 }
 
+// Changes implements operation.Changing: more events come while the session runs.
+func (l SessionEventList) Changes() bool { return l.State == string(session.StateRunning) }
+
 // StartRequest starts a session.
 type StartRequest struct {
 	Tier int    `json:"tier" required:"true" doc:"1 to 3, at most what server and token permit"`

@@ -1,13 +1,14 @@
 package api
 
 import (
+	"context"
+	"net/http"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 )
@@ -21,27 +22,18 @@ type status struct {
 	env      handler.Env
 }
 
-func (h *status) routes() []handler.Route {
-	return []handler.Route{
-		read(prefix+"/providers", h.providers, handler.Doc{
-			ID: "listProviders", Summary: "List the providers; none is contacted", Answers: handler.OK(ProviderList{}),
-		}),
-		read(prefix+"/policy", h.showPolicy, handler.Doc{
-			ID: "getPolicy", Summary: "Read the effective rules", Answers: handler.OK(PolicyAnswer{}),
-		}),
-		{
-			Method: "POST", Pattern: prefix + "/policy/check", Scope: access.Read, Handle: h.checkPolicy,
-			Body: &handler.BodyLimit{Bytes: 256 << 10, Advice: "ask about fewer paths at once"},
-			Doc: handler.Doc{
-				ID: "checkPolicy", Summary: "Ask whether a tier may change paths, and by which rule", Body: CheckRequest{}, Answers: handler.OK(policy.CheckAnswer{}),
-			},
-		},
-		read(prefix+"/health", h.diagnosis, handler.Doc{
-			ID: "getHealth", Summary: "What would stop a pull request", Answers: handler.OK(Health{}),
-		}),
-		read(prefix+"/me", h.whoAmI, handler.Doc{
-			ID: "whoAmI", Summary: "Who the caller is, and what it may", Answers: handler.OK(guard.Identity{}),
-		}),
+func (h *status) operations() []operation.Operation {
+	check := read("check_policy", "Ask whether a tier may change paths, and by which rule", operation.Route{
+		Path: "/policy/check", ID: "checkPolicy", MaxBody: 256 << 10, TooLarge: "ask about fewer paths at once",
+	})
+	check.Route.Method = http.MethodPost
+	return []operation.Operation{
+		operation.New(read("list_providers", "List the providers; none is contacted", operation.Route{
+			Path: "/providers", ID: "listProviders",
+		}), h.providers),
+		operation.New(read("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}), h.showPolicy),
+		operation.New(check, h.checkPolicy),
+		operation.New(read("get_health", "What would stop a pull request", operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
 	}
 }
 
@@ -59,14 +51,14 @@ type ProviderList struct {
 }
 
 // providers asks no provider anything.
-func (h *status) providers(*handler.Request) (handler.Response, error) {
+func (h *status) providers(context.Context, operation.Call, struct{}) (ProviderList, error) {
 	list := []ProviderEntry{}
 	for _, e := range h.registry.Entries() {
 		list = append(list, ProviderEntry{
 			Name: e.Name, Enabled: e.Provider != nil, Hosts: append([]string{}, e.Hosts...), Disabled: h.env.Redact(e.Disabled),
 		})
 	}
-	return handler.Response{Value: ProviderList{list}}, nil
+	return ProviderList{list}, nil
 }
 
 // Health is what `claudeops doctor` says.
@@ -77,13 +69,10 @@ type Health struct {
 	At       time.Time        `json:"at" doc:"When it was looked at; an answer may be 10 seconds old"`
 }
 
-func (h *status) diagnosis(req *handler.Request) (handler.Response, error) {
-	d, err := h.health.Diagnose(req.Context())
-	return handler.Response{
-		Value: Health{Version: h.settings.Version, CanOpen: d.CanOpen(), Findings: d.Findings, At: d.At}, Volatile: true,
-	}, err
-}
+// Changes implements operation.Changing.
+func (Health) Changes() bool { return true }
 
-func (h *status) whoAmI(req *handler.Request) (handler.Response, error) {
-	return handler.Response{Value: guard.IdentityOf(req.Principal)}, nil
+func (h *status) diagnosis(ctx context.Context, _ operation.Call, _ struct{}) (Health, error) {
+	d, err := h.health.Diagnose(ctx)
+	return Health{Version: h.settings.Version, CanOpen: d.CanOpen(), Findings: d.Findings, At: d.At}, err
 }

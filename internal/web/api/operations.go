@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// operations serves operations over REST.
+type operations struct {
+	turns   *handler.Turns // of those that do more than read
+	replies *idempotency
+}
+
+func (h *operations) routes(sets []operation.Toolset) (routes []handler.Route) {
+	for _, set := range sets {
+		for _, o := range set.Operations {
+			if o.Route.Method != "" {
+				routes = append(routes, h.route(set, o))
+			}
+		}
+	}
+	return routes
+}
+
+func (h *operations) route(set operation.Toolset, o operation.Operation) handler.Route {
+	reject := func(req *handler.Request, why *fault.Error) error {
+		if o.Effect != operation.Read && set.Reject != nil {
+			set.Reject(req.Context(), call(req, nil), o.Name, why)
+		}
+		return why
+	}
+	r := handler.Route{
+		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Route.Scope, Doc: docOf(o),
+		Handle: func(req *handler.Request) (handler.Response, error) { return h.handle(req, o, reject) },
+	}
+	if o.Route.Method != http.MethodGet {
+		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
+	}
+	if o.Effect != operation.Read {
+		r.Turns, r.Refused = h.turns, reject
+	}
+	return r
+}
+
+func call(req *handler.Request, raw []byte) operation.Call {
+	return operation.Call{Caller: req.Caller(), Ceiling: req.Principal.Ceiling, Arguments: raw}
+}
+
+// handle hands a request to an operation. A body goes to it as it came, so that REST is as strict as MCP.
+func (h *operations) handle(
+	req *handler.Request, o operation.Operation, reject func(*handler.Request, *fault.Error) error,
+) (handler.Response, error) {
+	key, err := "", error(nil)
+	if o.Route.Keyed {
+		key, err = idempotencyKey(req)
+	}
+	var raw []byte
+	if err == nil && o.Route.MaxBody > 0 {
+		raw, err = handler.ReadBody(req, "application/json")
+	} else if err == nil {
+		raw, err = arguments(req, o.Input)
+	}
+	if err != nil {
+		e := fault.From(err)
+		_ = reject(req, fault.New(e.Code, "%s (%s)", e.Message, handler.BodySize(req)))
+		return handler.Response{}, err
+	}
+	refused := func(err error) error {
+		_ = reject(req, fault.From(err))
+		return err
+	}
+	return h.replies.once(req, key, raw, refused, func() (handler.Response, error) {
+		output, err := o.Handle(req.Context(), call(req, raw))
+		return response(output), err
+	})
+}
+
+// response is an output as HTTP has it.
+func response(output any) handler.Response {
+	r := handler.Response{Value: output}
+	if creation, ok := output.(operation.Creation); ok && creation.Created() {
+		r.Status = http.StatusCreated
+	}
+	if changing, ok := output.(operation.Changing); ok {
+		r.Volatile = changing.Changes()
+	}
+	return r
+}
+
+func docOf(o operation.Operation) handler.Doc {
+	output := reflect.Zero(o.Output).Interface()
+	d := handler.Doc{
+		ID: o.Route.ID, Summary: o.Summary, Description: o.Route.Notes, Answers: handler.OK(output), Keyed: o.Route.Keyed,
+	}
+	if o.Route.Creates {
+		d.Answers[http.StatusCreated] = output
+	}
+	if input := reflect.Zero(o.Input).Interface(); o.Route.MaxBody > 0 {
+		d.Body = input
+	} else {
+		d.Params = input
+	}
+	return d
+}
+
+// arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names included:
+// the operation's decoder refuses those, in the same words for every way in. The query is not looked at if it has no part in
+// the input.
+func arguments(req *handler.Request, input reflect.Type) ([]byte, error) {
+	query, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.InvalidArgument, "the query is malformed")
+	}
+	var members [][]byte
+	member := func(name string, value any) {
+		members = append(members, slices.Concat(handler.EncodeJSON(name), []byte(":"), handler.EncodeJSON(value)))
+	}
+	types := map[string]reflect.Type{}
+	for i := range input.NumField() {
+		f := input.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if part := f.Tag.Get("path"); part != "" {
+			member(name, typed(f.Type, req.PathValue(part)))
+		} else {
+			types[name] = f.Type
+		}
+	}
+	names := make([]string, 0, len(query))
+	for name := range query {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t, known := types[name]
+		switch {
+		case len(types) == 0:
+		case known && t.Kind() == reflect.Slice:
+			member(name, query[name])
+		default:
+			for _, value := range query[name] {
+				if value != "" || !known || t.Kind() == reflect.String {
+					member(name, typed(t, value))
+				}
+			}
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
+}
+
+// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the decoder says
+// what is wrong with it.
+func typed(t reflect.Type, value string) any {
+	if t == nil {
+		return value
+	}
+	if n, err := strconv.Atoi(value); err == nil && t.Kind() == reflect.Int {
+		return n
+	}
+	if t.Kind() == reflect.Bool && (value == "true" || value == "false") {
+		return json.RawMessage(value)
+	}
+	return value
+}
