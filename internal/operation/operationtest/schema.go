@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -119,6 +120,11 @@ func (s *schema) orError() {
 // schemaOf is the schema of a type.
 func schemaOf(t reflect.Type) *schema {
 	s := &schema{}
+	if t == reflect.TypeFor[time.Time]() {
+		s.set("type", "string")
+		s.set("format", "date-time")
+		return s
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return schemaOf(t.Elem())
