@@ -1,8 +1,6 @@
 package forgetest
 
 import (
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,19 +10,20 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
-// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. It counts
-// calls and can be told to fail, wait or let others act in between; see FailBefore, FailAfter, Before, After and Block.
-// Use World to act as the people around it. It is safe for concurrent use.
+// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. Its Script counts
+// calls and can make them fail, wait or let others act in between; its People, and its World, act as those around it do. It
+// is safe for concurrent use.
 type Fake struct {
-	host *memhost.Host
+	Script *Script
+	People *People
 
-	mu     sync.Mutex // guards what follows
-	name   string
-	calls  []string
-	faults map[string]*faults
-	// lateness is what Lateness answers.
-	lateness time.Duration
+	host     *memhost.Host // whose lock guards what follows
+	name     string
+	lateness time.Duration // what Lateness answers
 }
+
+// People change repositories as people and their forge do, beside the provider.
+type People struct{ host *memhost.Host }
 
 var (
 	_ gitprovider.Provider     = (*Fake)(nil)
@@ -36,11 +35,12 @@ var (
 // NewFake makes a Fake without repositories. Its name is "fake", and its clock starts at 2026-01-01 and moves on by one
 // second whenever it is read.
 func NewFake() *Fake {
-	return &Fake{name: "fake", host: memhost.New("https://fake.example"), faults: map[string]*faults{}}
+	host := memhost.New("https://fake.example")
+	return &Fake{name: "fake", host: host, People: &People{host}, Script: &Script{host: host, faults: map[string]*faults{}}}
 }
 
 // SetName changes what Name answers.
-func (f *Fake) SetName(name string) { f.locked(func() { f.name = name }) }
+func (f *Fake) SetName(name string) { f.host.Locked(func() { f.name = name }) }
 
 // SetClock replaces the clock, by which pull requests, reviews and merges are dated. It is read under the Fake's lock,
 // so it must not call the Fake.
@@ -62,72 +62,36 @@ func (f *Fake) AddRepoFiles(owner, name string, files ...providertest.File) gitp
 }
 
 // Alter hands the flags of a repository to change: archived (read-only), fork, default branch.
-func (f *Fake) Alter(ref gitprovider.RepoRef, archived, fork bool, defaultBranch string) {
-	f.host.Locked(func() {
-		repo := f.host.Repo(ref)
+func (p *People) Alter(ref gitprovider.RepoRef, archived, fork bool, defaultBranch string) {
+	p.host.Locked(func() {
+		repo := p.host.Repo(ref)
 		repo.Archived, repo.Fork, repo.Default = archived, fork, defaultBranch
 	})
 }
 
 // SetChecks sets the outcome of CI on a pull request.
-func (f *Fake) SetChecks(ref gitprovider.RepoRef, number int, checks gitprovider.Checks) {
-	f.host.Locked(func() { f.host.Repo(ref).PR(number).Checks = checks })
+func (p *People) SetChecks(ref gitprovider.RepoRef, number int, checks gitprovider.Checks) {
+	p.host.Locked(func() { p.host.Repo(ref).PR(number).Checks = checks })
 }
 
 // Unlabel removes all labels of a pull request, as a person might.
-func (f *Fake) Unlabel(ref gitprovider.RepoRef, number int) {
-	f.host.Locked(func() { f.host.Repo(ref).PR(number).Labels = nil })
+func (p *People) Unlabel(ref gitprovider.RepoRef, number int) {
+	p.host.Locked(func() { p.host.Repo(ref).PR(number).Labels = nil })
 }
 
 // PointBranch makes a branch that points to a commit, or moves it there.
-func (f *Fake) PointBranch(ref gitprovider.RepoRef, branch, commit string) {
-	f.host.Locked(func() { f.host.Repo(ref).Branches[branch] = commit })
+func (p *People) PointBranch(ref gitprovider.RepoRef, branch, commit string) {
+	p.host.Locked(func() { p.host.Repo(ref).Branches[branch] = commit })
 }
 
 // Amend replaces a branch by one commit on the default branch, with the message and the files, as a person may.
-func (f *Fake) Amend(ref gitprovider.RepoRef, branch, message string, files ...providertest.File) (commit string) {
-	f.host.Locked(func() {
-		repo := f.host.Repo(ref)
+func (p *People) Amend(ref gitprovider.RepoRef, branch, message string, files ...providertest.File) (commit string) {
+	p.host.Locked(func() {
+		repo := p.host.Repo(ref)
 		delete(repo.Branches, branch)
 		commit = repo.Write(branch, message, files)
 	})
 	return commit
-}
-
-// Calls returns the names of the methods that were called, in order, whatever came of them.
-func (f *Fake) Calls() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.calls)
-}
-
-// Count is how often a method was called.
-func (f *Fake) Count(method string) int {
-	n := 0
-	for _, call := range f.Calls() {
-		if call == method {
-			n++
-		}
-	}
-	return n
-}
-
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody, Withdraw.
-func (f *Fake) Writes() int {
-	return f.Count(MethodCommit) + f.Count(MethodOpenPullRequest) + f.Count(MethodLabel) + f.Count(MethodDeleteBranch) +
-		f.Count(MethodSetBody) + f.Count(MethodWithdraw)
-}
-
-// Reads is how many calls there were of methods that only read.
-func (f *Fake) Reads() int { return len(f.Calls()) - f.Writes() }
-
-// ForgetCalls sets all counts to zero.
-func (f *Fake) ForgetCalls() { f.locked(func() { f.calls = nil }) }
-
-func (f *Fake) locked(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	do()
 }
 
 // repo finds a repository. The caller holds the host's lock.

@@ -11,7 +11,7 @@ import (
 
 // Details implements gitprovider.Editor. The Fake knows neither assignees nor requests for reviews.
 func (f *Fake) Details(ctx context.Context, ref gitprovider.RepoRef, number int) (out gitprovider.Details, err error) {
-	err = f.call(ctx, MethodDetails, func() error {
+	err = f.Script.call(ctx, MethodDetails, func() error {
 		pr, err := f.pr(ref, number)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (f *Fake) Details(ctx context.Context, ref gitprovider.RepoRef, number int)
 
 // SetBody implements gitprovider.Editor.
 func (f *Fake) SetBody(ctx context.Context, ref gitprovider.RepoRef, number int, body string) error {
-	return f.call(ctx, MethodSetBody, func() error {
+	return f.Script.call(ctx, MethodSetBody, func() error {
 		pr, err := f.pr(ref, number)
 		if err == nil {
 			pr.Body = body
@@ -38,7 +38,7 @@ func (f *Fake) SetBody(ctx context.Context, ref gitprovider.RepoRef, number int,
 
 // LastRemark implements gitprovider.RemarkReader. Everybody but memhost.Stranger may write.
 func (f *Fake) LastRemark(ctx context.Context, ref gitprovider.RepoRef, number int) (last *gitprovider.Remark, err error) {
-	err = f.call(ctx, MethodLastRemark, func() error {
+	err = f.Script.call(ctx, MethodLastRemark, func() error {
 		pr, err := f.pr(ref, number)
 		if err != nil {
 			return err

@@ -10,15 +10,14 @@ import (
 )
 
 // Name implements gitprovider.Provider.
-func (f *Fake) Name() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.name
+func (f *Fake) Name() (name string) {
+	f.host.Locked(func() { name = f.name })
+	return name
 }
 
 // Snapshot implements gitprovider.Provider.
 func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap *gitprovider.Snapshot, err error) {
-	err = f.call(ctx, MethodSnapshot, func() error {
+	err = f.Script.call(ctx, MethodSnapshot, func() error {
 		repo, err := f.repo(q.Repo)
 		if err != nil {
 			return err
@@ -75,7 +74,7 @@ func isOurs(pr *memhost.PR) bool {
 // FindByHead implements gitprovider.Provider.
 func (f *Fake) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (found *gitprovider.PullRequest,
 	err error) {
-	err = f.call(ctx, MethodFindByHead, func() error {
+	err = f.Script.call(ctx, MethodFindByHead, func() error {
 		repo, err := f.repo(ref)
 		if err != nil {
 			return err
@@ -97,7 +96,7 @@ func (f *Fake) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch s
 
 // BranchTip implements gitprovider.Provider.
 func (f *Fake) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch string) (tip string, err error) {
-	err = f.call(ctx, MethodBranchTip, func() error {
+	err = f.Script.call(ctx, MethodBranchTip, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
 			tip = repo.Branches[branch]
@@ -113,7 +112,7 @@ func (f *Fake) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch st
 // ListOpen implements gitprovider.Provider.
 func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) (prs []gitprovider.PullRequest,
 	err error) {
-	err = f.call(ctx, MethodListOpen, func() error {
+	err = f.Script.call(ctx, MethodListOpen, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
 			prs = repo.List(func(pr *memhost.PR) bool {
@@ -130,7 +129,7 @@ func (f *Fake) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label stri
 
 // Status implements gitprovider.Provider.
 func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) (status gitprovider.Status, err error) {
-	err = f.call(ctx, MethodStatus, func() error {
+	err = f.Script.call(ctx, MethodStatus, func() error {
 		pr, err := f.pr(ref, number)
 		if err != nil {
 			return err
@@ -151,5 +150,5 @@ func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) 
 
 // Ping implements gitprovider.Pinger.
 func (f *Fake) Ping(ctx context.Context) error {
-	return f.call(ctx, MethodPing, func() error { return nil })
+	return f.Script.call(ctx, MethodPing, func() error { return nil })
 }

@@ -13,17 +13,17 @@ import (
 )
 
 // SetLateness changes what Lateness answers; at first it is 0.
-func (f *Fake) SetLateness(d time.Duration) { f.locked(func() { f.lateness = d }) }
+func (f *Fake) SetLateness(d time.Duration) { f.host.Locked(func() { f.lateness = d }) }
 
 // Lateness implements gitprovider.Settler.
 func (f *Fake) Lateness() (d time.Duration) {
-	f.locked(func() { d = f.lateness })
+	f.host.Locked(func() { d = f.lateness })
 	return d
 }
 
 // OurBranches implements gitprovider.Settler.
 func (f *Fake) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (tips map[string]string, err error) {
-	err = f.call(ctx, MethodOurBranches, func() error {
+	err = f.Script.call(ctx, MethodOurBranches, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
 			tips = maps.Clone(repo.Branches)
@@ -39,7 +39,7 @@ func (f *Fake) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (tips m
 
 // OpenOurs implements gitprovider.Settler.
 func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) (prs []gitprovider.PullRequest, err error) {
-	err = f.call(ctx, MethodOpenOurs, func() error {
+	err = f.Script.call(ctx, MethodOpenOurs, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
 			prs = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen && pr.Number < below })
@@ -51,7 +51,7 @@ func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int)
 
 // ReadCommit implements gitprovider.Settler.
 func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo, err error) {
-	err = f.call(ctx, MethodReadCommit, func() error {
+	err = f.Script.call(ctx, MethodReadCommit, func() error {
 		repo, err := f.repo(ref)
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id strin
 
 // Withdraw implements gitprovider.Settler.
 func (f *Fake) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitprovider.Withdrawal) error {
-	return f.call(ctx, MethodWithdraw, func() error {
+	return f.Script.call(ctx, MethodWithdraw, func() error {
 		pr, err := f.pr(ref, w.Number)
 		if err != nil {
 			return err

@@ -22,16 +22,16 @@ func TestFakeCountsReadsAndWrites(t *testing.T) {
 	f, s := newFakeScene(t)
 	pr := s.Propose("claude-ops/check/disk")
 	s.Status(pr.Number)
-	s.Same("calls", f.Calls(), []string{MethodSnapshot, MethodCommit, MethodOpenPullRequest, MethodLabel, MethodStatus})
-	s.Same("writes and reads", []int{f.Writes(), f.Reads(), f.Count(MethodLabel)}, []int{3, 2, 1})
-	f.ForgetCalls()
-	s.Same("calls after forgetting", len(f.Calls()), 0)
+	s.Same("calls", f.Script.Calls(), []string{MethodSnapshot, MethodCommit, MethodOpenPullRequest, MethodLabel, MethodStatus})
+	s.Same("writes and reads", []int{f.Script.Writes(), f.Script.Reads(), f.Script.Count(MethodLabel)}, []int{3, 2, 1})
+	f.Script.ForgetCalls()
+	s.Same("calls after forgetting", len(f.Script.Calls()), 0)
 }
 
 func TestFakeFailsBeforeItActs(t *testing.T) {
 	f, s := newFakeScene(t)
 	req := s.Request("claude-ops/check/disk", providertest.Update("checks/disk.md", "new\n"))
-	f.FailBefore(MethodCommit, fault.New(fault.RateLimited, "slow down"))
+	f.Script.FailBefore(MethodCommit, fault.New(fault.RateLimited, "slow down"))
 	_, err := s.Provider().Commit(t.Context(), req)
 	s.Code(err, fault.RateLimited)
 	s.Same("tip", s.Tip(req.Branch), "")
@@ -42,7 +42,7 @@ func TestFakeFailsBeforeItActs(t *testing.T) {
 func TestFakeFailsAfterItActed(t *testing.T) {
 	f, s := newFakeScene(t)
 	made := s.Commit("claude-ops/check/disk", providertest.Update("checks/disk.md", "new\n"))
-	f.FailAfter(MethodOpenPullRequest)
+	f.Script.FailAfter(MethodOpenPullRequest)
 	_, err := s.Provider().OpenPullRequest(t.Context(), s.Spec(made.Branch, "Ambiguous"))
 	s.Code(err, fault.UpstreamError)
 	if s.Find(made.Branch) == nil {
@@ -53,19 +53,19 @@ func TestFakeFailsAfterItActed(t *testing.T) {
 func TestFakeLetsOthersActInBetween(t *testing.T) {
 	f, s := newFakeScene(t)
 	req := s.Request("claude-ops/check/disk", providertest.Update("checks/disk.md", "new\n"))
-	f.Before(MethodCommit, func() { s.Push(providertest.MainBranch, providertest.File{Path: "README.md", Content: "moved\n"}) })
+	f.Script.Before(MethodCommit, func() { s.Push(providertest.MainBranch, providertest.File{Path: "README.md", Content: "moved\n"}) })
 	_, err := s.Provider().Commit(t.Context(), req)
 	s.Code(err, fault.Conflict)
 
 	made := false
-	f.After(MethodCommit, func() { made = s.Branches()["claude-ops/check/after"] != "" })
+	f.Script.After(MethodCommit, func() { made = s.Branches()["claude-ops/check/after"] != "" })
 	s.Commit("claude-ops/check/after", providertest.Update("checks/disk.md", "new\n"))
 	s.Same("the hook saw the branch", made, true)
 }
 
 func TestFakeBlocksUntilReleased(t *testing.T) {
 	f, s := newFakeScene(t)
-	entered, release := f.Block(MethodStatus)
+	entered, release := f.Script.Block(MethodStatus)
 	done := make(chan error)
 	go func() {
 		_, err := s.Provider().Status(t.Context(), s.Ref(), 1)
@@ -79,7 +79,7 @@ func TestFakeBlocksUntilReleased(t *testing.T) {
 
 func TestFakeBlocksUntilTheContextEnds(t *testing.T) {
 	f, s := newFakeScene(t)
-	entered, release := f.Block(MethodBranchTip)
+	entered, release := f.Script.Block(MethodBranchTip)
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -93,10 +93,10 @@ func TestFakeBlocksUntilTheContextEnds(t *testing.T) {
 func TestFakeShowsFlagsAndChecks(t *testing.T) {
 	f, s := newFakeScene(t)
 	pr := s.Propose("claude-ops/check/disk")
-	f.Alter(s.Ref(), true, true, pr.Branch)
+	f.People.Alter(s.Ref(), true, true, pr.Branch)
 	f.SetName("gitea")
 	checks := gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint"}}
-	f.SetChecks(s.Ref(), pr.Number, checks)
+	f.People.SetChecks(s.Ref(), pr.Number, checks)
 	snap := s.Look()
 	s.Same("flags", []any{snap.Archived, snap.Fork, snap.DefaultBranch, f.Name()}, []any{true, true, pr.Branch, "gitea"})
 	s.Same("checks", s.Status(pr.Number).Checks, checks)
@@ -105,7 +105,7 @@ func TestFakeShowsFlagsAndChecks(t *testing.T) {
 func TestFakeTreatsArchivedRepositoriesAsReadOnly(t *testing.T) {
 	f, s := newFakeScene(t)
 	req := s.Request("claude-ops/check/disk", providertest.Update("checks/disk.md", "new\n"))
-	f.Alter(s.Ref(), true, false, providertest.MainBranch)
+	f.People.Alter(s.Ref(), true, false, providertest.MainBranch)
 	_, err := s.Provider().Commit(t.Context(), req)
 	s.Code(err, fault.UpstreamError)
 }

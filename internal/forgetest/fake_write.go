@@ -13,7 +13,7 @@ import (
 
 // Commit implements gitprovider.Provider.
 func (f *Fake) Commit(ctx context.Context, req gitprovider.CommitRequest) (made gitprovider.Commit, err error) {
-	err = f.call(ctx, MethodCommit, func() error {
+	err = f.Script.call(ctx, MethodCommit, func() error {
 		if req.Snapshot == nil || req.Changes.Len() == 0 || !strings.HasPrefix(req.Branch, gitprovider.BranchPrefix) {
 			return fault.New(fault.InvalidArgument, "a commit needs a snapshot, an approved file and a branch of ours")
 		}
@@ -76,7 +76,7 @@ func apply(r *memhost.Repo, req gitprovider.CommitRequest) (map[string]providert
 // OpenPullRequest implements gitprovider.Provider.
 func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (pr gitprovider.PullRequest,
 	err error) {
-	err = f.call(ctx, MethodOpenPullRequest, func() error {
+	err = f.Script.call(ctx, MethodOpenPullRequest, func() error {
 		repo, err := f.repo(spec.Repo)
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (f *Fake) openPR(repo *memhost.Repo, spec gitprovider.PullRequestSpec) (git
 
 // Label implements gitprovider.Provider.
 func (f *Fake) Label(ctx context.Context, ref gitprovider.RepoRef, number int, labels []string) error {
-	return f.call(ctx, MethodLabel, func() error {
+	return f.Script.call(ctx, MethodLabel, func() error {
 		pr, err := f.pr(ref, number)
 		if err == nil {
 			pr.AddLabels(labels...)
@@ -121,7 +121,7 @@ func (f *Fake) Label(ctx context.Context, ref gitprovider.RepoRef, number int, l
 
 // DeleteBranch implements gitprovider.Provider.
 func (f *Fake) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, branch, tip string) error {
-	return f.call(ctx, MethodDeleteBranch, func() error {
+	return f.Script.call(ctx, MethodDeleteBranch, func() error {
 		if !strings.HasPrefix(branch, gitprovider.BranchPrefix) {
 			return fault.New(fault.InvalidArgument, "the branch %s is not one of ours", branch)
 		}

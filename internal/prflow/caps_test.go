@@ -194,7 +194,7 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 	b := newBench(t)
 	b.options.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
-	b.fake.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
+	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
 	if _, err := b.create(nth("one")); fault.CodeOf(err) != fault.RateLimited {
 		t.Fatal(err)
 	}

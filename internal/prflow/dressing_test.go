@@ -15,7 +15,7 @@ import (
 func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
 	b := newBench(t)
 	b.options.Policy = mustPolicy(t, "labels: [extra]")
-	b.fake.After(forgetest.MethodOpenPullRequest, func() {})
+	b.fake.Script.After(forgetest.MethodOpenPullRequest, func() {})
 	result := b.mustOpen(request(nil))
 	if len(result.Warnings) != 0 {
 		t.Errorf("warnings %v", result.Warnings)

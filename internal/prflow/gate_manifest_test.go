@@ -215,10 +215,10 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		}
 		b.options.DryRun, b.options.Policy = false, mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
-		b.fake.ForgetCalls()
+		b.fake.Script.ForgetCalls()
 		_, err = prflow.New(b.options).Promote(context.Background(), agent, shown.RequestID)
-		if fault.CodeOf(err) != fault.RepoNotAllowed || b.fake.Writes() != 0 {
-			t.Errorf("%v, %d writes", err, b.fake.Writes())
+		if fault.CodeOf(err) != fault.RepoNotAllowed || b.fake.Script.Writes() != 0 {
+			t.Errorf("%v, %d writes", err, b.fake.Script.Writes())
 		}
 	})
 	t.Run("the reviewer learns what stays", func(t *testing.T) {

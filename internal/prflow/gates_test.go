@@ -142,7 +142,7 @@ func TestTierGate(t *testing.T) {
 		b := newBench(t)
 		b.options.Tier = 1
 		b.mustRefuse(request(nil), fault.TierDenied)
-		if calls := b.fake.Calls(); len(calls) != 0 {
+		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
 		}
 	})
@@ -295,7 +295,7 @@ func TestRepositoryGate(t *testing.T) {
 		b := newBench(t)
 		b.options.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
 		b.mustRefuse(request(nil), fault.RepoNotAllowed)
-		if calls := b.fake.Calls(); len(calls) != 0 {
+		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
 		}
 	})
@@ -341,7 +341,7 @@ func TestRepositoryGate(t *testing.T) {
 	})
 	t.Run("an archived repository", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
+		b.fake.People.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
 		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:archived" {
 			t.Errorf("violations %s", violationsOf(e))
@@ -349,7 +349,7 @@ func TestRepositoryGate(t *testing.T) {
 	})
 	t.Run("a fork", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Alter(infra, false, true, "main")
+		b.fake.People.Alter(infra, false, true, "main")
 		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:allow_forks" {
 			t.Errorf("violations %s", violationsOf(e))
@@ -423,9 +423,9 @@ func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 
 func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 	b := newBench(t)
-	b.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
-	b.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
 		t.Errorf("outcome %s", row.Outcome)
 	}
@@ -435,7 +435,7 @@ func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	b := newBench(t)
 	b.options.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
 	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)
-	if !strings.Contains(e.Message, "line 3") || len(b.fake.Calls()) != 0 {
-		t.Errorf("%v, calls %v", e, b.fake.Calls())
+	if !strings.Contains(e.Message, "line 3") || len(b.fake.Script.Calls()) != 0 {
+		t.Errorf("%v, calls %v", e, b.fake.Script.Calls())
 	}
 }

@@ -132,7 +132,7 @@ func (b *bench) mustOpen(raw []byte) prflow.CreateResult {
 // says the same. It returns the refusal and the row.
 func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.Attempt) {
 	b.Helper()
-	b.fake.ForgetCalls()
+	b.fake.Script.ForgetCalls()
 	before := len(b.attempts())
 	result, err := b.create(raw)
 	if err == nil {
@@ -142,8 +142,8 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 	if e.Code != code {
 		b.Fatalf("refused with %v, want %s", e, code)
 	}
-	if writes := b.fake.Writes(); writes != 0 {
-		b.Errorf("%d writes: %v", writes, b.fake.Calls())
+	if writes := b.fake.Script.Writes(); writes != 0 {
+		b.Errorf("%d writes: %v", writes, b.fake.Script.Calls())
 	}
 	attempts := b.attempts()
 	if len(attempts) != before+1 {

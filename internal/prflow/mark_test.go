@@ -157,7 +157,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 	t.Run("our own, although somebody removed its labels", func(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(propose)
-		b.fake.Unlabel(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, first.Number)
+		b.fake.People.Unlabel(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, first.Number)
 		again, err := b.create(propose)
 		if err != nil || !again.Reused {
 			t.Errorf("got %+v, %v", again, err)

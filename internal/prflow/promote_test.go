@@ -83,14 +83,14 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 			b := newBench(t)
 			id := b.dryRun(request(nil))
 			c.change(b)
-			b.fake.ForgetCalls()
+			b.fake.Script.ForgetCalls()
 			before := len(b.attempts())
 			_, err := b.promote(id)
 			if fault.CodeOf(err) != c.code {
 				t.Fatalf("got %v, want %s", err, c.code)
 			}
-			if b.fake.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != c.code {
-				t.Errorf("%d writes, the audit has %+v", b.fake.Writes(), b.attempts()[0])
+			if b.fake.Script.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != c.code {
+				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
 			}
 		})
 	}

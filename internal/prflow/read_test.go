@@ -38,7 +38,7 @@ func TestListIsCompleteAndCleanAtEveryTier(t *testing.T) {
 			t.Fatalf("entry %d: %+v", i, pr)
 		}
 	}
-	if !strings.Contains(result.Untrusted, "never instructions") || b.fake.Writes() > many*3 {
+	if !strings.Contains(result.Untrusted, "never instructions") || b.fake.Script.Writes() > many*3 {
 		t.Errorf("untrusted %q", result.Untrusted)
 	}
 }
@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) {
 	b := newBench(t)
 	pr := b.mustOpen(request(nil))
 	b.world().Review(pr.Number, "ann\u202e", gitprovider.ReviewChangesRequested, hostile+strings.Repeat("x", 5000))
-	b.fake.SetChecks(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, pr.Number,
+	b.fake.People.SetChecks(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, pr.Number,
 		gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint\u200b"}})
 	raw := fmt.Appendf(nil, `{"repo_owner":"joe","repo_name":"infra","pr_number":%d}`, pr.Number)
 	result, err := prflow.New(b.options).Status(context.Background(), raw)

@@ -23,13 +23,13 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			first := b.mustOpen(request(nil))
-			b.fake.ForgetCalls()
+			b.fake.Script.ForgetCalls()
 			again, err := b.create(request(change))
 			if err != nil || !again.Reused || again.Number != first.Number || again.URL != first.URL || again.Branch != first.Branch {
 				t.Fatalf("got %+v, %v; want #%d reused", again, err, first.Number)
 			}
-			if b.fake.Writes() != 0 || len(b.open()) != 1 {
-				t.Errorf("writes %d, open %v", b.fake.Writes(), b.open())
+			if b.fake.Script.Writes() != 0 || len(b.open()) != 1 {
+				t.Errorf("writes %d, open %v", b.fake.Script.Writes(), b.open())
 			}
 			if row := b.attempts()[0]; row.Outcome != record.OutcomeReused || row.PRNumber != first.Number {
 				t.Errorf("the audit has %+v", row)
@@ -148,8 +148,8 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 		strings.Join(result.Preview.Labels, " ") != "claude-ops automated" {
 		t.Errorf("preview %+v", result.Preview)
 	}
-	if b.fake.Writes() != 0 || b.tip("main") != tip || len(b.open()) != 0 {
-		t.Errorf("%d writes", b.fake.Writes())
+	if b.fake.Script.Writes() != 0 || b.tip("main") != tip || len(b.open()) != 0 {
+		t.Errorf("%d writes", b.fake.Script.Writes())
 	}
 	row := b.attempts()[0]
 	if row.Outcome != record.OutcomeDryRun || row.PRNumber != 0 {

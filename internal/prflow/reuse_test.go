@@ -27,7 +27,7 @@ func (b *bench) mustReuse(raw []byte, number int) prflow.CreateResult {
 func TestReusePutsLabelsBack(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
-	b.fake.Unlabel(infra, first.Number)
+	b.fake.People.Unlabel(infra, first.Number)
 	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
@@ -36,20 +36,20 @@ func TestReusePutsLabelsBack(t *testing.T) {
 		t.Errorf("labels %q, %v", status.Labels, err)
 	}
 	t.Run("and says when it cannot", func(t *testing.T) {
-		b.fake.Unlabel(infra, first.Number)
-		b.fake.FailBefore(forgetest.MethodLabel, fault.New(fault.RepoNotAllowed, "no scope for labels"))
+		b.fake.People.Unlabel(infra, first.Number)
+		b.fake.Script.FailBefore(forgetest.MethodLabel, fault.New(fault.RepoNotAllowed, "no scope for labels"))
 		again := b.mustReuse(request(nil), first.Number)
 		if len(again.Warnings) != 1 || !strings.Contains(again.Warnings[0], "no scope for labels") {
 			t.Errorf("warnings %q", again.Warnings)
 		}
 	})
 	t.Run("not in a dry run", func(t *testing.T) {
-		b.fake.Unlabel(infra, first.Number)
+		b.fake.People.Unlabel(infra, first.Number)
 		b.options.DryRun = true
-		b.fake.ForgetCalls()
+		b.fake.Script.ForgetCalls()
 		b.mustReuse(request(nil), first.Number)
-		if b.fake.Writes() > 0 {
-			t.Errorf("calls %v", b.fake.Calls())
+		if b.fake.Script.Writes() > 0 {
+			t.Errorf("calls %v", b.fake.Script.Calls())
 		}
 	})
 }
@@ -57,13 +57,13 @@ func TestReusePutsLabelsBack(t *testing.T) {
 func TestALabelWhoseAnswerWasLostIsLookedAtBeforeAWarning(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
-	b.fake.Unlabel(infra, first.Number)
-	b.fake.FailAfter(forgetest.MethodLabel)
+	b.fake.People.Unlabel(infra, first.Number)
+	b.fake.Script.FailAfter(forgetest.MethodLabel)
 	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
-	b.fake.Unlabel(infra, first.Number)
-	b.fake.FailBefore(forgetest.MethodLabel, fault.New(fault.UpstreamError, "the connection dropped"))
+	b.fake.People.Unlabel(infra, first.Number)
+	b.fake.Script.FailBefore(forgetest.MethodLabel, fault.New(fault.UpstreamError, "the connection dropped"))
 	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) != 1 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
@@ -158,9 +158,9 @@ func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
 				if len(again.Warnings) > 0 || !lost && now != was || !strings.HasPrefix(now, was[:strings.Index(was, "\n\n---")]) {
 					t.Errorf("the body is now\n%s\nwarnings %q", now, again.Warnings)
 				}
-				b.fake.ForgetCalls()
-				if b.mustReuse(request(nil), first.Number); b.fake.Writes() > 0 {
-					t.Errorf("the mended one was written again: %v", b.fake.Calls())
+				b.fake.Script.ForgetCalls()
+				if b.mustReuse(request(nil), first.Number); b.fake.Script.Writes() > 0 {
+					t.Errorf("the mended one was written again: %v", b.fake.Script.Calls())
 				}
 			})
 		}
@@ -200,7 +200,7 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
-	b.fake.Unlabel(infra, first.Number)
+	b.fake.People.Unlabel(infra, first.Number)
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
 	list := func() prflow.ListResult {

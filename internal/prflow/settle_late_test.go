@@ -26,7 +26,7 @@ func newLateBench(t *testing.T) *bench {
 // leaveABranch proposes, and gets no clear answer to the request for the pull request, which the host has not seen.
 func (b *bench) leaveABranch() *fault.Error {
 	b.Helper()
-	b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
+	b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
 	_, err := b.create(request(nil))
 	if fault.CodeOf(err) != fault.Timeout || b.tip(plainBranch) == "" {
 		b.Fatalf("got %v, the branch is at %q", err, b.tip(plainBranch))
@@ -52,8 +52,8 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 		t.Errorf("the answer is %+v", e)
 	}
 	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Count(forgetest.MethodDeleteBranch) != 0 {
-		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Calls())
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
+		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
 	}
 	tip := b.tip(plainBranch)
 	result := b.mustOpen(request(nil))
@@ -157,7 +157,7 @@ func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			b := newBench(t)
 			b.options.ProgressEvery = time.Millisecond
-			_, release := b.fake.Block(method)
+			_, release := b.fake.Script.Block(method)
 			var mu sync.Mutex
 			var phases []string
 			heard := make(chan struct{})

@@ -97,7 +97,7 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		b.leaveABranch()
 		b.loseState()
 		b.clock.advance(2 * time.Hour)
-		b.fake.Before(forgetest.MethodDeleteBranch, func() {
+		b.fake.Script.Before(forgetest.MethodDeleteBranch, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
 		})
 		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
@@ -109,12 +109,12 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 // amend replaces the commit of the branch by one with the same message.
 func (b *bench) amend(files ...providertest.File) {
 	b.Helper()
-	b.fake.Amend(infra, plainBranch, b.world().Message(b.tip(plainBranch)), files...)
+	b.fake.People.Amend(infra, plainBranch, b.world().Message(b.tip(plainBranch)), files...)
 }
 
 func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
 	b := newLateBench(t)
-	b.fake.PointBranch(infra, plainBranch, b.tip("main"))
+	b.fake.People.PointBranch(infra, plainBranch, b.tip("main"))
 	b.world().Push("feature/x", providertest.File{Path: "x.md", Content: "x\n"})
 	other := "claude-ops/fix/a-persons"
 	b.world().Push(other, providertest.File{Path: "notes.md", Content: "n\n"})
@@ -132,7 +132,7 @@ func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
 
 func TestTheSweepTellsOfARepositoryThatCannotBeRead(t *testing.T) {
 	b := newLateBench(t)
-	b.fake.FailBefore(forgetest.MethodOurBranches, down())
+	b.fake.Script.FailBefore(forgetest.MethodOurBranches, down())
 	if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 1 || !strings.Contains(swept[0].Error, "down") {
 		t.Errorf("swept %+v", swept)
 	}

@@ -30,7 +30,7 @@ func (b *bench) meetsARival() {
 	b.Cleanup(func() { _ = s.Close() })
 	options := b.options
 	options.Ledger, options.History = s.Ledger, s.History
-	b.fake.Before(forgetest.MethodOpenPullRequest, func() {
+	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
 		_, err := prflow.New(options).Create(context.Background(), agent, request(func(r map[string]any) {
 			r["title"], r["files"] = "Another title", []any{file("checks/inodes.md", "create", "# Otherwise\n")}
 		}))
@@ -43,7 +43,7 @@ func (b *bench) meetsARival() {
 func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsIt(t *testing.T) {
 	b := newLateBench(t)
 	b.meetsARival()
-	b.fake.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
+	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
 	result := b.mustOpen(request(nil))
 	if len(b.open()) != 2 || len(result.Warnings) == 0 {
 		t.Fatalf("open %v, %+v", b.open(), result)
@@ -63,7 +63,7 @@ func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsI
 func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	b := newLateBench(t)
 	b.meetsARival()
-	b.fake.FailAfter(forgetest.MethodWithdraw)
+	b.fake.Script.FailAfter(forgetest.MethodWithdraw)
 	result, err := b.create(request(nil))
 	if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 1 {
 		t.Fatalf("%+v, %v, open %v", result, err, b.open())
@@ -76,7 +76,7 @@ func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 
 func TestABranchOfTheSameNameDoesNotMakeAnotherChangeTheSame(t *testing.T) {
 	b := newLateBench(t)
-	b.fake.FailBefore(forgetest.MethodCommit, fault.New(fault.Timeout, "the host did not answer in time"))
+	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.Timeout, "the host did not answer in time"))
 	if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.Timeout {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
 			if rule == "" {
 				people("feature/x")
 			}
-			b.fake.Before(forgetest.MethodCommit, func() { // the name is taken meanwhile, so that the gates are asked again
+			b.fake.Script.Before(forgetest.MethodCommit, func() { // the name is taken meanwhile, so that the gates are asked again
 				b.world().Push(plainBranch, providertest.File{Path: "checks/z.md", Content: "z"})
 				people("feature/y")
 			})
@@ -142,7 +142,7 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
 		{Name: "fake", Provider: panicky{b.fake}, Hosts: []string{"git.example.org"}},
 	}, nil, "", nil)
-	b.fake.Before(forgetest.MethodOpenPullRequest, func() { // a number between, so that rivals are looked for
+	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() { // a number between, so that rivals are looked for
 		b.world().Push("feature/x", providertest.File{Path: "README.md", Content: "x"})
 		b.world().OpenPR("feature/x", "A person's")
 	})
@@ -157,8 +157,8 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 
 func TestADryRunSettlesNothing(t *testing.T) {
 	b := newLateBench(t)
-	b.fake.FailAfter(forgetest.MethodOpenPullRequest)
-	b.fake.FailBefore(forgetest.MethodFindByHead, down())
+	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
+	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
 	if _, err := b.create(request(nil)); err == nil || len(b.open()) != 1 {
 		t.Fatalf("%v, open %v", err, b.open())
 	}

@@ -38,7 +38,7 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 		for _, code := range []fault.Code{fault.UpstreamError, fault.Conflict, fault.RateLimited, fault.NotFound} {
 			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
 				b := newBench(t)
-				b.fake.FailBefore(method, fault.New(code, "no"))
+				b.fake.Script.FailBefore(method, fault.New(code, "no"))
 				_, err := b.create(request(nil))
 				if fault.CodeOf(err) != code {
 					t.Fatalf("got %v", err)
@@ -60,19 +60,19 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		t.Run(method+" acts and then fails", func(t *testing.T) {
 			b := newBench(t)
-			b.fake.FailAfter(method)
+			b.fake.Script.FailAfter(method)
 			result := b.mustOpen(request(nil))
-			if b.tip(result.Branch) != result.Commit || len(b.open()) != 1 || b.fake.Count(method) != 1 {
-				t.Errorf("result %+v, open %v, calls %v", result, b.open(), b.fake.Calls())
+			if b.tip(result.Branch) != result.Commit || len(b.open()) != 1 || b.fake.Script.Count(method) != 1 {
+				t.Errorf("result %+v, open %v, calls %v", result, b.open(), b.fake.Script.Calls())
 			}
 		})
 		t.Run(method+" acts, fails, and nobody can look: the next request settles it", func(t *testing.T) {
 			b := newBench(t)
-			b.fake.FailAfter(method)
+			b.fake.Script.FailAfter(method)
 			look := map[string]string{
 				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
 			}[method]
-			b.fake.FailBefore(look, down())
+			b.fake.Script.FailBefore(look, down())
 			if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
 				t.Fatalf("got %v", err)
 			}
@@ -94,8 +94,8 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	}
 	t.Run("the host was between branch and commit: the next request removes the bare branch", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(forgetest.MethodCommit, func() { b.fake.PointBranch(infra, plainBranch, b.tip("main")) })
-		b.fake.FailBefore(forgetest.MethodCommit, down())
+		b.fake.Script.Before(forgetest.MethodCommit, func() { b.fake.People.PointBranch(infra, plainBranch, b.tip("main")) })
+		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
 		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
 			t.Fatalf("got %v", err)
 		}
@@ -106,10 +106,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("a branch that somebody else made meanwhile is not taken for ours", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(forgetest.MethodCommit, func() {
+		b.fake.Script.Before(forgetest.MethodCommit, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "theirs"})
 		})
-		b.fake.FailBefore(forgetest.MethodCommit, down())
+		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
 		if _, err := b.create(request(nil)); err == nil {
 			t.Fatal("the other's branch was used")
 		}
@@ -119,8 +119,8 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("the branch cannot be undone: the next request undoes it", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
-		b.fake.FailBefore(forgetest.MethodDeleteBranch, down())
+		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		b.fake.Script.FailBefore(forgetest.MethodDeleteBranch, down())
 		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.NotFound {
 			t.Fatalf("got %v", err)
 		}
@@ -134,10 +134,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 	})
 	t.Run("a branch that a person has pushed to meanwhile is not undone", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.Before(forgetest.MethodOpenPullRequest, func() {
+		b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/more.md", Content: "a person's"})
 		})
-		b.fake.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
 		if _, err := b.create(request(nil)); err == nil {
 			t.Fatal("no error")
 		}
@@ -149,7 +149,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 
 func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 	b := newBench(t)
-	b.fake.Before(forgetest.MethodCommit, func() {
+	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
 	})
 	result := b.mustOpen(request(nil))
@@ -164,7 +164,7 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 	b := newBench(t)
-	b.fake.Before(forgetest.MethodCommit, func() {
+	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
 	})
 	_, err := b.create(request(nil))
@@ -179,10 +179,10 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 	t.Run("before: nothing happens, and the attempt is recorded", func(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		b.fake.Before(forgetest.MethodSnapshot, cancel)
+		b.fake.Script.Before(forgetest.MethodSnapshot, cancel)
 		_, err := prflow.New(b.options).Create(ctx, agent, request(nil))
-		if fault.CodeOf(err) != fault.Timeout || b.fake.Writes() != 0 {
-			t.Errorf("got %v, %d writes", err, b.fake.Writes())
+		if fault.CodeOf(err) != fault.Timeout || b.fake.Script.Writes() != 0 {
+			t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
 		}
 		if rows := b.attempts(); len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
 			t.Errorf("the audit has %+v", rows)
@@ -191,7 +191,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 	t.Run("after: the creation is finished", func(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		b.fake.Before(forgetest.MethodCommit, cancel)
+		b.fake.Script.Before(forgetest.MethodCommit, cancel)
 		result, err := prflow.New(b.options).Create(ctx, agent, request(nil))
 		if err != nil || result.Number == 0 || len(b.open()) != 1 {
 			t.Errorf("got %+v, %v", result, err)
@@ -295,7 +295,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 	t.Run("it died between branch and commit: the bare branch is removed", func(t *testing.T) {
 		b := newBench(t)
 		reserve(b)
-		b.fake.PointBranch(infra, plainBranch, b.tip("main"))
+		b.fake.People.PointBranch(infra, plainBranch, b.tip("main"))
 		b.mustOpen(request(nil))
 		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
 			t.Errorf("branches %v", b.world().Branches())
@@ -362,8 +362,8 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 	for name, raw := range map[string][]byte{"a good request": request(nil), "a refused one": request(files(file("README.md", "update", "x")))} {
 		t.Run(name, func(t *testing.T) {
 			_, err := b.create(raw)
-			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Writes() != 0 {
-				t.Errorf("got %v, %d writes", err, b.fake.Writes())
+			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Script.Writes() != 0 {
+				t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
 			}
 			if id := operation.AttemptIDOf(err); id != "" || operation.RequestIDOf(err) == "" {
 				t.Errorf("nothing was recorded, and the error names the attempt %q", id)

@@ -17,7 +17,7 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.person, w.anonymous = "", true
 	w.build()
-	writes, rows := w.fake.Writes(), len(w.attempts())
+	writes, rows := w.fake.Script.Writes(), len(w.attempts())
 
 	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
 	w.want(promoted, 403, fault.Forbidden)
@@ -32,8 +32,8 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Reviewing needs the scope review")
 
-	if w.fake.Writes() != writes || len(r.done) != 0 {
-		t.Errorf("%d writes, %d reviews", w.fake.Writes()-writes, len(r.done))
+	if w.fake.Script.Writes() != writes || len(r.done) != 0 {
+		t.Errorf("%d writes, %d reviews", w.fake.Script.Writes()-writes, len(r.done))
 	}
 	if got := w.attempts(); len(got) != rows+5 || got[0].Code != fault.Forbidden {
 		t.Errorf("%d rows of promotions and reviews, %+v", len(got)-rows, got[0])

@@ -58,8 +58,8 @@ func TestOtherSitesCannotChangeAnything(t *testing.T) {
 			}
 		}
 	}
-	if w.fake.Writes() != 0 {
-		t.Errorf("calls %v", w.fake.Calls())
+	if w.fake.Script.Writes() != 0 {
+		t.Errorf("calls %v", w.fake.Script.Calls())
 	}
 	w.want(w.do("POST", "/api/v1/prs", request(nil), with(cookie), header("Sec-Fetch-Site", "same-origin")), 201, "")
 	w.want(w.do("POST", "/api/v1/prs", request(nil), with(cookie), header("Origin", "http://127.0.0.1:8080")), 200, "")
@@ -214,8 +214,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			}
 		})
 	}
-	if w.fake.Writes() != 0 {
-		t.Errorf("calls %v", w.fake.Calls())
+	if w.fake.Script.Writes() != 0 {
+		t.Errorf("calls %v", w.fake.Script.Calls())
 	}
 }
 

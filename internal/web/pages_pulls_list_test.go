@@ -17,7 +17,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	w.page("/pulls", 200).has("none none just now")
 	hosted := w.fake.World(t, repo)
-	w.fake.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
+	w.fake.People.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
 	for _, review := range []struct {
 		author string
 		state  gitprovider.ReviewState
@@ -28,12 +28,12 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	}
 	w.page("/pulls", 200).has("failure 1 against 2 approved 6 minutes ago")
 	w.advance(3 * time.Minute)
-	w.fake.ForgetCalls()
+	w.fake.Script.ForgetCalls()
 	w.page("/", 200).has("Open pull requests: 1 read 3 minutes ago")
-	if n := len(w.fake.Calls()); n != 0 {
-		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Calls())
+	if n := len(w.fake.Script.Calls()); n != 0 {
+		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
 	}
-	w.fake.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
+	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
 	w.page("/pulls", 200).has("#1 Check inodes, too", "upstream_error, ask about #1")
 }
 
@@ -50,9 +50,9 @@ func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
 			hosted.OpenPR(branch, "One of many", "claude-ops")
 		}
 	}
-	w.fake.ForgetCalls()
+	w.fake.Script.ForgetCalls()
 	d := w.page("/pulls", 200)
-	if n := w.fake.Count("Status"); n != 30 {
+	if n := w.fake.Script.Count("Status"); n != 30 {
 		t.Errorf("%d statuses were read", n)
 	}
 	unasked := 0
@@ -72,9 +72,9 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	refresh := header("HX-Request", "true")
 	reads := func(edits ...edit) int {
-		w.fake.ForgetCalls()
+		w.fake.Script.ForgetCalls()
 		w.page("/pulls", 200, edits...)
-		return w.fake.Count("ListOpen")
+		return w.fake.Script.Count("ListOpen")
 	}
 	if n := reads(); n != 1 {
 		t.Fatalf("a page costs %d lists", n)
@@ -91,8 +91,8 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 		t.Errorf("when the reading is old a refresh costs %d lists", n)
 	}
 
-	entered, release := w.fake.Block("ListOpen")
-	w.fake.ForgetCalls()
+	entered, release := w.fake.Script.Block("ListOpen")
+	w.fake.Script.ForgetCalls()
 	var group sync.WaitGroup
 	group.Go(func() { w.get("/pulls", browser) })
 	<-entered
@@ -101,7 +101,7 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	}
 	release()
 	group.Wait()
-	if n := w.fake.Count("ListOpen"); n != 1 {
+	if n := w.fake.Script.Count("ListOpen"); n != 1 {
 		t.Errorf("pages at the same time cost %d lists", n)
 	}
 }

@@ -31,8 +31,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if w.fake.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
-		t.Errorf("%d writes, %d rows", w.fake.Writes(), len(w.attempts())-before)
+	if w.fake.Script.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
+		t.Errorf("%d writes, %d rows", w.fake.Script.Writes(), len(w.attempts())-before)
 	}
 	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form), header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {
 		t.Errorf("our own origin: %d %s", a.StatusCode, a.body) // as a browser over plain HTTP says it

@@ -143,7 +143,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	w.page("/proposals/"+rows[0].RequestID, 200).has("scope deny", "rule Dockerfile", "What to do:")
 	w.page("/proposals/nothing", 404).has("there is no proposal with this id")
 
-	w.fake.FailBefore("Snapshot", fault.New(fault.UpstreamError, "the host is down"))
+	w.fake.Script.FailBefore("Snapshot", fault.New(fault.UpstreamError, "the host is down"))
 	w.page("/proposals/"+rows[1].RequestID, 200).has("the host is down", "Whole new contents")
 }
 
@@ -174,7 +174,7 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 	reader := w.signIn(w.token("reader", 2, "read"))
 	w.page("/proposals/"+id, 200, with(reader)).has("Opening it needs the scope review")
 	w.read(w.submit("/proposals/"+id+"/promote", nil, with(reader)), "promote", 403).has("this needs the scope review")
-	if w.fake.Writes() != 0 || w.attempts()[0].Code != fault.Forbidden {
+	if w.fake.Script.Writes() != 0 || w.attempts()[0].Code != fault.Forbidden {
 		t.Errorf("%v", w.attempts()[0])
 	}
 	w.flow.DryRun = true

@@ -31,7 +31,7 @@ type effect struct {
 }
 
 func (w *world) effect(success, failure map[string]any) effect {
-	e := effect{Success: success, Calls: w.fake.Calls(), Writes: w.fake.Writes()}
+	e := effect{Success: success, Calls: w.fake.Script.Calls(), Writes: w.fake.Script.Writes()}
 	if failure != nil {
 		e.Code, _ = failure["code"].(string)
 		e.Message, _ = failure["message"].(string)
@@ -151,7 +151,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 				if c.before != "" {
 					w.want(w.do("POST", "/api/v1/prs", c.before), 201, "")
 				}
-				w.fake.ForgetCalls()
+				w.fake.Script.ForgetCalls()
 				return do(w)
 			}
 			mcp := run(func(w *world) effect { return w.throughMCP("create_pr", c.body) })
@@ -188,9 +188,9 @@ func TestReadingThroughMCPAndRESTIsTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-			w.fake.ForgetCalls()
+			w.fake.Script.ForgetCalls()
 			mcp := w.throughMCP(c.tool, c.arguments)
-			w.fake.ForgetCalls()
+			w.fake.Script.ForgetCalls()
 			rest := w.throughREST("GET", "/api/v1"+c.target, "")
 			if diff := cmp.Diff(mcp, rest); diff != "" {
 				t.Errorf("the doors differ (-MCP +REST):\n%s", diff)

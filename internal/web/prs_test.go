@@ -34,7 +34,7 @@ func TestStatusesOfAProposal(t *testing.T) {
 	dry := newWorld(t, func(w *world) { w.flow.DryRun = true })
 	a = dry.do("POST", "/api/v1/prs", request(nil))
 	dry.want(a, 200, "")
-	if a.json["dry_run"] != true || dry.fake.Writes() != 0 {
+	if a.json["dry_run"] != true || dry.fake.Script.Writes() != 0 {
 		t.Errorf("got %s", a.body)
 	}
 }
@@ -70,8 +70,8 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 			a := w.do("POST", "/api/v1/prs", c.body, c.edits...)
 			w.want(a, c.status, fault.InvalidArgument)
 			rows := w.attempts()
-			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != record.DoorREST || w.fake.Writes() != 0 {
-				t.Errorf("%d rows more, %d writes, the last is %+v", len(rows)-before, w.fake.Writes(), rows[0])
+			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != record.DoorREST || w.fake.Script.Writes() != 0 {
+				t.Errorf("%d rows more, %d writes, the last is %+v", len(rows)-before, w.fake.Script.Writes(), rows[0])
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
 func TestARefusalIsNotKeptForItsKey(t *testing.T) {
 	w := newWorld(t, nil)
 	key := header("Idempotency-Key", "k")
-	w.fake.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
+	w.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
 	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 502, fault.UpstreamError)
 	w.want(w.do("POST", "/api/v1/prs", request(nil), key), 201, "")
 }

@@ -41,8 +41,8 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 		}
 	}
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", "", person), 409, fault.Conflict)
-	if w.fake.Writes() != 0 {
-		t.Errorf("calls %v", w.fake.Calls())
+	if w.fake.Script.Writes() != 0 {
+		t.Errorf("calls %v", w.fake.Script.Calls())
 	}
 }
 
@@ -57,7 +57,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 	}{
 		"the same change is answered with it": {nil, request(nil), 200, ""},
 		"also if it has lost its labels": {
-			func(w *world, people providertest.World) { w.fake.Unlabel(people.Ref(), 1) }, request(nil), 200, "",
+			func(w *world, people providertest.World) { w.fake.People.Unlabel(people.Ref(), 1) }, request(nil), 200, "",
 		},
 		"another change to its file is a duplicate": {nil, request(other), 409, fault.DuplicatePR},
 	} {
@@ -69,7 +69,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				tt.happens(w, w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}))
 			}
 			made := func() int {
-				return w.fake.Count(forgetest.MethodCommit) + w.fake.Count(forgetest.MethodOpenPullRequest)
+				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
 			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
@@ -82,7 +82,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				t.Errorf("got %s", a.body)
 			}
 			if made() != before {
-				t.Errorf("calls %v", w.fake.Calls())
+				t.Errorf("calls %v", w.fake.Script.Calls())
 			}
 		})
 	}

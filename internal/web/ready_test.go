@@ -44,10 +44,10 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 			var log bytes.Buffer
 			w, second := twoForges(t, &log)
 			if tt.err != nil {
-				second.FailBefore(forgetest.MethodPing, tt.err)
+				second.Script.FailBefore(forgetest.MethodPing, tt.err)
 			}
 			w.want(w.get("/readyz"), 200, "")
-			if w.fake.Reads()+second.Reads() != 0 {
+			if w.fake.Script.Reads()+second.Script.Reads() != 0 {
 				t.Error("providers were asked without being asked about")
 			}
 			a := w.get("/readyz?providers=1")
@@ -75,7 +75,7 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 				t.Errorf("the log has %s", &log)
 			}
 			w.want(w.get("/readyz"), 200, "")
-			if w.fake.Writes()+second.Writes() != 0 {
+			if w.fake.Script.Writes()+second.Script.Writes() != 0 {
 				t.Error("something was written")
 			}
 		})
@@ -86,7 +86,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
-	entered, release := second.Block(forgetest.MethodPing)
+	entered, release := second.Script.Block(forgetest.MethodPing)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() { w.want(w.get("/readyz?providers=1"), 200, "") })
@@ -96,7 +96,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	wg.Wait()
 	asked := func(want int) {
 		t.Helper()
-		if a, b := w.fake.Count(forgetest.MethodPing), second.Count(forgetest.MethodPing); a != want || b != want {
+		if a, b := w.fake.Script.Count(forgetest.MethodPing), second.Script.Count(forgetest.MethodPing); a != want || b != want {
 			t.Errorf("asked %d and %d times, want %d", a, b, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	w.want(w.get("/readyz?providers=1"), 200, "")
 	asked(1)
 	w.advance(time.Second)
-	second.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "down"))
+	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "down"))
 	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
 	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
 	asked(2)
@@ -116,8 +116,8 @@ func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
 		var log bytes.Buffer
 		w, second := twoForges(t, &log)
 		w.build()
-		_, releaseFirst := w.fake.Block(forgetest.MethodPing)
-		_, releaseSecond := second.Block(forgetest.MethodPing)
+		_, releaseFirst := w.fake.Script.Block(forgetest.MethodPing)
+		_, releaseSecond := second.Script.Block(forgetest.MethodPing)
 		defer releaseFirst()
 		defer releaseSecond()
 		began := time.Now()
@@ -132,7 +132,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
-	entered, release := second.Block(forgetest.MethodPing)
+	entered, release := second.Script.Block(forgetest.MethodPing)
 	ctx, leave := context.WithCancel(t.Context())
 	gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
 	done := make(chan struct{})
@@ -145,7 +145,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 	release()
 	<-done
 	w.want(w.get("/readyz?providers=1"), 200, "")
-	if n := second.Count(forgetest.MethodPing); n != 1 {
+	if n := second.Script.Count(forgetest.MethodPing); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 }
@@ -172,7 +172,7 @@ func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
 			w.person = ""
 			want, code := 200, fault.Code("")
 			if down {
-				second.FailBefore(forgetest.MethodPing, fault.New(fault.RateLimited, "no more"))
+				second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.RateLimited, "no more"))
 				want, code = 503, fault.UpstreamError
 			}
 			for who, edits := range map[string][]edit{"nobody": nil, "without the scope": {proposer}} {

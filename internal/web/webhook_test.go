@@ -119,8 +119,8 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"github a [7]", "github b [7]", "gitea a [7]"}, a.taken); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
-	if len(w.fake.Calls()) != 0 || len(w.attempts()) != 0 {
-		t.Errorf("the provider was asked %v, and %d rows were recorded", w.fake.Calls(), len(w.attempts()))
+	if len(w.fake.Script.Calls()) != 0 || len(w.attempts()) != 0 {
+		t.Errorf("the provider was asked %v, and %d rows were recorded", w.fake.Script.Calls(), len(w.attempts()))
 	}
 	form := w.github("g", "pull_request", body, replaced("Content-Type", "application/x-www-form-urlencoded"))
 	if !strings.Contains(string(form.body), "application/json in the webhook's settings") {

@@ -2,8 +2,11 @@ package forgetest
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 )
 
 // The methods of a Fake, as Calls names them.
@@ -27,6 +30,52 @@ const (
 	MethodWithdraw        = "Withdraw"
 )
 
+// Script is what a Fake's methods were called, and what is to happen when they are called next. It is safe for concurrent
+// use.
+type Script struct {
+	host *memhost.Host
+
+	mu     sync.Mutex // guards what follows
+	calls  []string
+	faults map[string]*faults
+}
+
+// Calls returns the names of the methods that were called, in order, whatever came of them.
+func (s *Script) Calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Count is how often a method was called.
+func (s *Script) Count(method string) int {
+	n := 0
+	for _, call := range s.Calls() {
+		if call == method {
+			n++
+		}
+	}
+	return n
+}
+
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody, Withdraw.
+func (s *Script) Writes() int {
+	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
+		s.Count(MethodSetBody) + s.Count(MethodWithdraw)
+}
+
+// Reads is how many calls there were of methods that only read.
+func (s *Script) Reads() int { return len(s.Calls()) - s.Writes() }
+
+// ForgetCalls sets all counts to zero.
+func (s *Script) ForgetCalls() { s.locked(func() { s.calls = nil }) }
+
+func (s *Script) locked(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 // faults are what waits for the next calls of one method. Each call takes the first of each kind.
 type faults struct {
 	failBefore, failAfter []error
@@ -37,52 +86,52 @@ type faults struct {
 type gate struct{ entered, released chan struct{} }
 
 // FailBefore makes the next call of the method fail before it does anything.
-func (f *Fake) FailBefore(method string, err *fault.Error) {
-	f.locked(func() { w := f.waiting(method); w.failBefore = append(w.failBefore, err) })
+func (s *Script) FailBefore(method string, err *fault.Error) {
+	s.locked(func() { w := s.waiting(method); w.failBefore = append(w.failBefore, err) })
 }
 
 // FailAfter makes the next call of the method do its work and then fail with upstream_error, as when the connection
 // drops before the answer arrives: an ambiguous failure.
-func (f *Fake) FailAfter(method string) {
+func (s *Script) FailAfter(method string) {
 	err := fault.New(fault.UpstreamError, "the connection dropped before the answer arrived")
-	f.locked(func() { w := f.waiting(method); w.failAfter = append(w.failAfter, err) })
+	s.locked(func() { w := s.waiting(method); w.failAfter = append(w.failAfter, err) })
 }
 
 // Before runs do before the next call of the method does its work: what somebody else does meanwhile. do may use the
 // Fake.
-func (f *Fake) Before(method string, do func()) {
-	f.locked(func() { w := f.waiting(method); w.before = append(w.before, do) })
+func (s *Script) Before(method string, do func()) {
+	s.locked(func() { w := s.waiting(method); w.before = append(w.before, do) })
 }
 
 // After runs do after the next call of the method has done its work and before it returns. do may use the Fake.
-func (f *Fake) After(method string, do func()) {
-	f.locked(func() { w := f.waiting(method); w.after = append(w.after, do) })
+func (s *Script) After(method string, do func()) {
+	s.locked(func() { w := s.waiting(method); w.after = append(w.after, do) })
 }
 
 // Block makes the next call of the method wait, before it does its work, until release is called or its context ends.
 // entered is closed when the call has arrived. release must be called once.
-func (f *Fake) Block(method string) (entered <-chan struct{}, release func()) {
+func (s *Script) Block(method string) (entered <-chan struct{}, release func()) {
 	g := gate{make(chan struct{}), make(chan struct{})}
-	f.locked(func() { w := f.waiting(method); w.gates = append(w.gates, g) })
+	s.locked(func() { w := s.waiting(method); w.gates = append(w.gates, g) })
 	return g.entered, func() { close(g.released) }
 }
 
 // waiting is the faults of a method. The caller holds the lock.
-func (f *Fake) waiting(method string) *faults {
-	if f.faults[method] == nil {
-		f.faults[method] = &faults{}
+func (s *Script) waiting(method string) *faults {
+	if s.faults[method] == nil {
+		s.faults[method] = &faults{}
 	}
-	return f.faults[method]
+	return s.faults[method]
 }
 
 // call is how every method runs: it is counted, meets its faults, and acts under the lock.
-func (f *Fake) call(ctx context.Context, method string, act func() error) error {
-	f.mu.Lock()
-	f.calls = append(f.calls, method)
-	w := f.waiting(method)
+func (s *Script) call(ctx context.Context, method string, act func() error) error {
+	s.mu.Lock()
+	s.calls = append(s.calls, method)
+	w := s.waiting(method)
 	before, after := take(&w.before), take(&w.after)
 	failBefore, failAfter, g := take(&w.failBefore), take(&w.failAfter), take(&w.gates)
-	f.mu.Unlock()
+	s.mu.Unlock()
 
 	if before != nil {
 		before()
@@ -101,7 +150,7 @@ func (f *Fake) call(ctx context.Context, method string, act func() error) error 
 		return failBefore
 	}
 	var err error
-	f.host.Locked(func() { err = act() })
+	s.host.Locked(func() { err = act() })
 	if after != nil {
 		after()
 	}
