@@ -6,71 +6,91 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// attemptRows makes the rows of listings of attempts.
-type attemptRows struct {
-	env   handler.Env
-	pulls records.Pulls
+// attempt is a row of the audit as pages show it.
+type attempt struct {
+	record.RecordedAttempt
+	PullState record.PullState // of the pull request that it is about, as last seen; "" if that is not known
 }
 
-// of makes the rows of a listing, with what was last seen of the pull requests that they are about.
-func (h *attemptRows) of(ctx context.Context, attempts []record.RecordedAttempt) ([]pages.Attempt, error) {
-	seen, err := records.PullsOf(ctx, h.pulls, attempts)
-	if err != nil {
-		return nil, err
+// attemptsOf are attempts with what was last seen of the pull requests that they are about.
+func attemptsOf(ctx context.Context, pulls records.Pulls, rows []record.RecordedAttempt) (out []attempt, err error) {
+	seen, err := records.PullsOf(ctx, pulls, rows)
+	for _, r := range rows {
+		out = append(out, attempt{r, seen[r.PullKey()].State})
 	}
-	var out []pages.Attempt
-	for _, r := range attempts {
-		row := h.row(r)
-		if row.Pull != nil {
-			row.Pull.State = string(seen[r.PullKey()].State)
-		}
-		out = append(out, row)
-	}
-	return out, nil
+	return out, err
 }
 
-// row is a row of a listing.
-func (h *attemptRows) row(r record.RecordedAttempt) pages.Attempt {
-	row := pages.Attempt{
-		Link: "/proposals/" + url.PathEscape(r.RequestID), ID: r.RequestID, Title: h.env.Line(r.Title), Repo: h.env.Line(r.Owner + "/" + r.Repo),
-		Outcome: string(r.Outcome), Code: string(r.Code), Caller: h.env.Line(r.Caller), Door: string(r.Door),
-		At: pages.WhenOf(r.Time, h.env.Now()), Paths: pages.ListOf(r.Paths, h.env.Line),
-		Pull: pullOf(r.Provider, r.Owner, r.Repo, r.PRNumber, r.PRURL),
+// Link is the address of the proposal, without the base.
+func (a attempt) Link() string { return proposalPath(a.RequestID) }
+
+// SessionLink is the address of the agent's session that it was made in, without the base.
+func (a attempt) SessionLink() string { return sessionPath(a.Session) }
+
+// IsProposal reports whether there is a proposal to look at.
+func (a attempt) IsProposal() bool { return slices.Contains(record.ProposalActions(), a.Action) }
+
+// Repository is owner/name, or "".
+func (a attempt) Repository() string {
+	if a.Owner+a.Repo == "" {
+		return ""
 	}
-	if row.Title == "" {
-		row.Title = "(no title)"
-	}
-	if row.Repo == "/" {
-		row.Repo = "(no repository)"
-	}
-	for _, v := range r.Verdicts {
-		for _, warning := range v.Warnings {
-			row.Warnings = append(row.Warnings, h.env.Message(warning))
-		}
-		if gate := string(v.Gate); v.Ruling == record.Deny && !slices.Contains(row.Gates, gate) {
-			row.Gates = append(row.Gates, gate)
-		}
-	}
-	return row
+	return a.Owner + "/" + a.Repo
 }
 
-// pullOf points to a pull request; nil for none. A repository's name that no provider can have leads nowhere.
-func pullOf(provider, owner, name string, number int, address string) *pages.Pull {
-	if number < 1 {
+// Took is how long it took.
+func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond) }
+
+// Pull points to the pull request; nil for none.
+func (a attempt) Pull() *pullLink {
+	return pullLinkOf(a.PullKey(), a.PRURL, a.PullState)
+}
+
+// Gates are those that refused.
+func (a attempt) Gates() (out []record.Gate) {
+	for _, v := range a.Verdicts {
+		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {
+			out = append(out, v.Gate)
+		}
+	}
+	return out
+}
+
+// Warnings are what the gates let pass and a person should know before merging.
+func (a attempt) Warnings() (out []string) {
+	for _, v := range a.Verdicts {
+		out = append(out, v.Warnings...)
+	}
+	return out
+}
+
+// pullLink points to a pull request.
+type pullLink struct {
+	Number int
+	Page   string // address of our page, without the base; "" if there is none
+	URL    string // http(s) address at the provider, or ""
+	State  record.PullState
+}
+
+// pullLinkOf points to a pull request; nil for none. A repository's name that no provider can have leads nowhere.
+func pullLinkOf(key record.PullKey, address string, state record.PullState) *pullLink {
+	if key.Number < 1 {
 		return nil
 	}
-	p := &pages.Pull{Number: number, URL: pages.WebAddress(address)}
-	parts := []string{provider, owner, name}
+	p := &pullLink{Number: key.Number, URL: pages.WebAddress(address), State: state}
+	parts := []string{key.Provider, key.Owner, key.Repo}
 	if !slices.ContainsFunc(parts, func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }) {
-		p.Page = "/pulls/" + strings.Join(append(parts, strconv.Itoa(number)), "/")
+		p.Page = "/pulls/" + strings.Join(append(parts, strconv.Itoa(key.Number)), "/")
 	}
 	return p
 }
+
+func proposalPath(id string) string { return "/proposals/" + url.PathEscape(id) }

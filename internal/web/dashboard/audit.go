@@ -3,7 +3,6 @@ package dashboard
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -20,6 +19,14 @@ type auditPages struct {
 	records records.Audit
 	pulls   records.Pulls
 	health  *health.Checker
+}
+
+// auditPage is a page of the audit.
+type auditPage struct {
+	pages.Page
+	Rows       []attempt
+	Neighbours pager
+	Verified   health.Verification
 }
 
 type auditPageParams struct {
@@ -41,36 +48,12 @@ func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 	if q.After != 0 {
 		slices.Reverse(rows)
 	}
-	view := pages.Audit{Page: h.frame(req, "Audit", "/audit"), Verified: h.verification(h.health.LastVerification())}
-	n := neighbours(req.URL.Query(), q.Before, q.After, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
-	view.Newer, view.Older, view.First = n.newer, n.older, n.first
-	seen, err := records.PullsOf(req.Context(), h.pulls, n.rows)
-	if err != nil {
+	view := auditPage{Page: h.frame(req, "Audit", "/audit"), Verified: h.health.LastVerification()}
+	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
+	if view.Rows, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
-	for _, r := range n.rows {
-		row := h.row(r)
-		if row.Pull != nil {
-			row.Pull.State = string(seen[r.PullKey()].State)
-		}
-		view.Rows = append(view.Rows, row)
-	}
 	return h.html("audit", view)
-}
-
-func (h *auditPages) row(r record.RecordedAttempt) pages.AuditRow {
-	row := pages.AuditRow{
-		Seq: r.Seq, At: pages.WhenOf(r.Time, h.env.Now()), Action: h.env.Line(r.Action), Repo: h.env.Line(r.Owner + "/" + r.Repo),
-		Outcome: string(r.Outcome), Code: string(r.Code), Caller: h.env.Line(r.Caller), Door: string(r.Door),
-		Message: h.env.Line(r.Message), Hash: short(r.Hash), Pull: pullOf(r.Provider, r.Owner, r.Repo, r.PRNumber, r.PRURL),
-	}
-	if slices.Contains(record.ProposalActions(), r.Action) {
-		row.Link = "/proposals/" + url.PathEscape(r.RequestID)
-	}
-	if row.Repo == "/" {
-		row.Repo = ""
-	}
-	return row
 }
 
 // linesAtOnce is how many rows are read at a time.
@@ -115,11 +98,8 @@ func (h *auditPages) doctor(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := pages.Doctor{Page: h.frame(req, "Doctor", "/doctor"), CanOpen: diagnosis.CanOpen(), At: pages.WhenOf(diagnosis.At, h.env.Now())}
-	for _, f := range diagnosis.Findings {
-		view.Findings = append(view.Findings, pages.Finding{
-			Name: f.Name, Status: f.Status, Detail: h.env.Message(f.Detail), Blocks: f.Blocks,
-		})
-	}
-	return h.html("doctor", view)
+	return h.html("doctor", struct {
+		pages.Page
+		Diagnosis health.Diagnosis
+	}{h.frame(req, "Doctor", "/doctor"), diagnosis})
 }

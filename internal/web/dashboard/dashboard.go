@@ -102,7 +102,7 @@ type Dashboard struct {
 
 // New makes a Dashboard. An error is a fault in an embedded file.
 func New(o Options) (*Dashboard, error) {
-	set, err := pages.Load()
+	set, err := pages.Load(pages.Shower{Redact: o.Env.Redact, Now: o.Env.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -111,21 +111,20 @@ func New(o Options) (*Dashboard, error) {
 		return nil, err
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
-	rows := &attemptRows{o.Env, o.Records.Pulls}
 	d := &Dashboard{
 		renderer: r, hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, rows, o.Providers.Reader},
+		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
-		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, rows},
+		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:   &signInPages{r, o.Guard},
 	}
 	d.overview = &overview{
-		r, o.Settings, o.Records.Attempts, o.Records.Summary, o.Providers.Registry, o.Policy, o.Health, rows, d.pullList, d.sessions,
+		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.pullList, d.sessions,
 	}
 	return d, nil
 }

@@ -21,12 +21,10 @@ import (
 type overview struct {
 	*renderer
 	settings handler.Settings
-	attempts records.Attempts
-	summary  records.Summary
+	records  records.Records
 	registry *gitprovider.Registry
 	policy   func() (policy.Policy, error)
 	health   *health.Checker
-	rows     *attemptRows
 	pulls    *pullList
 	sessions *sessionPages
 }
@@ -39,24 +37,53 @@ const (
 	maxNeeds     = 30
 )
 
+// overviewPage is what the first page shows.
+type overviewPage struct {
+	pages.Page
+	Settings  handler.Settings
+	TierMeans string
+	Providers []gitprovider.Registration
+	Attempts  []attempt
+	Counts    []stateCount
+	Open      *pullsRead // nil as long as nobody has looked at the providers
+	Refusals  []gateBar
+	Days      int
+	Needs     []need
+	Running   []sessionRow
+}
+
+// stateCount is how many proposals are in a state.
+type stateCount struct {
+	Text, Means string
+	Count       int
+}
+
+// gateBar is one bar of the chart of refusals.
+type gateBar struct {
+	record.GateCount
+	Max  int
+	Link string
+}
+
+// need is something that needs a person.
+type need struct {
+	What, Why string
+	Link      string // without the base
+	At        time.Time
+}
+
 func (h *overview) show(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
 		return handler.Response{}, err
 	}
-	view := pages.Overview{
-		Page: h.frame(req, "Overview", "/"), Tier: h.settings.Tier.String(), TierMeans: h.tierMeans(), DryRun: h.settings.DryRun,
-		ReadOnly: h.env.Line(h.settings.ReadOnly), Days: chartDays,
+	view := overviewPage{
+		Page: h.frame(req, "Overview", "/"), Settings: h.settings, TierMeans: h.tierMeans(), Providers: h.registry.Entries(), Days: chartDays,
 	}
-	for _, p := range h.registry.Entries() {
-		view.Providers = append(view.Providers, pages.Provider{
-			Name: p.Name, Enabled: p.Provider != nil, Hosts: strings.Join(p.Hosts, ", "), Disabled: h.env.Line(p.Disabled),
-		})
-	}
-	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{Limit: lastAttempts})
+	rows, err := h.records.Attempts.Attempts(req.Context(), record.AttemptQuery{Limit: lastAttempts})
 	if err != nil {
 		return handler.Response{}, err
 	}
-	if view.Attempts, err = h.rows.of(req.Context(), rows); err != nil {
+	if view.Attempts, err = attemptsOf(req.Context(), h.records.Pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
 	if view.Counts, err = h.counts(req.Context()); err != nil {
@@ -66,7 +93,7 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	if last, _ := h.pulls.memo.seen(); last.number > 0 {
-		view.Open = &pages.Open{Count: last.open, Failed: last.failed, At: pages.WhenOf(last.at, h.env.Now())}
+		view.Open = &last
 	}
 	if view.Needs, err = h.needs(req); err != nil {
 		return handler.Response{}, err
@@ -98,49 +125,49 @@ func stateMeans() [][2]string {
 	}
 }
 
-func (h *overview) counts(ctx context.Context) (out []pages.Count, err error) {
-	counts, err := h.summary.ProposalCounts(ctx)
+func (h *overview) counts(ctx context.Context) (out []stateCount, err error) {
+	counts, err := h.records.Summary.ProposalCounts(ctx)
 	for _, state := range stateMeans() {
 		if n := counts[record.ProposalState(state[0])]; n > 0 {
-			out = append(out, pages.Count{Text: strings.ReplaceAll(state[0], "_", " "), Means: state[1], Count: n})
+			out = append(out, stateCount{strings.ReplaceAll(state[0], "_", " "), state[1], n})
 		}
 	}
 	return out, err
 }
 
-func (h *overview) refusals(ctx context.Context) (out []pages.Bar, err error) {
+func (h *overview) refusals(ctx context.Context) (out []gateBar, err error) {
 	since := h.env.Now().UTC().AddDate(0, 0, -chartDays)
-	counts, err := h.summary.RefusalsByGate(ctx, since)
+	counts, err := h.records.Summary.RefusalsByGate(ctx, since)
 	for _, g := range counts {
 		q := url.Values{"gate": {string(g.Gate)}, "outcome": {"refused"}, "since": {since.Format(time.DateOnly)}}
-		out = append(out, pages.Bar{Gate: string(g.Gate), Count: g.Count, Max: counts[0].Count, Link: "/proposals?" + q.Encode()})
+		out = append(out, gateBar{g, counts[0].Count, "/proposals?" + q.Encode()})
 	}
 	return out, err
 }
 
 // needs is what waits for a person, the most urgent first.
-func (h *overview) needs(req *handler.Request) (out []pages.Need, err error) {
-	switch v := h.verification(h.health.LastVerification()); v.State {
-	case "broken":
-		out = append(out, pages.Need{What: "The audit is not whole", Why: v.Problem, Link: "/audit", At: v.At})
-	case "failed":
-		out = append(out, pages.Need{What: "The audit could not be verified", Why: v.Problem, Link: "/audit"})
+func (h *overview) needs(req *handler.Request) (out []need, err error) {
+	switch v := h.health.LastVerification(); {
+	case v.Failure != "":
+		out = append(out, need{What: "The audit could not be verified", Why: v.Failure, Link: "/audit"})
+	case v.Known && !v.Report.OK():
+		out = append(out, need{What: "The audit is not whole", Why: v.Report.Problem, Link: "/audit", At: v.At})
 	}
 	if h.settings.ReadOnly != "" {
-		out = append(out, pages.Need{What: "No proposals are taken", Why: h.env.Line(h.settings.ReadOnly), Link: "/doctor"})
+		out = append(out, need{What: "No proposals are taken", Why: h.settings.ReadOnly, Link: "/doctor"})
 	}
 	disabled, err := h.disabledNeeds(req.Context())
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, disabled...)
-	unfinished, err := h.summary.Unfinished(req.Context())
+	unfinished, err := h.records.Summary.Unfinished(req.Context())
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range unfinished {
 		if p.Abandoned || p.State == record.StateUnsettled {
-			out = append(out, h.needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
+			out = append(out, needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
 		}
 	}
 	sessions, err := h.sessions.needs(req)
@@ -148,12 +175,12 @@ func (h *overview) needs(req *handler.Request) (out []pages.Need, err error) {
 		return nil, err
 	}
 	out = append(out, sessions...)
-	waiting, err := h.summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
+	waiting, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
 	for _, p := range waiting {
-		out = append(out, h.needOf(p, "a dry run, which you may open"))
+		out = append(out, needOf(p, "a dry run, which you may open"))
 	}
 	if len(out) > maxNeeds {
-		rest := pages.Need{What: fmt.Sprintf("%d more", len(out)-maxNeeds), Why: "not shown here"}
+		rest := need{What: fmt.Sprintf("%d more", len(out)-maxNeeds), Why: "not shown here"}
 		out = append(out[:maxNeeds:maxNeeds], rest)
 	}
 	return out, err
@@ -161,26 +188,26 @@ func (h *overview) needs(req *handler.Request) (out []pages.Need, err error) {
 
 // disabledNeeds are the providers that are disabled although there are repositories at them. One that nobody uses needs
 // nobody, unless there is no other.
-func (h *overview) disabledNeeds(ctx context.Context) (out []pages.Need, err error) {
-	repos, err := h.summary.Repositories(ctx)
+func (h *overview) disabledNeeds(ctx context.Context) (out []need, err error) {
+	repos, err := h.records.Summary.Repositories(ctx)
 	enabled := false
 	for _, p := range h.registry.Entries() {
 		enabled = enabled || p.Provider != nil
 		used := slices.ContainsFunc(repos, func(r record.RepoName) bool { return r.Provider == p.Name })
 		if p.Provider == nil && used {
-			out = append(out, pages.Need{What: "The provider " + p.Name + " is disabled", Why: h.env.Line(p.Disabled), Link: "/doctor"})
+			out = append(out, need{What: "The provider " + p.Name + " is disabled", Why: p.Disabled, Link: "/doctor"})
 		}
 	}
 	if !enabled {
-		out = append(out, pages.Need{What: "No provider is enabled", Why: "each says above what it lacks", Link: "/doctor"})
+		out = append(out, need{What: "No provider is enabled", Why: "each says above what it lacks", Link: "/doctor"})
 	}
 	return out, err
 }
 
-func (h *overview) needOf(p record.Proposal, why string) pages.Need {
+func needOf(p record.Proposal, why string) need {
 	repo := gitprovider.RepoRef{Owner: p.Owner, Name: p.Repo}
-	return pages.Need{
-		What: h.env.Line(p.Title), Why: h.env.Line(repo.String()) + ": " + why, Link: "/proposals/" + url.PathEscape(p.ID),
-		At: pages.WhenOf(p.CreatedAt, h.env.Now()),
+	return need{
+		What: p.Title, Why: repo.String() + ": " + why, Link: proposalPath(p.ID),
+		At: p.CreatedAt,
 	}
 }

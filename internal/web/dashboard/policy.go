@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -25,6 +24,24 @@ type askParams struct {
 	Path string `query:"path"`
 }
 
+// policyView is what the page shows.
+type policyView struct {
+	pages.Page
+	Problem      string // why there are no rules
+	Source, Hash string
+	Sections     []section
+	Path         string
+	Tiers        []option
+	Answer       *policyAnswer
+}
+
+// section is some rules under a heading.
+type section struct {
+	Title string
+	Rules []string
+	Code  bool // the rules are patterns
+}
+
 func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 	var q askParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
@@ -33,10 +50,10 @@ func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 	if q.Tier > int(gitprovider.TierRemediate) {
 		return handler.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
 	}
-	view := pages.Policy{Page: h.frame(req, "Policy", "/policy"), Path: h.env.Line(q.Path)}
+	view := policyView{Page: h.frame(req, "Policy", "/policy"), Path: q.Path}
 	rules, err := h.policy()
 	if err != nil {
-		view.Problem = h.env.Message(fault.From(err).Message)
+		view.Problem = fault.From(err).Message
 		return h.html("policy", view)
 	}
 	tier := min(h.tier, req.Principal.Ceiling)
@@ -44,33 +61,40 @@ func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 		tier = gitprovider.Tier(q.Tier)
 	}
 	for t := gitprovider.TierObserve; t <= gitprovider.TierRemediate; t++ {
-		view.Tiers = append(view.Tiers, pages.Option{Value: t.String(), Text: "Tier " + t.String(), Chosen: t == tier})
+		view.Tiers = append(view.Tiers, tierOption(t, tier))
 	}
 	shown := rules.View()
-	view.Source, view.Hash, view.Sections = h.env.Line(shown.Source), shown.Hash, sections(shown)
+	view.Source, view.Hash, view.Sections = shown.Source, shown.Hash, sections(shown)
 	if q.Path != "" {
-		view.Answer = h.answerOf(rules.CheckPaths(tier, []string{q.Path}))
+		view.Answer = answerOf(rules.CheckPaths(tier, []string{q.Path}))
 	}
 	return h.html("policy", view)
 }
 
+func tierOption(t, chosen gitprovider.Tier) option {
+	return option{t.String(), "Tier " + t.String(), t == chosen}
+}
+
+// policyAnswer is the answer to "may this tier change this path?".
+type policyAnswer struct {
+	policy.PathVerdict
+	Tier int
+}
+
 // answerOf is the answer about one path. What the tier says comes first: no path helps against it.
-func (h *policyPage) answerOf(a policy.CheckAnswer) *pages.PolicyAnswer {
-	v := a.Paths[0]
-	out := &pages.PolicyAnswer{
-		Allowed: a.Allowed, Tier: strconv.Itoa(a.Tier), Path: h.env.Line(v.Path), Rule: h.env.Line(v.Rule), Code: string(v.Code),
-		Message: h.env.Message(v.Message), Suggestion: h.env.Message(v.Suggestion),
-	}
-	if v.Allowed && len(a.TierSays) > 0 {
+func answerOf(a policy.CheckAnswer) *policyAnswer {
+	out := &policyAnswer{a.Paths[0], a.Tier}
+	if out.Allowed && len(a.TierSays) > 0 {
 		t := a.TierSays[0]
-		out.Rule, out.Code, out.Message, out.Suggestion = t.Rule, string(t.Code), t.Message, t.Suggestion
+		out.Rule, out.Code, out.Message, out.Suggestion = t.Rule, t.Code, t.Message, t.Suggestion
 	}
+	out.Allowed = a.Allowed
 	return out
 }
 
 // sections are the rules in words.
-func sections(v policy.View) []pages.Section {
-	return []pages.Section{
+func sections(v policy.View) []section {
+	return []section{
 		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
 		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
 		{Title: "Who may how much", Rules: []string{

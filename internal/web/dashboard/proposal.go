@@ -3,12 +3,11 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -29,6 +28,53 @@ type viewParams struct {
 	Done string `query:"done" enum:"approve,request-changes,comment,merge,close"`
 }
 
+// proposalPage is all that is known of one proposal.
+type proposalPage struct {
+	pages.Page
+	ID         string
+	Attempts   []attempt
+	Change     *change // nil if nothing passed the gates
+	CanPromote bool
+	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
+}
+
+// change is what a proposal changes.
+type change struct {
+	record.Proposal
+	Prose     pages.Prose
+	Seen      *pullSeen // what was last seen of the pull request; nil if there is none
+	Diff      pages.Diff
+	DiffNote  string // what the diff compares, or why there is none
+	Contents  []wholeFile
+	MoreFiles int
+}
+
+// Link is the address of the proposal, without the base.
+func (c *change) Link() string { return proposalPath(c.ID) }
+
+// Pull points to the pull request; nil for none.
+func (c *change) Pull() *pullLink { return pullLinkOf(c.PullKey(), c.PRURL, "") }
+
+// wholeFile is the whole new content of a file.
+type wholeFile struct {
+	gitprovider.FileChange
+	Cut int // bytes left out
+}
+
+// pullSeen is what was last seen of a pull request.
+type pullSeen struct{ record.PullRecord }
+
+// Occasion is what made us look.
+func (s pullSeen) Occasion() string {
+	switch s.SeenBy {
+	case record.DoorWebhook:
+		return "after a webhook"
+	case record.DoorPoll:
+		return "by the poll"
+	}
+	return "when a person ended it here"
+}
+
 func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	var q viewParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
@@ -39,19 +85,19 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := pages.Proposal{ID: h.env.Line(id)}
+	view := proposalPage{ID: id}
 	title := "Proposal"
 	for _, r := range rows {
-		if slices.Contains(record.ProposalActions(), r.Action) {
-			view.Attempts = append(view.Attempts, h.attemptDetail(r))
-			title = h.env.Line(r.Title)
+		if a := (attempt{RecordedAttempt: r}); a.IsProposal() {
+			view.Attempts = append(view.Attempts, a)
+			title = r.Title
 		}
 	}
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		view.Change, title = h.changeView(req, p, q.View == "split"), h.env.Line(p.Title)
-		if view.Change.Seen, err = h.seenView(req.Context(), p); err != nil {
+		view.Change, title = h.change(req, p, q.View == "split"), p.Title
+		if view.Change.Seen, err = h.pullSeen(req.Context(), p); err != nil {
 			return handler.Response{}, err
 		}
 		view.CanPromote, view.WhyNot = h.mayPromote(req, p)
@@ -60,7 +106,7 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	case len(view.Attempts) == 0:
 		return handler.Response{}, fault.New(fault.NotFound, "there is no proposal with this id")
 	}
-	if title == "" {
+	if title = h.env.Line(title); title == "" {
 		title = "Proposal without a title"
 	}
 	view.Page = h.frame(req, title, "/proposals")
@@ -76,63 +122,50 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 	case h.settings.DryRun:
 		return false, "This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
 	case h.settings.ReadOnly != "":
-		return false, "This was a dry run. It cannot be opened here: " + h.env.Line(h.settings.ReadOnly) + "."
+		return false, "This was a dry run. It cannot be opened here: " + h.settings.ReadOnly + "."
 	case !req.Principal.Scopes.Has(access.Review):
 		return false, "This was a dry run. Opening it needs the scope review."
 	}
 	return true, ""
 }
 
-func (h *proposalPages) attemptDetail(r record.RecordedAttempt) pages.AttemptDetail {
-	d := pages.AttemptDetail{
-		Attempt: h.rows.row(r), Action: r.Action, Message: h.env.Message(r.Message), Tier: r.Tier.String(),
-		Base: h.env.Line(r.Base), Branch: h.env.Line(r.Branch), Took: r.Duration.Round(time.Millisecond).String(), Seq: r.Seq,
+// pullSeen is what was last seen of the pull request that a proposal became; nil if there is none.
+func (h *proposalPages) pullSeen(ctx context.Context, p record.Proposal) (*pullSeen, error) {
+	if p.PRNumber < 1 {
+		return nil, nil
 	}
-	if r.Session != "" {
-		d.Session = sessionPath(r.Session)
+	found, err := h.pulls.PullRecords(ctx, []record.PullKey{p.PullKey()})
+	r, ours := found[p.PullKey()]
+	if err != nil || !ours {
+		return nil, err
 	}
-	for _, v := range r.Verdicts {
-		verdict := pages.Verdict{Gate: string(v.Gate), Ruling: string(v.Ruling), Detail: h.env.Message(v.Detail)}
-		verdict.Violations, verdict.More = h.violations(v.Violations)
-		for _, warning := range v.Warnings {
-			verdict.Warnings = append(verdict.Warnings, h.env.Message(warning))
-		}
-		d.Verdicts = append(d.Verdicts, verdict)
-	}
-	return d
+	return &pullSeen{r}, nil
 }
 
-func (h *proposalPages) changeView(req *handler.Request, p record.Proposal, split bool) *pages.Change {
-	here := "/proposals/" + url.PathEscape(p.ID)
-	change := &pages.Change{
-		State: string(p.State), Abandoned: p.Abandoned, Type: string(p.ChangeType), Title: h.env.Line(p.Title),
-		Body: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body))), Branch: h.env.Line(p.Branch), Base: h.env.Line(p.Base),
-		BaseCommit: short(p.BaseCommit), Commit: p.Commit, Digest: p.Digest, At: pages.WhenOf(p.CreatedAt, h.env.Now()),
-		Pull:    pullOf(p.Provider, p.Owner, p.Repo, p.PRNumber, p.PRURL),
-		Unified: here + "#files", SideBySide: here + "?view=split#files",
-	}
+func (h *proposalPages) change(req *handler.Request, p record.Proposal, split bool) *change {
+	c := &change{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
-		change.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
+		c.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
 			" because of their age (CLAUDEOPS_RETENTION). What was decided stays on the record."
 		for _, f := range p.Files {
-			change.Files = append(change.Files, pages.File{Path: h.env.Line(f.Path), Action: string(f.Action), Content: "(removed)"})
+			f.Content = "(removed)"
+			c.Contents = append(c.Contents, wholeFile{FileChange: f})
 		}
-		return change
+		return c
 	}
-	change.Diff, change.DiffNote = h.compare(req, p, split)
+	c.Diff, c.DiffNote = h.compare(req, p, split)
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
-			change.MoreFiles = len(p.Files) - i
+			c.MoreFiles = len(p.Files) - i
 			break
 		}
-		shown := f.Content[:min(len(f.Content), maxWholeFile, left)]
-		left -= len(shown)
-		change.Files = append(change.Files, pages.File{
-			Path: h.env.Line(f.Path), Action: string(f.Action), Content: h.env.Text(shown, len(shown)+1), Cut: len(f.Content) - len(shown),
-		})
+		whole := len(f.Content)
+		f.Content = f.Content[:min(whole, maxWholeFile, left)]
+		left -= len(f.Content)
+		c.Contents = append(c.Contents, wholeFile{f, whole - len(f.Content)})
 	}
-	return change
+	return c
 }
 
 // compare shows what a proposal changes in its base branch as it is now. The record has the new contents only.
@@ -142,7 +175,7 @@ func (h *proposalPages) compare(req *handler.Request, p record.Proposal, split b
 	found, err := h.reader.Compare(ctx, p)
 	if err != nil {
 		return pages.Diff{}, "There is no difference to show, since the repository could not be read: " +
-			h.env.Message(fault.From(err).Message)
+			fault.From(err).Message
 	}
 	diff := pages.ParseDiff(h.env.Redact(found.Diff), split)
 	base := h.env.Line(p.Base)
@@ -150,14 +183,11 @@ func (h *proposalPages) compare(req *handler.Request, p record.Proposal, split b
 	case len(diff.Files) == 0 || found.Diff == "":
 		return pages.Diff{}, fmt.Sprintf("The branch %s holds all of this now, so there is no difference any more.", base)
 	case found.BaseCommit == p.BaseCommit:
-		return diff, fmt.Sprintf("Compared with %s at %s, where the proposal was made.", base, short(found.BaseCommit))
+		return diff, fmt.Sprintf("Compared with %s at %s, where the proposal was made.", base, pages.Short(found.BaseCommit))
 	}
 	return diff, fmt.Sprintf("Compared with %s as it is now, at %s. It has moved since the proposal was made at %s.",
-		base, short(found.BaseCommit), short(p.BaseCommit))
+		base, pages.Short(found.BaseCommit), pages.Short(p.BaseCommit))
 }
-
-// short is the beginning of an object id.
-func short(id string) string { return id[:min(len(id), 12)] }
 
 // promoteByForm is promote for a person at a page, who is led to what became of it.
 func (h *proposalPages) promote(req *handler.Request) (handler.Response, error) {
@@ -170,7 +200,7 @@ func (h *proposalPages) promote(req *handler.Request) (handler.Response, error) 
 	if err != nil {
 		return handler.Response{}, err
 	}
-	return h.goTo("/proposals/" + url.PathEscape(result.RequestID)), nil
+	return h.goTo(proposalPath(result.RequestID)), nil
 }
 
 // flow is the use case at the caller's ceiling.

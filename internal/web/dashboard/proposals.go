@@ -25,7 +25,6 @@ type proposalPages struct {
 	flowAt   func(ceiling gitprovider.Tier) Flow
 	attempts records.Attempts
 	pulls    records.Pulls
-	rows     *attemptRows
 	reader   Reader
 }
 
@@ -67,13 +66,33 @@ func (h *proposalPages) list(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := pages.Proposals{Page: h.frame(req, "Proposals", "/proposals"), Filter: q.view()}
-	n := neighbours(req.URL.Query(), q.Before, q.After, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
-	view.Newer, view.Older, view.First = n.newer, n.older, n.first
-	if view.Attempts, err = h.rows.of(req.Context(), n.rows); err != nil {
+	view := proposalsPage{Page: h.frame(req, "Proposals", "/proposals"), Filter: q.view()}
+	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
+	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
 	return h.html("proposals", view)
+}
+
+// proposalsPage is the listing of attempts.
+type proposalsPage struct {
+	pages.Page
+	Filter     filter
+	Attempts   []attempt
+	Neighbours pager
+}
+
+// filter is what the listing was narrowed by.
+type filter struct {
+	Repo, Caller, Search, Since, Until string
+	Outcome, Gate, Pull                []option
+	Any                                bool
+}
+
+// option is an option of a choice.
+type option struct {
+	Value, Text string
+	Chosen      bool
 }
 
 // dayOf reads a day, 00:00 UTC; the zero time for "".
@@ -83,55 +102,41 @@ func dayOf(name, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		v := handler.BadParameter(name, "is no day as in 2006-01-02")
-		return t, &fault.Error{Code: fault.InvalidArgument, Message: v.Message, Violations: []fault.Violation{v}}
+		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is no day as in 2006-01-02")})
 	}
 	return t, nil
 }
 
-func (q filterParams) view() pages.Filter {
-	f := pages.Filter{
+func (q filterParams) view() filter {
+	return filter{
 		Repo: q.Repo, Caller: q.Caller, Search: q.Q, Since: q.Since, Until: q.Until,
 		Outcome: options(q.Outcome, []string{"opened", "reused", "dry_run", "refused", "failed"}),
+		Gate:    options(q.Gate, prflow.Gates()), Pull: options(q.Pull, record.PullStates()),
+		Any: q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != "",
 	}
-	var gates []string
-	for _, g := range prflow.Gates() {
-		gates = append(gates, string(g))
-	}
-	f.Gate = options(q.Gate, gates)
-	var states []string
-	for _, state := range record.PullStates() {
-		states = append(states, string(state))
-	}
-	f.Pull = options(q.Pull, states)
-	f.Any = q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != ""
-	return f
 }
 
 // options are the values of a filter, and "any" before them.
-func options(chosen string, values []string) []pages.Option {
-	out := []pages.Option{{Text: "any"}}
+func options[T ~string](chosen string, values []T) []option {
+	out := []option{{Text: "any"}}
 	for _, v := range values {
-		out = append(out, pages.Option{Value: v, Text: strings.ReplaceAll(v, "_", " "), Chosen: v == chosen})
+		out = append(out, option{string(v), strings.ReplaceAll(string(v), "_", " "), string(v) == chosen})
 	}
 	return out
 }
 
-// neighbourhood is a page of a listing and the queries of the pages beside it.
-type neighbourhood[T any] struct {
-	rows                []T
-	newer, older, first string // "" for none
-}
+// pager has the queries of the pages beside one of a listing; "" for none.
+type pager struct{ Newer, Older, First string }
 
 // neighbours cuts the row beyond the page off, newest first, and says where newer and older rows are. after and before
 // are what the page was asked for by, 0 for not at all.
-func neighbours[T any](query url.Values, before, after int, rows []T, seq func(T) int64) (n neighbourhood[T]) {
+func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt, p pager) {
 	more := len(rows) > pageSize
-	n.rows = rows
+	kept = rows
 	if more && after != 0 { // read upwards: the one too many is the newest
-		n.rows = rows[len(rows)-pageSize:]
+		kept = rows[len(rows)-pageSize:]
 	} else if more {
-		n.rows = rows[:pageSize]
+		kept = rows[:pageSize]
 	}
 	at := func(name string, row int64) string {
 		q := url.Values{}
@@ -141,21 +146,21 @@ func neighbours[T any](query url.Values, before, after int, rows []T, seq func(T
 			}
 		}
 		if name != "" {
-			q.Set(name, strconv.Itoa(int(row)))
+			q.Set(name, strconv.FormatInt(row, 10))
 		}
 		return "?" + q.Encode()
 	}
 	if before != 0 || after != 0 {
-		n.first = at("", 0)
+		p.First = at("", 0)
 	}
-	if len(n.rows) == 0 {
-		return n
+	if len(kept) == 0 {
+		return kept, p
 	}
 	if before != 0 || after != 0 && more {
-		n.newer = at("after", seq(n.rows[0]))
+		p.Newer = at("after", kept[0].Seq)
 	}
 	if after != 0 || more {
-		n.older = at("before", seq(n.rows[len(n.rows)-1]))
+		p.Older = at("before", kept[len(kept)-1].Seq)
 	}
-	return n
+	return kept, p
 }

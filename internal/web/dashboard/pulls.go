@@ -38,10 +38,6 @@ type target struct {
 	number                int
 }
 
-func (t target) path() string {
-	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), strconv.Itoa(t.number)}, "/")
-}
-
 func targetOf(req *handler.Request) (target, error) {
 	t := target{provider: req.PathValue("provider"), owner: req.PathValue("owner"), name: req.PathValue("repo")}
 	number, err := strconv.ParseUint(req.PathValue("number"), 10, 31)
@@ -51,6 +47,57 @@ func targetOf(req *handler.Request) (target, error) {
 		return t, fault.New(fault.NotFound, "no pull request can be at this address")
 	}
 	return t, nil
+}
+
+// Path is the address of its page, without the base.
+func (t target) Path() string {
+	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), strconv.Itoa(t.number)}, "/")
+}
+
+// Repository is its repository with the provider.
+func (t target) Repository() record.RepoName {
+	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
+}
+
+// pullPage is one pull request.
+type pullPage struct {
+	pages.Page
+	Target      target
+	Status      gitprovider.Status // its reviews are Reviews
+	Head        string             // what a review is about
+	Prose       pages.Prose
+	Mind        []string // what a person should know before merging
+	Reviews     []gitprovider.Review
+	MoreReviews int
+	difference
+	decision
+}
+
+// difference is what a pull request changes.
+type difference struct {
+	Diff     *pages.Diff // nil where the provider shows it
+	DiffNote string
+}
+
+// decision is what a person may decide, and has.
+type decision struct {
+	Actions  []option // reviews that this person may give; none elsewhere
+	Why      string   // why there are none
+	Done     string   // what was just done
+	Warnings []string
+}
+
+// Mergeable says whether it can be merged, in words.
+func (v pullPage) Mergeable() string {
+	switch {
+	case v.Status.State != gitprovider.StateOpen:
+		return "it is not open"
+	case v.Status.Mergeable == nil:
+		return "the provider is still finding out"
+	case *v.Status.Mergeable:
+		return "yes"
+	}
+	return "no: it conflicts with its base"
 }
 
 func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
@@ -71,12 +118,12 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	return h.html("pull", view)
 }
 
-func (h *pullPages) view(req *handler.Request, t target, split bool) (pages.PullPage, error) {
+func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
 	status, err := h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)
 	if err != nil {
-		return pages.PullPage{}, err
+		return pullPage{}, err
 	}
 	view := h.statusView(req, t, status)
 	if !h.reviewer.Reviews(t.provider) {
@@ -104,36 +151,24 @@ func (h *pullPages) view(req *handler.Request, t target, split bool) (pages.Pull
 	return view, nil
 }
 
-func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pages.PullPage {
-	view := pages.PullPage{
-		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"),
-		Pull: pages.Pull{Number: status.Number, URL: pages.WebAddress(status.URL)},
-		Repo: h.env.Line(record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}.String()), Name: h.env.Line(status.Title),
-		Path: t.path(), State: string(status.State), Mergeable: mergeableOf(status), Branch: h.env.Line(status.Branch),
-		BaseBranch: h.env.Line(status.Base), Head: status.HeadCommit, At: pages.WhenOf(status.CreatedAt, h.env.Now()),
-		Closed: pages.WhenOf(status.ClosedAt, h.env.Now()), Body: pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
-		Checks: string(status.Checks.State), Failing: pages.ListOf(status.Checks.Failing, h.env.Line),
-		Unified: t.path() + "#files", SideBySide: t.path() + "?view=split#files",
-		MoreReviews: max(0, len(status.Reviews)-maxReviews),
+func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
+	view := pullPage{
+		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"), Target: t, Status: status, Head: status.HeadCommit,
+		Prose:   pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
+		Reviews: status.Reviews[:min(len(status.Reviews), maxReviews)], MoreReviews: max(0, len(status.Reviews)-maxReviews),
 	}
 	if note := prflow.RedirectNote(status.Body); note != "" {
-		view.Mind = append(view.Mind, h.env.Message(note))
-	}
-	for _, r := range status.Reviews[:min(len(status.Reviews), maxReviews)] {
-		view.Reviews = append(view.Reviews, pages.Review{
-			Author: h.env.Line(r.Author), State: string(r.State), Body: h.env.Message(r.Body),
-			At: pages.WhenOf(r.SubmittedAt, h.env.Now()),
-		})
+		view.Mind = append(view.Mind, note)
 	}
 	return view
 }
 
 // actionsFor are the reviews that a pull request in the state takes.
-func actionsFor(state gitprovider.State) []pages.Option {
+func actionsFor(state gitprovider.State) []option {
 	if state != gitprovider.StateOpen {
-		return []pages.Option{{Value: "comment", Text: "Remark"}}
+		return []option{{Value: "comment", Text: "Remark"}}
 	}
-	return []pages.Option{ // the first one is what the enter key does
+	return []option{ // the first one is what the enter key does
 		{Value: "comment", Text: "Remark"}, {Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"},
 		{Value: "merge", Text: "Merge", Chosen: true}, {Value: "close", Text: "Close without merging"},
 	}
@@ -176,16 +211,14 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	}
 	t := target{r.Provider, r.Owner, r.Name, r.Number}
 	if len(outcome.Warnings) == 0 {
-		return h.goTo(t.path() + "?done=" + r.Verb), nil
+		return h.goTo(t.Path() + "?done=" + r.Verb), nil
 	}
 	view, err := h.view(req, t, false)
 	if err != nil {
 		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(r.Verb), fault.From(err).Message), err)
 	}
 	view.Done = doneWord(r.Verb)
-	for _, w := range outcome.Warnings {
-		view.Warnings = append(view.Warnings, h.env.Message(w))
-	}
+	view.Warnings = outcome.Warnings
 	return h.html("pull", view)
 }
 
@@ -208,19 +241,6 @@ func (h *pullPages) reviewForm(req *handler.Request) (review.Request, error) {
 	r.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
 	r.Head, r.Force = form.Get("head"), form.Get("force") == "yes"
 	return r, nil
-}
-
-// mergeableOf is whether a pull request can be merged, in words.
-func mergeableOf(status gitprovider.Status) string {
-	switch {
-	case status.State != gitprovider.StateOpen:
-		return "it is not open"
-	case status.Mergeable == nil:
-		return "the provider is still finding out"
-	case *status.Mergeable:
-		return "yes"
-	}
-	return "no: it conflicts with its base"
 }
 
 // refused records a review that the guard has refused.

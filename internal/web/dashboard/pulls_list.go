@@ -41,13 +41,32 @@ const (
 
 // pullsRead is what one reading has found.
 type pullsRead struct {
-	number   int // of the reading
-	at       time.Time
+	number   int    // of the reading
 	position string // of the record, before it began
-	repos    []pages.RepoPulls
-	more     int // repositories left out
-	open     int // pull requests
-	failed   int // repositories that could not be read
+	At       time.Time
+	Repos    []*repoPulls
+	More     int // repositories left out
+	Open     int // pull requests
+	Failed   int // repositories that could not be read
+}
+
+// repoPulls are the open pull requests of one repository, or why they cannot be read.
+type repoPulls struct {
+	Repo   record.RepoName
+	Failed *fault.Error
+	Pulls  []*openPull
+	More   int // left out
+}
+
+// openPull is one open pull request.
+type openPull struct {
+	gitprovider.PullRequest
+	Page string // address of our page, without the base; "" if there is none
+
+	Asked                 bool       // what follows was asked for, and answered
+	Failed                fault.Code // why it was not answered
+	Checks                gitprovider.ChecksState
+	Approvals, Objections int // reviewers who approve, and who ask for changes
 }
 
 // pullsMemo is the last reading. Readings go one by one.
@@ -70,9 +89,10 @@ func (h *pullList) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	return h.html("pulls", pages.Pulls{
-		Page: h.frame(req, "Pull requests", "/pulls"), Repos: read.repos, More: read.more, At: pages.WhenOf(read.at, h.env.Now()),
-	})
+	return h.html("pulls", struct {
+		pages.Page
+		pullsRead
+	}{h.frame(req, "Pull requests", "/pulls"), read})
 }
 
 // readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes itself
@@ -88,13 +108,13 @@ func (h *pullList) readPulls(req *handler.Request) (pullsRead, error) {
 	defer done()
 	last, _ := h.memo.seen()
 	record, _, _ := strings.Cut(req.Position, ",") // the topic of the audit is the first one
-	fresh := last.number > 0 && h.env.Now().Sub(last.at) < pullsAge && last.position == record
+	fresh := last.number > 0 && h.env.Now().Sub(last.At) < pullsAge && last.position == record
 	if last.number > begun || fresh && req.Header.Get("HX-Request") != "" {
 		return last, nil
 	}
 	h.memo.mu.Lock()
 	h.memo.begun++
-	read := pullsRead{number: h.memo.begun, at: h.env.Now(), position: record}
+	read := pullsRead{number: h.memo.begun, At: h.env.Now(), position: record}
 	h.memo.mu.Unlock()
 	if err := h.askProviders(context.WithoutCancel(req.Context()), &read); err != nil {
 		return pullsRead{}, err
@@ -113,26 +133,32 @@ func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pullsTimeout)
 	defer cancel()
-	read.more = max(0, len(repos)-maxPullRepos)
+	read.More = max(0, len(repos)-maxPullRepos)
 	repos = repos[:min(len(repos), maxPullRepos)]
-	read.repos = make([]pages.RepoPulls, len(repos))
-	rows := make([][]openPull, len(repos))
-	h.sideBySide(len(repos), func(i int) { read.repos[i], rows[i] = h.repoPulls(ctx, repos[i]) })
-	newest := slices.Concat(rows...)
-	slices.SortStableFunc(newest, func(a, b openPull) int { return b.pr.CreatedAt.Compare(a.pr.CreatedAt) })
-	newest = newest[:min(len(newest), maxStatuses)]
-	h.sideBySide(len(newest), func(i int) { h.askStatus(ctx, newest[i]) })
-	for _, r := range read.repos {
-		read.open += len(r.Pulls) + r.More
-		if r.Failed != "" {
-			read.failed++
+	read.Repos = make([]*repoPulls, len(repos))
+	sideBySide(len(repos), func(i int) { read.Repos[i] = h.list(ctx, repos[i]) })
+	type row struct {
+		repo record.RepoName
+		pull *openPull
+	}
+	var newest []row
+	for _, r := range read.Repos {
+		read.Open += len(r.Pulls) + r.More
+		if r.Failed != nil {
+			read.Failed++
+		}
+		for _, p := range r.Pulls {
+			newest = append(newest, row{r.Repo, p})
 		}
 	}
+	slices.SortStableFunc(newest, func(a, b row) int { return b.pull.CreatedAt.Compare(a.pull.CreatedAt) })
+	newest = newest[:min(len(newest), maxStatuses)]
+	sideBySide(len(newest), func(i int) { h.askStatus(ctx, newest[i].repo, newest[i].pull) })
 	return nil
 }
 
 // sideBySide does n things, a few at a time. What fails is part of the page.
-func (h *pullList) sideBySide(n int, do func(i int)) {
+func sideBySide(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(pullsAtOnce)
 	for i := range n {
@@ -157,47 +183,33 @@ func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, er
 	return prflow.KnownRepositories(repos, rules, h.reader.ProviderOf), nil
 }
 
-// openPull is a row of the page with what it is made of.
-type openPull struct {
-	repo record.RepoName
-	pr   gitprovider.PullRequest
-	row  *pages.PullRow
-}
-
-func (h *pullList) repoPulls(ctx context.Context, repo record.RepoName) (out pages.RepoPulls, open []openPull) {
-	out.Name = h.env.Line(repo.String())
+func (h *pullList) list(ctx context.Context, repo record.RepoName) *repoPulls {
+	out := &repoPulls{Repo: repo}
 	prs, err := h.reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
 	if err != nil {
-		e := fault.From(err)
-		out.Code, out.Failed = string(e.Code), h.env.Message(e.Message)
-		return out, nil
+		out.Failed = fault.From(err)
+		return out
 	}
 	for i, pr := range prs {
 		if i == maxPullRows {
 			out.More = len(prs) - i
 			break
 		}
-		p := pullOf(repo.Provider, repo.Owner, repo.Name, pr.Number, pr.URL)
-		if p == nil {
-			continue
+		key := record.PullKey{Provider: repo.Provider, Owner: repo.Owner, Repo: repo.Name, Number: pr.Number}
+		if link := pullLinkOf(key, "", ""); link != nil {
+			out.Pulls = append(out.Pulls, &openPull{PullRequest: pr, Page: link.Page})
 		}
-		row := &pages.PullRow{
-			Pull: *p, Title: h.env.Line(pr.Title), Branch: h.env.Line(pr.Branch), At: pages.WhenOf(pr.CreatedAt, h.env.Now()),
-			Files: pages.ListOf(pr.Paths, h.env.Line),
-		}
-		out.Pulls = append(out.Pulls, row)
-		open = append(open, openPull{repo, pr, row})
 	}
-	return out, open
+	return out
 }
 
-// askStatus reads the checks and reviews of a row.
-func (h *pullList) askStatus(ctx context.Context, p openPull) {
-	status, err := h.reader.StatusAt(ctx, p.repo.Provider, p.repo.Owner, p.repo.Name, p.pr.Number)
+// askStatus reads the checks and reviews of a pull request.
+func (h *pullList) askStatus(ctx context.Context, repo record.RepoName, p *openPull) {
+	status, err := h.reader.StatusAt(ctx, repo.Provider, repo.Owner, repo.Name, p.Number)
 	if err != nil {
-		p.row.Failed = string(fault.CodeOf(err))
+		p.Failed = fault.CodeOf(err)
 		return
 	}
-	p.row.Asked, p.row.Checks = true, string(status.Checks.State)
-	p.row.Approvals, p.row.Objections = gitprovider.Opinions(status.Reviews)
+	p.Asked, p.Checks = true, status.Checks.State
+	p.Approvals, p.Objections = gitprovider.Opinions(status.Reviews)
 }

@@ -2,13 +2,11 @@ package dashboard
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -34,7 +32,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 		version = ""
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Current: current, Who: h.env.Line(req.Principal.Name), CanSignOut: req.Principal.Via == access.ViaLogin,
+		Base: h.base, Title: title, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
 		CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
 		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
@@ -52,37 +50,23 @@ func (h *renderer) asset(req *handler.Request) (handler.Response, error) {
 	}}, nil
 }
 
-// violations shows the first broken rules, and counts the others.
-func (h *renderer) violations(list []fault.Violation) (out []pages.Violation, more int) {
-	for i, v := range list {
-		if i == pages.MaxItems {
-			return out, len(list) - i
-		}
-		out = append(out, pages.Violation{
-			Code: string(v.Code), Path: h.env.Line(v.Path), Rule: h.env.Line(v.Rule), Message: h.env.Message(v.Message),
-			Suggestion: h.env.Message(v.Suggestion),
-		})
-	}
-	return out, 0
+// problemPage shows an error.
+type problemPage struct {
+	pages.Page
+	Problem handler.Problem
+	Attempt string      // address of the recorded attempt, without the base; "" for none
+	SignIn  *signInForm // offered where signing in may help
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
 func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
-	view := pages.Problem{
-		Page: h.frame(req, p.Title, ""), Status: p.Status, Code: string(p.Code), Detail: h.env.Message(p.Detail),
-		RequestID: p.RequestID, RetryAfter: p.RetryAfterSeconds,
-	}
+	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
 	view.Position = "" // an error stays as it is
-	view.Violations, view.More = h.violations(p.Violations)
-	if p.ExistingPR != nil {
-		view.Existing = h.env.Line("#" + strconv.Itoa(p.ExistingPR.Number) + " " + p.ExistingPR.Title)
-		view.ExistingAt = pages.WebAddress(p.ExistingPR.URL)
-	}
 	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
 		view.Attempt = "/proposals/" + p.RequestID
 	}
 	if p.Code == fault.Unauthenticated {
-		view.SignIn = &pages.SignInForm{FormBase: h.base, Next: "/"}
+		view.SignIn = &signInForm{FormBase: h.base, Next: "/"}
 	}
 	body, err := h.pages.Render("problem", view)
 	if err != nil {
@@ -95,20 +79,4 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 // goTo leads a browser from a form to a page, given without the base path.
 func (h *renderer) goTo(page string) handler.Response {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
-}
-
-// verification is what pages show of the last verification of the audit.
-func (h *renderer) verification(last health.Verification) pages.Verification {
-	at := pages.WhenOf(last.At, h.env.Now())
-	switch {
-	case last.Failure != "":
-		return pages.Verification{State: "failed", Problem: h.env.Line(last.Failure), At: at}
-	case !last.Known:
-		return pages.Verification{State: "running"}
-	}
-	out := pages.Verification{State: "whole", Rows: last.Report.Rows, Head: last.Report.Head, Problem: h.env.Line(last.Report.Problem), At: at}
-	if !last.Report.OK() {
-		out.State = "broken"
-	}
-	return out
 }

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -26,6 +24,36 @@ type oneSessionParams struct {
 	From int `query:"from"` // number of the first event; 0: the last ones
 }
 
+// sessionPage is one session.
+type sessionPage struct {
+	pages.Page
+	sessionRow
+	CanStop  bool
+	Chain    []chained // sessions that handed over to each other, this one included
+	Attempts []attempt
+	More     string // query of all proposals of the session, where some are left out
+	Said     said
+}
+
+// chained is a session of a chain.
+type chained struct {
+	sessionRow
+	Here bool
+}
+
+// said is a part of what the agent said and did.
+type said struct {
+	Events               []session.Event
+	Last                 int
+	Older, Newer, Newest string // queries; "" for none
+}
+
+// MaxRunes is how much of an event is shown.
+func (said) MaxRunes() int { return eventRunes }
+
+// Longer reports whether an event is longer than that.
+func (said) Longer(e session.Event) bool { return len([]rune(e.Text)) > eventRunes }
+
 func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	var q oneSessionParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
@@ -35,11 +63,12 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := h.sessionView(req, r)
+	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), "/sessions"), sessionRow: h.row(req, r)}
+	view.CanStop = view.Running() && req.Principal.Scopes.Has(access.Operate)
 	if view.Chain, err = h.chain(req, r); err != nil {
 		return handler.Response{}, err
 	}
-	if err := h.addEvents(req, &view, r.ID, q.From); err != nil {
+	if view.Said, err = h.said(req, r.ID, q.From); err != nil {
 		return handler.Response{}, err
 	}
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{Session: r.ID, Limit: pageSize + 1})
@@ -49,56 +78,14 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if len(rows) > pageSize {
 		rows, view.More = rows[:pageSize], "/proposals?"+url.Values{"session": {r.ID}}.Encode()
 	}
-	if view.Attempts, err = h.rows.of(req.Context(), rows); err != nil {
+	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
 	return h.html("session", view)
 }
 
-func (h *sessionPages) sessionView(req *handler.Request, r session.Record) pages.SessionPage {
-	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
-	running := r.State == session.StateRunning
-	view := pages.SessionPage{
-		Page: h.frame(req, "Session of tier "+r.Tier.String(), "/sessions"), SessionRow: h.sessionRow(req, r), Running: running,
-		CanStop: running && req.Principal.Scopes.Has(access.Operate), Ended: pages.WhenOf(r.EndedAt, h.env.Now()), Model: h.env.Line(r.Model),
-		Claude: h.env.Line(r.Claude), DryRun: r.DryRun, ToolCalls: r.ToolCalls, Denied: r.Denied, Denials: pages.ListOf(r.Denials, h.env.Line),
-		LeftOut: pages.ListOf(r.LeftOut, h.env.Line),
-		Note:    text(r.Note), Report: text(r.Report), Stderr: text(r.Stderr), Escalation: h.env.Line(r.Escalation),
-		Received: h.handoffView(r.Received), Left: h.handoffView(r.Handoff), Problem: h.env.Message(r.HandoffProblem),
-	}
-	view.Reason = h.env.Message(r.Reason)
-	var odd []string
-	for _, part := range []struct {
-		count int
-		word  string
-	}{
-		{r.CutLines, "lines beyond the bound"}, {r.BadLines, "lines that were no event"}, {r.Unstored, "events beyond what is kept"},
-	} {
-		if part.count > 0 {
-			odd = append(odd, fmt.Sprint(part.count, " ", part.word))
-		}
-	}
-	view.Odd = strings.Join(odd, ", ")
-	return view
-}
-
-func (h *sessionPages) handoffView(given *session.Handoff) *pages.Handoff {
-	if given == nil {
-		return nil
-	}
-	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
-	view := &pages.Handoff{
-		Tier: given.RecommendedTier, Services: pages.ListOf(given.Services, h.env.Line), File: h.env.Line(given.WantedChange.File),
-		Evidence: text(given.WantedChange.Evidence), Text: text(given.WantedChange.Text),
-	}
-	for _, finding := range given.Findings {
-		view.Findings = append(view.Findings, text(finding))
-	}
-	return view
-}
-
 // chain lists the sessions that handed over to each other up to and after this one; none if it stands alone.
-func (h *sessionPages) chain(req *handler.Request, r session.Record) ([]pages.Link, error) {
+func (h *sessionPages) chain(req *handler.Request, r session.Record) ([]chained, error) {
 	all := []session.Record{r}
 	follow := func(id func(session.Record) string, add func(session.Record)) error {
 		at := r
@@ -120,42 +107,31 @@ func (h *sessionPages) chain(req *handler.Request, r session.Record) ([]pages.Li
 	if err != nil || len(all) == 1 {
 		return nil, err
 	}
-	var out []pages.Link
+	var out []chained
 	for _, one := range all {
-		out = append(out, pages.Link{Link: sessionPath(one.ID), Tier: one.Tier.String(), State: string(one.State), Here: one.ID == r.ID})
+		out = append(out, chained{sessionRow{Record: one}, one.ID == r.ID})
 	}
 	return out, nil
 }
 
-// addEvents adds a part of what the agent said and did: the last events, or those that begin with a number.
-func (h *sessionPages) addEvents(req *handler.Request, view *pages.SessionPage, id string, from int) error {
-	last, err := h.records.LastSessionEvent(req.Context(), id)
-	if err != nil {
-		return err
+// said reads a part of what the agent said and did: the last events, or those that begin with a number.
+func (h *sessionPages) said(req *handler.Request, id string, from int) (out said, err error) {
+	if out.Last, err = h.records.LastSessionEvent(req.Context(), id); err != nil {
+		return out, err
 	}
-	first := max(1, last-eventsShown+1)
+	first := max(1, out.Last-eventsShown+1)
 	if from > 0 {
 		first = min(from, first)
-		view.Newest = h.base + sessionPath(id) + "#output"
-	}
-	events, err := h.records.SessionEvents(req.Context(), id, first-1)
-	if err != nil {
-		return err
+		out.Newest = h.base + sessionPath(id) + "#output"
 	}
 	at := func(from int) string { return "?from=" + strconv.Itoa(from) + "#output" }
 	if first > 1 {
-		view.Older = at(max(1, first-eventsShown))
+		out.Older = at(max(1, first-eventsShown))
 	}
-	if next := first + eventsShown; next <= last {
-		view.Newer = at(next)
+	if next := first + eventsShown; next <= out.Last {
+		out.Newer = at(next)
 	}
-	view.Last = last
-	for _, e := range events[:min(len(events), eventsShown)] {
-		text := h.env.Text(e.Text, eventRunes)
-		view.Events = append(view.Events, pages.Event{
-			Seq: e.Seq, At: pages.WhenOf(e.Time, h.env.Now()), Kind: h.env.Line(e.Kind), Tool: h.env.Line(e.Tool), Text: text,
-			Cut: len([]rune(e.Text)) > eventRunes,
-		})
-	}
-	return nil
+	out.Events, err = h.records.SessionEvents(req.Context(), id, first-1)
+	out.Events = out.Events[:min(len(out.Events), eventsShown)]
+	return out, err
 }

@@ -24,13 +24,29 @@ type sessionPages struct {
 	agents   Sessions
 	records  records.Sessions
 	attempts records.Attempts
-	rows     *attemptRows
+	pulls    records.Pulls
 }
 
 type sessionPageParams struct {
 	State  string `query:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
 	Before string `query:"before"`
 }
+
+// sessionsPage is the listing of sessions.
+type sessionsPage struct {
+	pages.Page
+	Rows         []sessionRow
+	States       []option
+	Filtered     bool
+	Older, First string // queries of the next page and the newest one; "" for none
+	Start        *startForm
+	WhyNot       string // why there is no form
+	Plan         session.Plan
+	Every        string // "" where nothing is scheduled
+}
+
+// startForm starts a session.
+type startForm struct{ Tiers []option }
 
 func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	var q sessionPageParams
@@ -42,15 +58,12 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	plan := h.agents.Plan()
-	view := pages.Sessions{Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Next: pages.WhenOf(plan.Next, h.env.Now())}
+	view := sessionsPage{
+		Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Plan: plan, States: options(q.State, session.States()),
+	}
 	if plan.Every > 0 {
 		view.Every = lengthOf(plan.Every)
 	}
-	var states []string
-	for _, state := range session.States() {
-		states = append(states, string(state))
-	}
-	view.States = options(q.State, states)
 	at := url.Values{}
 	if q.State != "" {
 		at.Set("state", q.State)
@@ -64,38 +77,89 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 		view.Older = "?" + at.Encode()
 	}
 	for _, r := range rows {
-		view.Rows = append(view.Rows, h.sessionRow(req, r))
+		view.Rows = append(view.Rows, h.row(req, r))
 	}
 	if !req.Principal.Scopes.Has(access.Operate) {
 		view.WhyNot = "Starting and stopping sessions needs the scope operate."
 		return h.html("sessions", view)
 	}
-	view.Start = &pages.StartForm{}
+	view.Start = &startForm{}
 	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling, gitprovider.TierRemediate); tier++ {
-		view.Start.Tiers = append(view.Start.Tiers, pages.Option{Value: tier.String(), Text: "Tier " + tier.String(), Chosen: tier == gitprovider.TierObserve})
+		view.Start.Tiers = append(view.Start.Tiers, tierOption(tier, gitprovider.TierObserve))
 	}
 	return h.html("sessions", view)
 }
 
 func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
 
-// sessionRow is a session as listings show it.
-func (h *sessionPages) sessionRow(req *handler.Request, r session.Record) pages.SessionRow {
-	r = records.CountNow(req.Context(), h.records, r)
-	row := pages.SessionRow{
-		Link: sessionPath(r.ID), ID: h.env.Line(r.ID), State: string(r.State), Tier: r.Tier.String(), Trigger: h.env.Line(string(r.Trigger)),
-		Reason: h.env.Line(r.Reason), At: pages.WhenOf(r.StartedAt, h.env.Now()), Turns: r.Turns, Cost: "cost not known",
-		Proposals: proposalsInWords(r.Counts),
-	}
-	ended := r.EndedAt
+// sessionRow is a session as pages show it.
+type sessionRow struct {
+	session.Record
+	now time.Time
+}
+
+// row is a session with what was proposed in it so far.
+func (h *sessionPages) row(req *handler.Request, r session.Record) sessionRow {
+	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
+}
+
+// Link is the address of the session, without the base.
+func (s sessionRow) Link() string { return sessionPath(s.ID) }
+
+// Running reports whether it runs.
+func (s sessionRow) Running() bool { return s.State == session.StateRunning }
+
+// Took is how long it took so far.
+func (s sessionRow) Took() string {
+	ended := s.EndedAt
 	if ended.IsZero() {
-		ended = h.env.Now()
+		ended = s.now
 	}
-	row.Took = lengthOf(ended.Sub(r.StartedAt))
-	if r.State == session.StateSucceeded || r.CostUSD > 0 { // the CLI says it with its last word
-		row.Cost = fmt.Sprintf("%.4f USD", r.CostUSD)
+	return lengthOf(ended.Sub(s.StartedAt))
+}
+
+// Cost is what it cost, as far as the CLI has said, which it does with its last word.
+func (s sessionRow) Cost() string {
+	if s.State == session.StateSucceeded || s.CostUSD > 0 {
+		return fmt.Sprintf("%.4f USD", s.CostUSD)
 	}
-	return row
+	return "cost not known"
+}
+
+// Proposals is what was proposed in it, in words.
+func (s sessionRow) Proposals() string {
+	n := s.Counts
+	words := inWords([]counted{
+		{n.Opened, "opened"}, {n.Reused, "reused"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
+	})
+	if words == "" {
+		return "no proposals"
+	}
+	return "proposals: " + words
+}
+
+// NotKept is what was not kept of its output, in words.
+func (s sessionRow) NotKept() string {
+	return inWords([]counted{
+		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"}, {s.Unstored, "events beyond what is kept"},
+	})
+}
+
+// counted is a number of things.
+type counted struct {
+	count int
+	word  string
+}
+
+// inWords says how many there are of each, leaving out what there is none of.
+func inWords(list []counted) string {
+	var words []string
+	for _, c := range list {
+		if c.count > 0 {
+			words = append(words, strconv.Itoa(c.count)+" "+c.word)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // lengthOf is a time as people write it, such as 1h or 2m30s.
@@ -110,25 +174,7 @@ func lengthOf(d time.Duration) string {
 	return text
 }
 
-func proposalsInWords(n session.Counts) string {
-	var words []string
-	for _, part := range []struct {
-		count int
-		word  string
-	}{
-		{n.Opened, "opened"}, {n.Reused, "reused"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
-	} {
-		if part.count > 0 {
-			words = append(words, strconv.Itoa(part.count)+" "+part.word)
-		}
-	}
-	if len(words) == 0 {
-		return "no proposals"
-	}
-	return "proposals: " + strings.Join(words, ", ")
-}
-
-// startByForm starts a session for a person, who is led to it.
+// start starts a session for a person, who is led to it.
 func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	tier := gitprovider.Tier(0)
@@ -156,7 +202,7 @@ func tierOf(form url.Values) (gitprovider.Tier, error) {
 	return tier, nil
 }
 
-// stopByForm stops a session for a person, who is led back to it.
+// stop stops a session for a person, who is led back to it.
 func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
 	id := req.PathValue("id")
 	if err := h.agents.Stop(req.Context(), operator(req), id); err != nil {
@@ -171,8 +217,8 @@ const (
 	maxSessionNeeds = 5
 )
 
-// sessionNeeds are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *handler.Request) (out []pages.Need, err error) {
+// needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
+func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
 	rows, err := h.records.Sessions(req.Context(), session.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
@@ -184,19 +230,19 @@ func (h *sessionPages) needs(req *handler.Request) (out []pages.Need, err error)
 		if good[r.Tier] || !slices.Contains(bad, r.State) || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
 			continue
 		}
-		out = append(out, pages.Need{
-			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: h.env.Line(r.Reason), Link: sessionPath(r.ID),
-			At: pages.WhenOf(r.StartedAt, h.env.Now()),
+		out = append(out, need{
+			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: r.Reason, Link: sessionPath(r.ID),
+			At: r.StartedAt,
 		})
 	}
 	return out, nil
 }
 
-// runningSessions are those that run now.
-func (h *sessionPages) running(req *handler.Request) (out []pages.SessionRow, err error) {
+// running are those that run now.
+func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err error) {
 	rows, err := h.records.Sessions(req.Context(), session.Query{State: session.StateRunning, Limit: maxSessionNeeds})
 	for _, r := range rows {
-		out = append(out, h.sessionRow(req, r))
+		out = append(out, h.row(req, r))
 	}
 	return out, err
 }

@@ -14,6 +14,28 @@ type signInPages struct {
 	guard *guard.Guard
 }
 
+// signInPage is the page for signing in.
+type signInPage struct {
+	pages.Page
+	signInForm
+	Note     string // why it is asked for again
+	SignedIn string // who is signed in already
+}
+
+// signInForm is the form.
+type signInForm struct {
+	FormBase string
+	Next     string // where to go then, without the base
+}
+
+// oncePage is the page of a one-time address.
+type oncePage struct {
+	pages.Page
+	Code   string
+	Next   string // where to go then, below the base
+	Script string // name of the asset that presses the button
+}
+
 // maxCode is more than a one-time code has, in bytes.
 const maxCode = 100
 
@@ -28,11 +50,11 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 		if err == nil && who.Via == access.ViaLogin {
 			return h.goTo(next), nil
 		}
-		return h.html("once", pages.Once{Page: h.frame(req, "Sign in", ""), Code: code, Next: next, Script: h.assets.Once.Name})
+		return h.html("once", oncePage{h.frame(req, "Sign in", ""), code, next, h.assets.Once.Name})
 	}
-	view := pages.SignIn{
-		Page: h.frame(req, "Sign in", ""), SignInForm: pages.SignInForm{FormBase: h.base, Next: next},
-		SignedIn: handler.CleanLine(who.Name),
+	view := signInPage{
+		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{h.base, next},
+		SignedIn: who.Name,
 	}
 	if _, cookieErr := req.Cookie(guard.CookieName); err != nil && cookieErr == nil {
 		view.Note = fault.From(err).Message

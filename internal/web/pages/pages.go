@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"text/template/parse"
 )
 
 //go:embed templates/*.html
@@ -16,8 +17,9 @@ var templates embed.FS
 // Set renders pages. It is safe for concurrent use.
 type Set struct{ byName map[string]*template.Template }
 
-// Load parses the templates. An error is a fault in one of them.
-func Load() (*Set, error) {
+// Load parses the templates. Whatever one of them writes is made fit to be shown by show, so that no page has to think of it.
+// An error is a fault in a template.
+func Load(show Shower) (*Set, error) {
 	const layout, parts = "templates/layout.html", "templates/parts.html"
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
@@ -28,13 +30,43 @@ func Load() (*Set, error) {
 		if file == layout || file == parts {
 			continue
 		}
-		page, err := template.New("layout.html").Option("missingkey=error").ParseFS(templates, layout, parts, file)
+		page, err := template.New("layout.html").Funcs(show.functions()).ParseFS(templates, layout, parts, file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, t := range page.Templates() {
+			if t.Tree != nil {
+				showOutputs(t.Tree.Root)
+			}
 		}
 		set.byName[strings.TrimSuffix(path.Base(file), ".html")] = page
 	}
 	return set, nil
+}
+
+// showOutputs ends every pipeline that writes something with the function shown.
+func showOutputs(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	for _, node := range list.Nodes {
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				shown := parse.NewIdentifier("shown").SetPos(n.Pos)
+				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{shown}})
+			}
+		case *parse.IfNode:
+			showOutputs(n.List)
+			showOutputs(n.ElseList)
+		case *parse.RangeNode:
+			showOutputs(n.List)
+			showOutputs(n.ElseList)
+		case *parse.WithNode:
+			showOutputs(n.List)
+			showOutputs(n.ElseList)
+		}
+	}
 }
 
 // Render renders the page with a name, which is that of its template, from its view.

@@ -4,33 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/claudeops/claudeops/internal/content"
 )
-
-// MaxItems is how many entries of a list of names a page shows.
-const MaxItems = 20
-
-// List is a list that is shown in part.
-type List struct {
-	Items []string
-	More  int // how many are left out
-}
-
-// ListOf shows the first items, each made fit by show.
-func ListOf(items []string, show func(string) string) List {
-	var l List
-	for i, item := range items {
-		if i == MaxItems {
-			l.More = len(items) - i
-			break
-		}
-		l.Items = append(l.Items, show(item))
-	}
-	return l
-}
 
 // Reveal shows what others would hide: each hidden character is written as its code point, and what is beyond maxRunes is
 // counted instead of shown. It is for texts that a person has to judge, such as the lines of a diff.
@@ -68,37 +45,4 @@ func WebAddress(address string) string {
 		return text
 	}
 	return ""
-}
-
-// When is a moment as a page shows it.
-type When struct{ ISO, Text, Ago string }
-
-// WhenOf is t seen from now; the zero When for the zero time.
-func WhenOf(t, now time.Time) When {
-	if t.IsZero() {
-		return When{}
-	}
-	t = t.UTC()
-	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: ago(now.Sub(t))}
-}
-
-func ago(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "in the future"
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return count(int(d.Minutes()), "minute")
-	case d < 48*time.Hour:
-		return count(int(d.Hours()), "hour")
-	}
-	return count(int(d.Hours()/24), "day")
-}
-
-func count(n int, unit string) string {
-	if n == 1 {
-		return "1 " + unit + " ago"
-	}
-	return fmt.Sprintf("%d %ss ago", n, unit)
 }

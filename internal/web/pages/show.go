@@ -1,0 +1,123 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"reflect"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/content"
+)
+
+// Bounds of what a page shows, in runes.
+const (
+	maxLine  = 300
+	maxText  = 5000
+	maxWhole = 64 << 10 // what is recorded of an agent's text is shorter
+)
+
+// MaxItems is how many entries of a list a page shows.
+const MaxItems = 20
+
+// Shower makes fit to be shown what others wrote: without our tokens, without what nobody can see, and bounded.
+type Shower struct {
+	Redact func(text string) string // keeps the values of our own tokens out
+	Now    func() time.Time
+}
+
+// Text is text that is fit to be shown already.
+type Text string
+
+// Bounded is at most so many runes of a text.
+func (s Shower) Bounded(text string, runes int) Text {
+	return Text(content.Clean(s.Redact(text), runes))
+}
+
+// functions are what templates call beside those of the library.
+func (s Shower) functions() template.FuncMap {
+	return template.FuncMap{
+		"shown":    s.shown,
+		"line":     func(v any) Text { return s.Bounded(fmt.Sprint(v), maxLine) },
+		"whole":    func(text string) Text { return s.Bounded(text, maxWhole) },
+		"bounded":  s.Bounded,
+		"revealed": func(text string) Text { return Text(text) }, // by Reveal
+		"when":     func(t time.Time) When { return WhenOf(t, s.Now()) },
+		"first":    First,
+		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
+		"short":    Short,
+		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
+	}
+}
+
+// shown makes fit what a template writes, unless it is already.
+func (s Shower) shown(v any) any {
+	switch v := v.(type) {
+	case Text:
+		return string(v)
+	case template.HTML:
+		return v
+	case fmt.Stringer:
+		return string(s.Bounded(v.String(), maxText))
+	}
+	if value := reflect.ValueOf(v); value.Kind() == reflect.String {
+		return string(s.Bounded(value.String(), maxText))
+	}
+	return v
+}
+
+// table is a listing of attempts as its template takes it.
+type table struct {
+	Base, Caption string
+	Attempts      any
+}
+
+// Short is the beginning of an object id.
+func Short(id string) string { return id[:min(len(id), 12)] }
+
+// List is a list that is shown in part.
+type List struct {
+	Items any
+	More  int // how many are left out
+}
+
+// First is the first entries of a slice.
+func First(items any) List {
+	all := reflect.ValueOf(items)
+	if all.Len() <= MaxItems {
+		return List{Items: items}
+	}
+	return List{all.Slice(0, MaxItems).Interface(), all.Len() - MaxItems}
+}
+
+// When is a moment as a page shows it.
+type When struct{ ISO, Text, Ago string }
+
+// WhenOf is t seen from now; the zero When for the zero time.
+func WhenOf(t, now time.Time) When {
+	if t.IsZero() {
+		return When{}
+	}
+	t = t.UTC()
+	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: ago(now.Sub(t))}
+}
+
+func ago(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "in the future"
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return count(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return count(int(d.Hours()), "hour")
+	}
+	return count(int(d.Hours()/24), "day")
+}
+
+func count(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit + " ago"
+	}
+	return fmt.Sprintf("%d %ss ago", n, unit)
+}
