@@ -44,7 +44,7 @@ type Proposal struct {
 	// PrunedAt says when Body and the contents of Files were removed because of their age; zero if they are there. Like
 	// Abandoned it is the store's to set.
 	PrunedAt time.Time
-	// Holder names the process that holds the reservation. Like Abandoned it is the store's to set.
+	// Holder names the lock of whoever works on the reservation; "" if that is not known. Like Abandoned it is the store's to set.
 	Holder string
 	Progress
 }

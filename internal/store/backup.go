@@ -29,11 +29,13 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 	if _, err := os.Lstat(folder); err == nil {
 		return report, nil, fault.New(fault.Conflict, "%s is there already; name a folder that does not exist yet", folder)
 	}
-	inFile := s.db.opts.DatabaseURL == ""
-	if inFile { // nothing is made where there is nothing to copy
-		if err := s.Ping(ctx); err != nil {
+	var source *sqliteEngine
+	if s.db.opts.DatabaseURL == "" {
+		c, err := s.db.open(ctx) // first, so that nothing is made where there is nothing to copy
+		if err != nil {
 			return report, nil, err
 		}
+		source, _ = c.engine.(*sqliteEngine)
 	}
 	partial := folder + partialSuffix
 	if err := os.Mkdir(partial, dirMode); errors.Is(err, fs.ErrExist) {
@@ -43,8 +45,8 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 		return report, nil, unwritten(err)
 	}
 	defer func() { _ = os.RemoveAll(partial) }() // without effect after the renaming
-	if inFile {
-		if report, err = s.copyTo(ctx, partial); err != nil {
+	if source != nil {
+		if report, err = source.copyTo(ctx, partial); err != nil {
 			return report, nil, err
 		}
 	}
@@ -56,16 +58,19 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 }
 
 // copyTo writes the database to a folder, and reads what was written.
-func (s *Store) copyTo(ctx context.Context, folder string) (report record.AuditReport, err error) {
+func (e *sqliteEngine) copyTo(ctx context.Context, folder string) (report record.AuditReport, err error) {
+	if err := e.checkNotReplaced(); err != nil {
+		return report, err
+	}
 	path := filepath.Join(folder, databaseName)
 	if err := createFile(path); err != nil {
 		return report, unwritten(err)
 	}
-	if err := vacuumInto(ctx, s.Path(), path); err != nil {
+	if err := vacuumInto(ctx, e.path, path); err != nil {
 		if causeOf(err) == causeFull {
 			return report, fault.Wrap(err, fault.Internal, "the disk that holds %s is full; free some space", folder)
 		}
-		return report, stateFolder{dir: s.db.dir, path: s.Path()}.asFault(ctx, err)
+		return report, e.asFault(ctx, err)
 	}
 	written, err := Open(ctx, folder, Options{MustExist: true})
 	if err != nil {
@@ -134,7 +139,8 @@ func unwritten(err error) error {
 		code = fault.Misconfigured
 	}
 	reason := err
-	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
 		reason = pathErr.Err
 	}
 	return fault.Wrap(err, code, "the backup cannot be written: %s", reason)
