@@ -13,23 +13,6 @@ import (
 	"unicode/utf8"
 )
 
-// InvalidUTF8 finds the first byte of b that is not part of valid UTF-8. Surrogates and over-long forms are invalid, as
-// in the Unicode Standard, section 3.9 (table 3-7).
-func InvalidUTF8(b []byte) (line, column int, found bool) {
-	if utf8.Valid(b) {
-		return 0, 0, false
-	}
-	for at := 0; at < len(b); {
-		r, size := utf8.DecodeRune(b[at:])
-		if r == utf8.RuneError && size == 1 {
-			line, column = position(string(b[:at]))
-			return line, column, true
-		}
-		at += size
-	}
-	return 0, 0, false
-}
-
 // position is where the text that follows before begins.
 func position(before string) (line, column int) {
 	line = 1 + strings.Count(before, "\n")

@@ -34,7 +34,7 @@ type HiddenChar struct {
 //
 // Sources: Unicode Standard Annexes 9 (bidirectional algorithm) and 44 (character database), Unicode Technical Standard
 // 51 (emoji), and "Trojan Source: Invisible Vulnerabilities" by Boucher and Anderson (CVE-2021-42574).
-// Invalid UTF-8 is InvalidUTF8's business and not reported here. Time is linear in the length of text.
+// Invalid UTF-8 is not reported: whoever takes a text in refuses it before. Time is linear in the length of text.
 func Hidden(text string) []HiddenChar {
 	var found []HiddenChar
 	line, column := 1, 0

@@ -86,7 +86,7 @@ func TestHiddenPassesWhatCanBeSeen(t *testing.T) {
 		{"national flags", "🇨🇭🇩🇪"},
 		{"England, Scotland and Wales", "🏴󠁧󠁢󠁥󠁮󠁧󠁿🏴󠁧󠁢󠁳󠁣󠁴󠁿🏴󠁧󠁢󠁷󠁬󠁳󠁿"},
 		{"an emoji of a coming Unicode version", "\U0001fadd \U0001fae0"},
-		{"invalid UTF-8 is left to InvalidUTF8", "a\xffb"},
+		{"invalid UTF-8 is not hidden", "a\xffb"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -193,31 +193,5 @@ func TestEmojiAreAssignedSymbolsOrNew(t *testing.T) {
 	// emoji-data.txt 16.0 counts 1431: less 12 keycap keys and 26 regional indicators.
 	if count != 1393 {
 		t.Errorf("%d emoji, want 1393", count)
-	}
-}
-
-func TestInvalidUTF8IsLocated(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, text   string
-		line, column int
-		found        bool
-	}{
-		{"valid text passes", "日本\n🙂", 0, 0, false},
-		{"the replacement character is valid", "\ufffd", 0, 0, false},
-		{"a stray byte", "日本\na\xffb", 2, 2, true},
-		{"a cut sequence at the end", "ab\xe6\x97", 1, 3, true},
-		{"a surrogate", "\xed\xa0\x80", 1, 1, true},
-		{"an over-long slash", "a\xc0\xaf", 1, 2, true},
-		{"beyond U+10FFFF", "\n\n\xf4\x90\x80\x80", 3, 1, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			line, column, found := InvalidUTF8([]byte(tt.text))
-			if line != tt.line || column != tt.column || found != tt.found {
-				t.Errorf("InvalidUTF8 = %d, %d, %t; want %d, %d, %t", line, column, found, tt.line, tt.column, tt.found)
-			}
-		})
 	}
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-// session is one spawned `claudeops mcp-server` and its client, as Claude Code would have it.
-type session struct{ client *client.Client }
+// connection is one spawned `claudeops mcp-server` and its client, as Claude Code would have it.
+type connection struct{ client *client.Client }
 
 // connect spawns the server at a tier and shakes hands.
-func (r *run) connect(ctx context.Context, tier string, dryRun bool) (*session, error) {
-	env := r.environment(tier, dryRun)
+func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*connection, error) {
+	env := b.environment(tier, dryRun)
 	spawn := func(ctx context.Context, command string, _ []string, args []string) (*exec.Cmd, error) {
 		cmd := exec.CommandContext(ctx, command, args...)
 		cmd.Env = env // and nothing of this process's own environment
 		return cmd, nil
 	}
-	c, err := client.NewStdioMCPClientWithOptions(r.Binary, env, []string{"mcp-server"}, transport.WithCommandFunc(spawn))
+	c, err := client.NewStdioMCPClientWithOptions(b.Binary, env, []string{"mcp-server"}, transport.WithCommandFunc(spawn))
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +37,10 @@ func (r *run) connect(ctx context.Context, tier string, dryRun bool) (*session, 
 	if _, err := c.Initialize(ctx, hello); err != nil {
 		return nil, fmt.Errorf("the server did not answer: %w", err)
 	}
-	return &session{c}, nil
+	return &connection{c}, nil
 }
 
-func (s *session) close() error { return s.client.Close() }
+func (c *connection) close() error { return c.client.Close() }
 
 // reply is what a tool answered.
 type reply struct {
@@ -51,17 +51,17 @@ type reply struct {
 }
 
 // call calls a tool and decodes its structured content.
-func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (reply, error) {
+func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (reply, error) {
 	var req mcp.CallToolRequest
 	req.Params.Name = tool
 	req.Params.Arguments = arguments
-	result, err := s.client.CallTool(ctx, req)
+	result, err := c.client.CallTool(ctx, req)
 	if err != nil {
 		return reply{}, err
 	}
 	out := reply{isError: result.IsError}
-	for _, c := range result.Content {
-		if text, ok := c.(mcp.TextContent); ok {
+	for _, part := range result.Content {
+		if text, ok := part.(mcp.TextContent); ok {
 			out.text += text.Text
 		}
 	}
@@ -83,15 +83,15 @@ func (s *session) call(ctx context.Context, tool string, arguments map[string]an
 }
 
 // person runs a claudeops command as the person at the keyboard would, and returns what it prints.
-func (r *run) person(ctx context.Context, args ...string) (string, error) {
-	r.say("$ claudeops %s\n", shellWords(args))
-	cmd := exec.CommandContext(ctx, r.Binary, args...)
-	cmd.Env = r.environment("1", false)
+func (s *story) person(ctx context.Context, args ...string) (string, error) {
+	s.say("$ claudeops %s\n", shellWords(args))
+	cmd := exec.CommandContext(ctx, s.Binary, args...)
+	cmd.Env = s.environment("1", false)
 	cmd.Stderr = os.Stderr
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	err := cmd.Run()
-	r.indent(out.String())
+	s.indent(out.String())
 	return out.String(), err
 }
 

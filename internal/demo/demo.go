@@ -27,45 +27,52 @@ const (
 	repo  = "home-cluster"
 )
 
-// run is the state of one demo.
-type run struct {
+// sandbox is the folder of a demo, with a repository and a state folder, and the programs that run in it.
+type sandbox struct {
 	Options
+	transcript
 	root  string // local root
 	state string // state folder
-	step  int
+}
 
+// story is what happens in a demo: what the agent asks for, and what the person does.
+type story struct {
+	*sandbox
 	served bool // a server was started, and has made itself a token
 }
 
 // Run plays the whole demo. The error says which step did not happen as it must.
 func Run(ctx context.Context, o Options) error {
-	r, err := begin(ctx, o)
+	s, err := begin(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := r.play(ctx, r.steps()); err != nil {
+	if err := s.play(ctx, s.steps()); err != nil {
 		return err
 	}
-	r.say("\nAll of it happened. Everything is still there to look at, in %s\n", r.Dir)
+	s.say("\nAll of it happened. Everything is still there to look at, in %s\n", s.Dir)
 	return nil
 }
 
 // begin makes the repository.
-func begin(ctx context.Context, o Options) (*run, error) {
+func begin(ctx context.Context, o Options) (*story, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	o.Dir = dir
-	r := &run{Options: o, root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state")}
-	return r, r.prepare(ctx)
+	b := &sandbox{
+		Options: o, transcript: transcript{out: o.Out},
+		root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state"),
+	}
+	return &story{sandbox: b}, b.prepare(ctx)
 }
 
-func (r *run) play(ctx context.Context, steps []step) error {
+func (s *story) play(ctx context.Context, steps []step) error {
 	for _, step := range steps {
-		r.heading(step.title)
+		s.heading(step.title)
 		if err := step.play(ctx); err != nil {
-			return fmt.Errorf("step %d (%s): %w", r.step, step.title, err)
+			return fmt.Errorf("step %d (%s): %w", s.step, step.title, err)
 		}
 	}
 	return nil
@@ -77,29 +84,29 @@ type FolderError struct{ error }
 // Unwrap gives the reason.
 func (e FolderError) Unwrap() error { return e.error }
 
-func (r *run) prepare(ctx context.Context) error {
-	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+func (b *sandbox) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return FolderError{fmt.Errorf("the folder of the demo cannot be made (%w); name another one with --dir", err)}
 	}
-	entries, err := os.ReadDir(r.Dir)
+	entries, err := os.ReadDir(b.Dir)
 	if err != nil {
 		return FolderError{fmt.Errorf("the folder of the demo cannot be read (%w); name another one with --dir", err)}
 	}
 	if len(entries) > 0 {
-		return FolderError{fmt.Errorf("%s is not empty; name an empty or missing folder with --dir", r.Dir)}
+		return FolderError{fmt.Errorf("%s is not empty; name an empty or missing folder with --dir", b.Dir)}
 	}
-	r.say("Claude Ops demo, in %s\n", r.Dir)
-	r.say("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)
-	return r.makeRepository(ctx)
+	b.say("Claude Ops demo, in %s\n", b.Dir)
+	b.say("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)
+	return b.makeRepository(ctx)
 }
 
-func (r *run) repository() string { return filepath.Join(r.root, owner, repo+".git") }
+func (b *sandbox) repository() string { return filepath.Join(b.root, owner, repo+".git") }
 
 // environment is all that the child processes get.
-func (r *run) environment(tier string, dryRun bool) []string {
+func (b *sandbox) environment(tier string, dryRun bool) []string {
 	return []string{
-		"PATH=" + r.Path, "HOME=" + r.Dir, "USER=demo-person",
-		"CLAUDEOPS_LOCAL_ROOT=" + r.root, "CLAUDEOPS_STATE_DIR=" + r.state, "CLAUDEOPS_REPOS_DIR=" + r.Dir,
+		"PATH=" + b.Path, "HOME=" + b.Dir, "USER=demo-person",
+		"CLAUDEOPS_LOCAL_ROOT=" + b.root, "CLAUDEOPS_STATE_DIR=" + b.state, "CLAUDEOPS_REPOS_DIR=" + b.Dir,
 		"CLAUDEOPS_TIER=" + tier, fmt.Sprintf("CLAUDEOPS_DRY_RUN=%t", dryRun),
 	}
 }

@@ -10,38 +10,38 @@ import (
 )
 
 // makeRepository makes the bare repository with one commit that holds the procedures, by one git fast-import.
-func (r *run) makeRepository(ctx context.Context) error {
-	if err := os.MkdirAll(r.repository(), 0o755); err != nil {
+func (b *sandbox) makeRepository(ctx context.Context) error {
+	if err := os.MkdirAll(b.repository(), 0o755); err != nil {
 		return err
 	}
-	if _, err := r.git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
+	if _, err := b.git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
 		return err
 	}
-	stream, err := r.importStream()
+	stream, err := b.importStream()
 	if err != nil {
 		return err
 	}
-	_, err = r.git(ctx, stream, "fast-import", "--quiet")
+	_, err = b.git(ctx, stream, "fast-import", "--quiet")
 	return err
 }
 
-func (r *run) importStream() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString("commit refs/heads/main\ncommitter Demo Operator <operator@demo.invalid> 1767225600 +0000\n")
-	data(&b, []byte("Procedures of the home cluster\n"))
-	err := fs.WalkDir(r.Procedures, ".", func(path string, d fs.DirEntry, err error) error {
+func (b *sandbox) importStream() ([]byte, error) {
+	var stream bytes.Buffer
+	stream.WriteString("commit refs/heads/main\ncommitter Demo Operator <operator@demo.invalid> 1767225600 +0000\n")
+	data(&stream, []byte("Procedures of the home cluster\n"))
+	err := fs.WalkDir(b.Procedures, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := fs.ReadFile(r.Procedures, path)
+		content, err := fs.ReadFile(b.Procedures, path)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "M 100644 inline %s\n", path)
-		data(&b, content)
+		fmt.Fprintf(&stream, "M 100644 inline %s\n", path)
+		data(&stream, content)
 		return nil
 	})
-	return b.Bytes(), err
+	return stream.Bytes(), err
 }
 
 // data writes one data command of git-fast-import(1).
@@ -50,9 +50,9 @@ func data(b *bytes.Buffer, content []byte) {
 }
 
 // git runs git in the demo repository with nothing of the user's configuration.
-func (r *run) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repository()}, args...)...)
-	cmd.Env = []string{"PATH=" + r.Path, "HOME=" + r.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+func (b *sandbox) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", b.repository()}, args...)...)
+	cmd.Env = []string{"PATH=" + b.Path, "HOME=" + b.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut

@@ -19,28 +19,28 @@ const serverGrace = 40 * time.Second
 // Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
 // person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
 func Serve(ctx context.Context, o Options, addr string) error {
-	r, err := begin(ctx, o)
+	s, err := begin(ctx, o)
 	if err != nil {
 		return err
 	}
-	server, err := r.serve(ctx, addr)
+	server, err := s.serve(ctx, addr)
 	if err != nil {
 		return err
 	}
-	r.served = true
-	r.say("Watch it at %s\n", server.address)
-	played := r.play(ctx, append(r.steps(),
-		step{"Another pull request, which a person wants changed", r.openAnother},
-		step{"A dry run that waits for a person", r.leaveDryRun},
+	s.served = true
+	s.say("Watch it at %s\n", server.address)
+	played := s.play(ctx, append(s.steps(),
+		step{"Another pull request, which a person wants changed", s.openAnother},
+		step{"A dry run that waits for a person", s.leaveDryRun},
 	))
 	if played != nil && ctx.Err() == nil {
 		return errors.Join(played, server.end())
 	}
 	if played == nil {
-		r.say("\nAll of it happened; it is still there to look at, to review and to open for real:\n\n  %s\n\n", server.address)
-		r.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
-			filepath.Join(r.state, "operator-token"))
-		r.say("Files are in %s. Ctrl-C ends the server.\n", r.Dir)
+		s.say("\nAll of it happened; it is still there to look at, to review and to open for real:\n\n  %s\n\n", server.address)
+		s.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
+			filepath.Join(s.state, "operator-token"))
+		s.say("Files are in %s. Ctrl-C ends the server.\n", s.Dir)
 	}
 	return server.wait(ctx)
 }
@@ -53,13 +53,13 @@ type server struct {
 }
 
 // serve starts the server and waits until it listens.
-func (r *run) serve(ctx context.Context, addr string) (*server, error) {
+func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
 	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
-	cmd := exec.CommandContext(lifetime, r.Binary, "serve")
-	cmd.Env = append(r.environment("2", false), "CLAUDEOPS_ADDR="+addr)
+	cmd := exec.CommandContext(lifetime, b.Binary, "serve")
+	cmd.Env = append(b.environment("2", false), "CLAUDEOPS_ADDR="+addr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = serverGrace
-	log, err := os.Create(r.log())
+	log, err := os.Create(b.log())
 	if err != nil {
 		stop()
 		return nil, err
@@ -78,7 +78,7 @@ func (r *run) serve(ctx context.Context, addr string) (*server, error) {
 	s := &server{address: address, stop: stop, gone: make(chan error, 1)}
 	go func() { s.gone <- cmd.Wait() }()
 	if readErr != nil || s.address == "" {
-		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), r.log())
+		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), b.log())
 	}
 	return s, nil
 }
@@ -99,7 +99,7 @@ func announced(out *bufio.Reader) (address string, err error) {
 }
 
 // log is the file of what the server says.
-func (r *run) log() string { return r.Dir + "/serve.log" }
+func (b *sandbox) log() string { return b.Dir + "/serve.log" }
 
 // end ends the server, and waits for it.
 func (s *server) end() error {
@@ -122,34 +122,4 @@ func (s *server) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.end()
 	}
-}
-
-func (r *run) openAnother(ctx context.Context) error {
-	change, err := r.appended("Warn three weeks before a certificate ends", "checks/certificate-expiry.md",
-		"Three weeks leave time for a failed renewal to be repaired: warn at 21 days.")
-	if err != nil {
-		return err
-	}
-	answer, err := r.ask(ctx, "2", false, "create_pr", change)
-	if err != nil {
-		return err
-	}
-	if answer.isError || answer.structured["number"] != 2.0 {
-		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
-	}
-	_, err = r.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment", "Say which hosts this is about.")
-	return err
-}
-
-func (r *run) leaveDryRun(ctx context.Context) error {
-	change, err := r.appended("Look at failed timers, too", "checks/failed-units.md",
-		"A timer whose unit failed is listed as a unit; one that never fired is not: `systemctl list-timers --all`.")
-	if err != nil {
-		return err
-	}
-	answer, err := r.ask(ctx, "2", true, "create_pr", change)
-	if err == nil && answer.structured["dry_run"] != true {
-		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
-	}
-	return err
 }

@@ -25,25 +25,25 @@ const (
 	changeTitle = "Watch inodes beside blocks in the disk check"
 )
 
-func (r *run) steps() []step {
+func (s *story) steps() []step {
 	return []step{
-		{"The tools that the server offers", r.listTools},
-		{"A dry run: every gate, a diff, nothing written", r.dryRun},
-		{"The agent at tier 2 opens a pull request", r.open},
-		{"The same request again: reused, not doubled", r.again},
-		{"The agent at tier 1 may not propose", r.refusedTier},
-		{"Two paths out of scope: both are named at once", r.refusedScope},
-		{"A secret in a file is refused, and not repeated", r.refusedSecret},
-		{"What is open", r.listOpen},
-		{"A person reviews and merges", r.review},
-		{"The agent reads the outcome", r.status},
-		{"The record of every attempt, verified", r.audit},
+		{"The tools that the server offers", s.listTools},
+		{"A dry run: every gate, a diff, nothing written", s.dryRun},
+		{"The agent at tier 2 opens a pull request", s.open},
+		{"The same request again: reused, not doubled", s.again},
+		{"The agent at tier 1 may not propose", s.refusedTier},
+		{"Two paths out of scope: both are named at once", s.refusedScope},
+		{"A secret in a file is refused, and not repeated", s.refusedSecret},
+		{"What is open", s.listOpen},
+		{"A person reviews and merges", s.review},
+		{"The agent reads the outcome", s.status},
+		{"The record of every attempt, verified", s.audit},
 	}
 }
 
 // change is the request that the demo makes: one file updated, one created.
-func (r *run) change() (map[string]any, error) {
-	updated, err := r.longer(changedFile, "A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
+func (s *story) change() (map[string]any, error) {
+	updated, err := s.longer(changedFile, "A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,14 @@ const inodes = "## Observed\n\nA host refused new files at 61 % disk use.\n\n## 
 	"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n"
 
 // longer is one of the procedures with a paragraph behind its end.
-func (r *run) longer(file, paragraph string) (string, error) {
-	text, err := fs.ReadFile(r.Procedures, file)
+func (s *story) longer(file, paragraph string) (string, error) {
+	text, err := fs.ReadFile(s.Procedures, file)
 	return strings.TrimRight(string(text), "\n") + "\n\n" + paragraph + "\n", err
 }
 
 // appended is a request that adds a paragraph to one of the procedures.
-func (r *run) appended(title, file, paragraph string) (map[string]any, error) {
-	content, err := r.longer(file, paragraph)
+func (s *story) appended(title, file, paragraph string) (map[string]any, error) {
+	content, err := s.longer(file, paragraph)
 	return arguments(title, "## What\n\n"+paragraph+"\n", []map[string]any{{"path": file, "action": "update", "content": content}}), err
 }
 
@@ -78,80 +78,80 @@ func arguments(title, body string, files []map[string]any) map[string]any {
 }
 
 // ask connects at a tier, makes one call and shows question and answer.
-func (r *run) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply, err error) {
-	s, err := r.connect(ctx, tier, dryRun)
+func (s *story) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply, err error) {
+	c, err := s.connect(ctx, tier, dryRun)
 	if err != nil {
 		return reply{}, err
 	}
 	defer func() {
-		if closeErr := s.close(); err == nil {
+		if closeErr := c.close(); err == nil {
 			err = closeErr
 		}
 	}()
-	r.asked(tool, args)
-	answer, err = s.call(ctx, tool, args)
+	s.asked(tool, args)
+	answer, err = c.call(ctx, tool, args)
 	if err != nil {
 		return answer, err
 	}
-	r.say("server> %s\n", map[bool]string{true: "refused", false: "done"}[answer.isError])
+	s.say("server> %s\n", map[bool]string{true: "refused", false: "done"}[answer.isError])
 	return answer, nil
 }
 
-func (r *run) listTools(ctx context.Context) error {
-	s, err := r.connect(ctx, "2", false)
+func (s *story) listTools(ctx context.Context) error {
+	c, err := s.connect(ctx, "2", false)
 	if err != nil {
 		return err
 	}
-	list, err := s.client.ListTools(ctx, mcp.ListToolsRequest{})
+	list, err := c.client.ListTools(ctx, mcp.ListToolsRequest{})
 	if err != nil {
 		return err
 	}
 	var names []string
 	for _, t := range list.Tools {
 		names = append(names, t.Name)
-		r.say("  %-14s %s\n", t.Name, t.Annotations.Title)
+		s.say("  %-14s %s\n", t.Name, t.Annotations.Title)
 	}
 	slices.Sort(names)
 	if want := []string{"create_pr", "get_pr_status", "list_prs"}; !slices.Equal(names, want) {
 		return fmt.Errorf("%w: the tools are %v", errUnexpected, names)
 	}
-	return s.close()
+	return c.close()
 }
 
-func (r *run) dryRun(ctx context.Context) error {
-	change, err := r.change()
+func (s *story) dryRun(ctx context.Context) error {
+	change, err := s.change()
 	if err != nil {
 		return err
 	}
-	answer, err := r.ask(ctx, "2", true, "create_pr", change)
+	answer, err := s.ask(ctx, "2", true, "create_pr", change)
 	if err != nil {
 		return err
 	}
 	preview, _ := answer.structured["preview"].(map[string]any)
 	diff, _ := preview["diff"].(string)
-	r.indent(diff)
-	branches, err := r.branches(ctx)
+	s.indent(diff)
+	branches, err := s.branches(ctx)
 	if err != nil {
 		return err
 	}
 	if answer.structured["dry_run"] != true || !strings.Contains(diff, "+++ b/"+newFile) || branches != "main" {
 		return fmt.Errorf("%w: %s; branches %s", errUnexpected, answer.text, branches)
 	}
-	r.say("The repository still has one branch: %s\n", branches)
+	s.say("The repository still has one branch: %s\n", branches)
 	return nil
 }
 
-func (r *run) branches(ctx context.Context) (string, error) {
-	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+func (s *story) branches(ctx context.Context) (string, error) {
+	out, err := s.git(ctx, nil, "for-each-ref", "--format=%(refname:short)", "refs/heads")
 	return strings.Join(strings.Fields(out), " "), err
 }
 
-func (r *run) open(ctx context.Context) error {
-	change, err := r.change()
+func (s *story) open(ctx context.Context) error {
+	change, err := s.change()
 	if err != nil {
 		return err
 	}
-	answer, err := r.ask(ctx, "2", false, "create_pr", change)
+	answer, err := s.ask(ctx, "2", false, "create_pr", change)
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func (r *run) open(ctx context.Context) error {
 	if answer.isError || answer.structured["number"] != 1.0 || branch == "" {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	r.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
+	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
 		answer.structured["commit"])
-	r.say("Look at branch and commit with:\n  git -C %s log --stat %s\n  git -C %s diff main...%s\n",
-		r.repository(), branch, r.repository(), branch)
-	changed, err := r.git(ctx, nil, "diff", "--name-only", "main..."+branch)
+	s.say("Look at branch and commit with:\n  git -C %s log --stat %s\n  git -C %s diff main...%s\n",
+		s.repository(), branch, s.repository(), branch)
+	changed, err := s.git(ctx, nil, "diff", "--name-only", "main..."+branch)
 	if err != nil {
 		return err
 	}
@@ -173,34 +173,34 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) again(ctx context.Context) error {
-	change, err := r.change()
+func (s *story) again(ctx context.Context) error {
+	change, err := s.change()
 	if err != nil {
 		return err
 	}
-	answer, err := r.ask(ctx, "2", false, "create_pr", change)
+	answer, err := s.ask(ctx, "2", false, "create_pr", change)
 	if err != nil {
 		return err
 	}
 	if answer.structured["reused"] != true || answer.structured["number"] != 1.0 {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	r.say("  reused: #%v, %v\n", answer.structured["number"], answer.structured["url"])
+	s.say("  reused: #%v, %v\n", answer.structured["number"], answer.structured["url"])
 	return nil
 }
 
 // refused makes a call that must be refused with the code, and shows the refusal.
-func (r *run) refused(ctx context.Context, tier string, change map[string]any, code fault.Code, violations int) (reply, error) {
-	before, err := r.branches(ctx)
+func (s *story) refused(ctx context.Context, tier string, change map[string]any, code fault.Code, violations int) (reply, error) {
+	before, err := s.branches(ctx)
 	if err != nil {
 		return reply{}, err
 	}
-	answer, err := r.ask(ctx, tier, false, "create_pr", change)
+	answer, err := s.ask(ctx, tier, false, "create_pr", change)
 	if err != nil {
 		return answer, err
 	}
-	r.indent(answer.text)
-	after, err := r.branches(ctx)
+	s.indent(answer.text)
+	after, err := s.branches(ctx)
 	if err != nil {
 		return answer, err
 	}
@@ -210,25 +210,25 @@ func (r *run) refused(ctx context.Context, tier string, change map[string]any, c
 	return answer, nil
 }
 
-func (r *run) refusedTier(ctx context.Context) error {
-	_, err := r.refused(ctx, "1", arguments("Add a check", inodes, []map[string]any{
+func (s *story) refusedTier(ctx context.Context) error {
+	_, err := s.refused(ctx, "1", arguments("Add a check", inodes, []map[string]any{
 		{"path": "checks/new.md", "action": "create", "content": "# New\n"},
 	}), fault.TierDenied, 1)
 	return err
 }
 
-func (r *run) refusedScope(ctx context.Context) error {
-	_, err := r.refused(ctx, "2", arguments("Give myself more rights", inodes, []map[string]any{
+func (s *story) refusedScope(ctx context.Context) error {
+	_, err := s.refused(ctx, "2", arguments("Give myself more rights", inodes, []map[string]any{
 		{"path": "prompts/tier3-remediate.md", "action": "update", "content": "# Do as you like\n"},
 		{"path": "checks/../.claude/settings.json", "action": "update", "content": "{}\n"},
 	}), fault.ScopeDenied, 2)
 	return err
 }
 
-func (r *run) refusedSecret(ctx context.Context) error {
+func (s *story) refusedSecret(ctx context.Context) error {
 	// Put together here, so that this source file holds nothing that looks like a credential.
 	secret := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
-	answer, err := r.refused(ctx, "2", arguments("Add a token check", inodes, []map[string]any{
+	answer, err := s.refused(ctx, "2", arguments("Add a token check", inodes, []map[string]any{
 		{"path": "checks/token.md", "action": "create", "content": "# Token\n\nexport GITHUB_TOKEN=" + secret + "\n"},
 	}), fault.ContentDenied, 1)
 	if err == nil && strings.Contains(answer.text, secret) {
@@ -237,8 +237,8 @@ func (r *run) refusedSecret(ctx context.Context) error {
 	return err
 }
 
-func (r *run) listOpen(ctx context.Context) error {
-	answer, err := r.ask(ctx, "1", false, "list_prs", map[string]any{"repo_owner": owner, "repo_name": repo})
+func (s *story) listOpen(ctx context.Context) error {
+	answer, err := s.ask(ctx, "1", false, "list_prs", map[string]any{"repo_owner": owner, "repo_name": repo})
 	if err != nil {
 		return err
 	}
@@ -247,27 +247,27 @@ func (r *run) listOpen(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	pr, _ := prs[0].(map[string]any)
-	r.say("  #%v %v\n  files %v\n", pr["number"], pr["title"], pr["files"])
+	s.say("  #%v %v\n  files %v\n", pr["number"], pr["title"], pr["files"])
 	return nil
 }
 
-func (r *run) review(ctx context.Context) error {
+func (s *story) review(ctx context.Context) error {
 	name := owner + "/" + repo
 	for _, args := range [][]string{
 		{"review", "show", "1", "--repo", name},
 		{"review", "approve", "1", "--repo", name, "--comment", "Good catch."},
 		{"review", "merge", "1", "--repo", name},
 	} {
-		if _, err := r.person(ctx, args...); err != nil {
+		if _, err := s.person(ctx, args...); err != nil {
 			return err
 		}
 	}
-	_, err := r.git(ctx, nil, "cat-file", "-e", "main:"+newFile)
+	_, err := s.git(ctx, nil, "cat-file", "-e", "main:"+newFile)
 	return err
 }
 
-func (r *run) status(ctx context.Context) error {
-	answer, err := r.ask(ctx, "1", false, "get_pr_status", map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
+func (s *story) status(ctx context.Context) error {
+	answer, err := s.ask(ctx, "1", false, "get_pr_status", map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
 	if err != nil {
 		return err
 	}
@@ -276,24 +276,54 @@ func (r *run) status(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	review, _ := reviews[0].(map[string]any)
-	r.say("  state %v\n  %v %v: %v\n", answer.structured["state"], review["author"], review["state"], review["body"])
+	s.say("  state %v\n  %v %v: %v\n", answer.structured["state"], review["author"], review["state"], review["body"])
 	return nil
 }
 
-func (r *run) audit(ctx context.Context) error {
-	if _, err := r.person(ctx, "audit", "list"); err != nil {
+func (s *story) audit(ctx context.Context) error {
+	if _, err := s.person(ctx, "audit", "list"); err != nil {
 		return err
 	}
-	out, err := r.person(ctx, "audit", "verify")
+	out, err := s.person(ctx, "audit", "verify")
 	if err != nil {
 		return err
 	}
 	rows := 8 // dry run, opened, reused, three refusals, approved, merged
-	if r.served {
+	if s.served {
 		rows++ // its token
 	}
 	if !strings.HasPrefix(out, strconv.Itoa(rows)+" rows") {
 		return fmt.Errorf("%w: the record should have %d rows: %s", errUnexpected, rows, out)
 	}
 	return nil
+}
+
+func (s *story) openAnother(ctx context.Context) error {
+	change, err := s.appended("Warn three weeks before a certificate ends", "checks/certificate-expiry.md",
+		"Three weeks leave time for a failed renewal to be repaired: warn at 21 days.")
+	if err != nil {
+		return err
+	}
+	answer, err := s.ask(ctx, "2", false, "create_pr", change)
+	if err != nil {
+		return err
+	}
+	if answer.isError || answer.structured["number"] != 2.0 {
+		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	_, err = s.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment", "Say which hosts this is about.")
+	return err
+}
+
+func (s *story) leaveDryRun(ctx context.Context) error {
+	change, err := s.appended("Look at failed timers, too", "checks/failed-units.md",
+		"A timer whose unit failed is listed as a unit; one that never fired is not: `systemctl list-timers --all`.")
+	if err != nil {
+		return err
+	}
+	answer, err := s.ask(ctx, "2", true, "create_pr", change)
+	if err == nil && answer.structured["dry_run"] != true {
+		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	return err
 }

@@ -2,32 +2,39 @@ package demo
 
 import (
 	"fmt"
+	"io"
 	"strings"
 )
 
-func (r *run) say(format string, args ...any) { fmt.Fprintf(r.Out, format, args...) }
+// transcript is what the demo prints.
+type transcript struct {
+	out  io.Writer
+	step int // number of the last heading
+}
 
-func (r *run) heading(title string) {
-	r.step++
-	r.say("\n=== %d. %s\n", r.step, title)
+func (t *transcript) say(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
+
+func (t *transcript) heading(title string) {
+	t.step++
+	t.say("\n=== %d. %s\n", t.step, title)
 }
 
 // indent prints a block, each line behind two spaces.
-func (r *run) indent(text string) {
+func (t *transcript) indent(text string) {
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		r.say("  %s\n", line)
+		t.say("  %s\n", line)
 	}
 }
 
 // asked prints a tool call in short: file contents are cut to their size.
-func (r *run) asked(tool string, arguments map[string]any) {
-	r.say("agent> %s %v/%v\n", tool, arguments["repo_owner"], arguments["repo_name"])
+func (t *transcript) asked(tool string, arguments map[string]any) {
+	t.say("agent> %s %v/%v\n", tool, arguments["repo_owner"], arguments["repo_name"])
 	if title, ok := arguments["title"]; ok {
-		r.say("         title: %v\n", title)
+		t.say("         title: %v\n", title)
 	}
 	files, _ := arguments["files"].([]map[string]any)
 	for _, f := range files {
 		content, _ := f["content"].(string)
-		r.say("         %v %v (%d bytes)\n", f["action"], f["path"], len(content))
+		t.say("         %v %v (%d bytes)\n", f["action"], f["path"], len(content))
 	}
 }
