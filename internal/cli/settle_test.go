@@ -22,7 +22,7 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	a := &app{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
 	p := a.wire(needs{})
 	t.Cleanup(func() { _ = p.store.Close() })
-	p.flow.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	p.flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
 	rounds := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History})
 	ctx, end := context.WithCancel(t.Context())

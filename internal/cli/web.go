@@ -31,7 +31,7 @@ func (p *parts) webServer(toolsets []operation.Toolset, follower api.Follower, a
 		},
 		Sessions: agents,
 		Providers: web.Providers{
-			Providers: dashboard.Providers{Reader: p.flow, Reviewer: p.reviews(), Registry: p.registry},
+			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: p.reviews(), Registry: p.registry},
 			Remaining: p.remaining, Latency: p.latency,
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: p.webhooks()},
@@ -83,7 +83,7 @@ func (p *parts) follower() *follow.Follower {
 		}
 	}
 	return follow.New(follow.Options{
-		Records: p.store.Pulls, Shared: p.store.Rounds, Providers: enabled, Status: p.flow.StatusAt, Notifier: p.notifier,
+		Records: p.store.Pulls, Shared: p.store.Rounds, Providers: enabled, Status: p.flow.Reader().StatusAt, Notifier: p.notifier,
 		Redact: p.scanner.Redact, Every: p.cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.log, Now: time.Now, NewID: newID,
 	})

@@ -79,9 +79,12 @@ func (a *app) wire(n needs) *parts {
 	p.providers()
 	p.people = p.peopleService()
 	p.flow = prflow.New(prflow.Options{
-		Registry: p.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner, Proposals: p.store.History,
-		Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, Session: p.cfg.SessionID, ReadOnly: p.readOnlyReason(),
-		Log: p.log, Now: time.Now, NewID: newID, Sleep: sleep, Key: p.markKey, Notifier: p.notifier,
+		Registry: p.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner,
+		Authority: prflow.Authority{
+			Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason(),
+			Session: p.cfg.SessionID,
+		},
+		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
 	})
 	a.parts = p
 	return p

@@ -102,7 +102,7 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	flow.Now = func() time.Time { return time.Now().Add(-d.Ago) }
+	flow.Clock.Now = func() time.Time { return time.Now().Add(-d.Ago) }
 	flow.Step = func(step string) {
 		signal := syscall.SIGKILL
 		if d.Stop {
@@ -140,9 +140,9 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 		nil, "", mounted.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
 		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: content.NewScanner(cfg.Secrets),
-		Policy: rules, Tier: cfg.Permissions.Tier, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: time.Now,
+		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		NewID: func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
-		Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) },
+		Clock: prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
 		Key:   func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) },
 	}), nil
 }

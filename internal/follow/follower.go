@@ -41,7 +41,7 @@ type Options struct {
 	Records   Records
 	Shared    Shared
 	Providers []string // those that are enabled
-	// Status asks a provider; see prflow.Service.StatusAt.
+	// Status asks a provider; see prflow.Reader.StatusAt.
 	Status   func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
 	Notifier record.Notifier
 	Redact   func(text string) string // keeps the values of our own tokens out of the record

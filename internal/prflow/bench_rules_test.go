@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -21,15 +22,17 @@ func BenchmarkRemoteRules(b *testing.B) {
 	b.ResetTimer()
 	for b.Loop() {
 		snapshot := &gitprovider.Snapshot{
-			Repo: c.snapshot.Repo, Base: "main", Open: append([]gitprovider.PullRequest(nil), open...),
+			Repo: c.evidence.snapshot.Repo, Base: "main", Open: append([]gitprovider.PullRequest(nil), open...),
 			Closed: append([]gitprovider.PullRequest(nil), closed...),
 		}
-		c.snapshot, c.verdicts = snapshot, nil
-		if err := c.keepOurs(snapshot); err != nil {
+		c.evidence.snapshot = snapshot
+		if err := c.evidence.sortByOrigin(snapshot); err != nil {
 			b.Fatal(err)
 		}
-		if reused, err := c.remoteRules(b.Context()); err != nil || reused != nil {
-			b.Fatal(reused, err)
+		for _, p := range []phase{phasePulls, phaseReserve} {
+			if same, err := c.judge(b.Context(), p); err != nil || same != nil {
+				b.Fatal(same, err)
+			}
 		}
 	}
 }
@@ -47,14 +50,15 @@ func rulesCreation(b *testing.B) *creation {
 	if len(violations) > 0 {
 		b.Fatal(violations)
 	}
-	return &creation{
-		Service: New(Options{
-			Policy: p, Tier: 3, History: emptyHistory{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-			Key: func() ([]byte, error) { return make([]byte, 32), nil },
-		}),
-		started: time.Now(), changes: changes, digest: "d", resolution: gitprovider.Resolution{Provider: nameless{}},
-		snapshot: &gitprovider.Snapshot{Repo: gitprovider.RepoRef{Owner: "joe", Name: "infra"}, Base: "main"},
-	}
+	c := New(Options{
+		Authority: Authority{Policy: p, Tier: 3}, History: emptyHistory{}, Log: slog.New(slog.DiscardHandler),
+		Clock: Clock{Now: time.Now}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
+		NewID: func() string { return "request" },
+	}).newCreation(operation.Caller{}, record.ActionCreate)
+	c.request.changes = changes
+	c.evidence.resolution = gitprovider.Resolution{Provider: nameless{}}
+	c.evidence.snapshot = &gitprovider.Snapshot{Repo: gitprovider.RepoRef{Owner: "joe", Name: "infra"}, Base: "main"}
+	return c
 }
 
 // manyPRs makes 1,000 pull requests of three files each, with true marks.
@@ -68,7 +72,7 @@ func manyPRs(b *testing.B, c *creation, state gitprovider.State) []gitprovider.P
 			b.Fatal(err)
 		}
 		out[i] = gitprovider.PullRequest{
-			Number: i + 1, Branch: branch, Base: "main", State: state, Body: "Why.\n\n---\n\n" + signed, ClosedAt: c.started,
+			Number: i + 1, Branch: branch, Base: "main", State: state, Body: "Why.\n\n---\n\n" + signed, ClosedAt: c.request.started,
 			Paths: []string{fmt.Sprintf("checks/%d-a.md", i), fmt.Sprintf("checks/%d-b.md", i), fmt.Sprintf("checks/%d-c.md", i)},
 		}
 	}
@@ -82,6 +86,3 @@ func (nameless) Name() string { return "bench" }
 type emptyHistory struct{ History }
 
 func (emptyHistory) ByDigest(context.Context, string) ([]record.Proposal, error) { return nil, nil }
-func (emptyHistory) Usage(context.Context, string, string, string, record.Claim) (record.Usage, error) {
-	return record.Usage{}, nil
-}

@@ -22,7 +22,7 @@ func (memory) Record(context.Context, record.Attempt, *record.Proposal, ...recor
 	return nil
 }
 
-type noHistory struct{}
+type noHistory struct{ prflow.History }
 
 func (noHistory) Position(context.Context) (record.Position, error) { return 0, nil }
 func (noHistory) Undone(context.Context, string) (bool, error)      { return false, nil }
@@ -50,9 +50,10 @@ func BenchmarkGates(b *testing.B) {
 	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
 	service := prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: scanner, Policy: policy.Default(), Tier: 3, DryRun: true,
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
-		Sleep: func(context.Context, time.Duration) {}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
+		Ledger:   memory{}, History: noHistory{}, Secrets: scanner,
+		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
+		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
+		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	if _, err := service.Create(b.Context(), agent, raw); err != nil {
@@ -71,9 +72,10 @@ func BenchmarkGatesWithoutSecrets(b *testing.B) {
 	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
 	service := prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{}, Policy: policy.Default(), Tier: 3, DryRun: true,
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "bench" },
-		Sleep: func(context.Context, time.Duration) {}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
+		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{},
+		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
+		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
+		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	for b.Loop() {

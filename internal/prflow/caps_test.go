@@ -49,7 +49,7 @@ func TestParallelCallsNeverPassACap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.options.Policy = mustPolicy(t, c.policy)
+			b.options.Authority.Policy = mustPolicy(t, c.policy)
 			service := prflow.New(b.options)
 			for round := range rounds {
 				repo := fmt.Sprintf("round-%d", round)
@@ -115,7 +115,7 @@ func assertShare(t *testing.T, b *bench, want int, given []error) {
 func TestCapsGate(t *testing.T) {
 	t.Run("open pull requests", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {open_prs: 2}")
+		b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 2}")
 		first := b.mustOpen(nth("one"))
 		b.mustOpen(nth("two"))
 		e, row := b.mustRefuse(nth("three"), fault.LimitReached)
@@ -127,7 +127,7 @@ func TestCapsGate(t *testing.T) {
 	})
 	t.Run("creations per hour", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {creations_per_hour: 2}")
+		b.options.Authority.Policy = mustPolicy(t, "caps: {creations_per_hour: 2}")
 		b.world().Merge(b.mustOpen(nth("one")).Number)
 		b.clock.advance(10 * time.Minute)
 		b.world().Merge(b.mustOpen(nth("two")).Number)
@@ -141,12 +141,12 @@ func TestCapsGate(t *testing.T) {
 	})
 	t.Run("a cap of zero lets nothing through", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "caps: {open_prs: 0}")
+		b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 0}")
 		b.mustRefuse(nth("one"), fault.LimitReached)
 	})
 	t.Run("a dry run is refused as well, and counts what is being made", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy, b.options.DryRun = mustPolicy(t, "caps: {open_prs: 1}"), true
+		b.options.Authority.Policy, b.options.Authority.DryRun = mustPolicy(t, "caps: {open_prs: 1}"), true
 		if _, err := b.create(nth("one")); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func heldProposal(b *bench, id, path string) record.Proposal {
 func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 	for _, policy := range []string{"caps: {open_prs: 1}", "caps: {creations_per_hour: 1}"} {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, policy)
+		b.options.Authority.Policy = mustPolicy(t, policy)
 		b.hold("other", "checks/other.md")
 		e, _ := b.mustRefuse(nth("one"), fault.LimitReached)
 		if e.RetryAfter <= 0 || e.RetryAfter > time.Minute {
@@ -193,7 +193,7 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 
 func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
 	if _, err := b.create(nth("one")); fault.CodeOf(err) != fault.RateLimited {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 // A process that was killed holds its place until somebody needs it.
 func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	service := prflow.New(b.options)
 	create := func(raw []byte) error {
 		_, err := service.Create(context.Background(), agent, raw)
@@ -225,7 +225,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 // The provider lists a pull request before the ledger knows of it: its mark tells that they are one.
 func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 2}")
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 2}")
 	begun, release := make(chan struct{}), make(chan struct{})
 	first := b.options
 	first.Step = func(step string) {
@@ -252,8 +252,8 @@ func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 // Callers of one and the same change get its pull request, also when no other would have a place.
 func TestTheSameChangeInParallelIsNotRefusedByACap(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
-	b.options.Sleep = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) } // those who wait do not move the clock
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
+	b.options.Clock.Sleep = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) } // those who wait do not move the clock
 	service := prflow.New(b.options)
 	if err := errors.Join(inParallel(16, func(int) error {
 		_, err := service.Create(context.Background(), agent, nth("one"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -31,40 +30,20 @@ type CreateResult struct {
 // Created reports whether a pull request was opened: by none of a dry run, and of one that was open already.
 func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused }
 
-// creation is one run of the pipeline.
+// creation is one call that proposes, and all that is known of it.
 type creation struct {
-	*Service
-	caller    operation.Caller
-	started   time.Time
-	requestID string
-	action    string // of the audit
-	pinned    string // provider that the repository is known to be at; "" to find it out
-
-	req         CreateRequest
-	repo        gitprovider.RepoRef
-	changes     gitprovider.ChangeSet // empty unless tier and scope agree
-	resolution  gitprovider.Resolution
-	snapshot    *gitprovider.Snapshot
-	seen        record.Position // where the record stood before the snapshot was taken
-	branch      string
-	commit      string
-	leaving     leaving
-	title, body string // as they leave: rewritten, with the footer
-	redirects   string // what the change does to the manifest's section Git Provider; "" for nothing
-	filesDigest string
-	digest      string
-
-	marks    map[int]mark // the true marks of the snapshot's pull requests, by number
-	verdicts []record.Verdict
-	warnings []string
-	// foreignWarnings are those of warnings that are about pull requests of others.
-	foreignWarnings []string
-	recorded        bool        // the attempt is in the audit already
-	reserved        bool        // the files are held by the record of this proposal, which nobody has ended yet
-	heir            bool        // the branch was named by an earlier proposal of ours, whose place this one has taken
-	telling         *sync.Mutex // held while the caller is told how far this is
-
-	nothingLate bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
+	service  *Service
+	log      redactedLog
+	progress *progress
+	action   string // of the audit
+	rules    rules
+	request  request
+	evidence evidence
+	verdicts verdicts
+	draft    draft    // zero until the gates that need no draft have passed
+	warnings []string // of what came after the gates
+	writer   *writer  // nil until something is written
+	recorded bool     // the audit has the attempt
 }
 
 // Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally
@@ -75,22 +54,38 @@ type creation struct {
 func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
 	defer s.notify(ctx)
 	c := s.newCreation(caller, record.ActionCreate)
-	return c.attempted(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
+	return c.attempt(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
 }
 
-func (s *Service) newCreation(caller operation.Caller, action string) *creation {
-	return &creation{
-		Service: s, caller: caller, started: s.Now(), requestID: s.NewID(), action: action, telling: new(sync.Mutex),
+// Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
+func (s *Service) Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string) {
+	c := s.newCreation(caller, record.ActionCreate)
+	e := fault.New(code, "%s", message)
+	c.verdicts[record.GateArguments] = deny(e)
+	c.logEnd(e)
+	if err := c.record(ctx, c.row(record.OutcomeRefused, e), nil); err != nil {
+		c.log.error("rejected message not recorded", err)
 	}
 }
 
-// attempted runs the pipeline, and records it if it fails.
-func (c *creation) attempted(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
+func (s *Service) newCreation(caller operation.Caller, action string) *creation {
+	r := request{id: s.NewID(), started: s.Clock.Now()}
+	log := s.log("request_id", r.id)
+	return &creation{
+		service: s, log: log, action: action, request: r, verdicts: verdicts{},
+		progress: &progress{caller: caller, every: s.ProgressEvery},
+		rules:    rules{s.Authority, s.Secrets},
+		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), now: s.Clock.Now, log: log},
+	}
+}
+
+// attempt runs the pipeline, and records it if it fails.
+func (c *creation) attempt(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
 	result, err := c.guarded(ctx, run)
 	if err != nil {
 		err = c.fail(ctx, err)
 	}
-	result.RequestID = c.requestID
+	result.RequestID = c.request.id
 	return result, err
 }
 
@@ -99,9 +94,9 @@ func (c *creation) attempted(ctx context.Context, run func() (CreateResult, erro
 func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)) (result CreateResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.Log.Error("panic in a creation", "request_id", c.requestID, "panic", p, "stack", string(debug.Stack()))
-			if c.reserved {
-				c.leaveUnsettled(ctx)
+			logPanic(c.log, p)
+			if c.reserved() {
+				c.writer.leaveUnsettled(ctx)
 			}
 			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
 		}
@@ -109,31 +104,122 @@ func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)
 	return run()
 }
 
+func logPanic(log redactedLog, p any) {
+	log.Error("panic in a creation", "panic", p, "stack", string(debug.Stack()))
+}
+
 func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
-	c.resumeOnce(ctx)
-	if err := c.gates(ctx, raw); err != nil {
+	c.service.resumeOnce(ctx)
+	c.progress.phase("checking the request")
+	c.request.decode(raw, c.rules)
+	if err := c.checkRequest(ctx); err != nil {
 		return CreateResult{}, err
 	}
-	if err := c.dress(); err != nil {
+	if err := c.draftOn(c.freeBranch()); err != nil {
 		return CreateResult{}, err
 	}
-	c.progress("checking for duplicates")
-	reused, err := c.remoteRules(ctx)
+	c.progress.phase("checking for duplicates")
+	same, err := c.judge(ctx, phasePulls)
 	switch {
 	case err != nil:
 		return CreateResult{}, err
-	case reused != nil:
-		return c.reuse(ctx, *reused)
-	case c.DryRun:
-		return c.dryRun(ctx)
+	case same != nil:
+		return c.reuse(ctx, *same)
+	case c.rules.DryRun:
+		return c.preview(ctx)
 	}
-	return c.write(ctx)
+	c.writer = newWriter(c)
+	return c.writer.write(ctx)
 }
 
-func (c *creation) progress(phase string) {
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	if c.caller.Progress != nil {
-		c.caller.Progress(phase)
+// checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider that
+// fails is an error only if nothing else refuses the request: the caller learns first what it can change.
+func (c *creation) checkRequest(ctx context.Context) error {
+	if _, err := c.judge(ctx, phaseRequest); err != nil {
+		return err
 	}
+	if c.rules.ReadOnly != "" {
+		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
+	}
+	unread := c.read(ctx)
+	if _, err := c.judge(ctx, phaseRepository); err != nil {
+		return err
+	}
+	violations := c.verdicts.violations()
+	switch {
+	case unread != nil && (len(violations) == 0 || ctx.Err() != nil):
+		return unread
+	case len(violations) > 0:
+		return fault.Refusal(violations)
+	}
+	return nil
+}
+
+// read finds the repository and reads it, if there is something to look at and it may be.
+func (c *creation) read(ctx context.Context) error {
+	changes := c.request.inScope(c.rules.Policy.Scope)
+	c.evidence.resolve(&c.request)
+	if !c.evidence.mayRead(c.rules) || len(changes) == 0 || !c.rules.mayPropose() {
+		return nil
+	}
+	c.progress.phase("reading the repository")
+	query := gitprovider.SnapshotQuery{
+		Repo: c.request.repo, Base: c.request.asked.BaseBranch, ClosedSince: c.closedSince(), Foreign: true,
+	}
+	if query.Base == "" {
+		query.Base = c.evidence.resolution.BaseBranch
+	}
+	if c.rules.DryRun { // a preview shows them; a creation learns from Commit whether a name is taken, and needs no bytes
+		query.Branches, query.Contents = branchNames(&c.request), true
+	}
+	for _, change := range changes {
+		query.Paths = append(query.Paths, change.Path)
+		query.Contents = query.Contents || isManifest(change.Path)
+	}
+	return c.evidence.read(ctx, query)
+}
+
+// judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first that denies
+// ends it, and its denial is the error. same is the answer if this change is proposed already.
+func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err error) {
+	for _, g := range gates() {
+		if g.Phase == p {
+			delete(c.verdicts, g.Name)
+		}
+	}
+	for _, g := range gates() {
+		if g.Phase != p {
+			continue
+		}
+		r, err := g.Judge(ctx, c.rules, &c.request, &c.evidence)
+		if err != nil {
+			return nil, err
+		}
+		if r.skipped {
+			continue
+		}
+		if c.verdicts.denied(record.GateContent) { // a warning may repeat what the content is refused for
+			r.warnings = nil
+		}
+		c.verdicts[g.Name] = r
+		switch {
+		case r.denial != nil:
+			return nil, r.denial
+		case r.same != nil:
+			return r.same, nil
+		}
+	}
+	return nil, nil
+}
+
+// judgePullsAgain reads the pull requests of the repository once more and asks the gates that are about them.
+func (c *creation) judgePullsAgain(ctx context.Context) (*sameChange, error) {
+	if err := c.evidence.readPullsAgain(ctx, c.closedSince()); err != nil {
+		return nil, err
+	}
+	return c.judge(ctx, phasePulls)
+}
+
+func (c *creation) closedSince() time.Time {
+	return c.request.started.Add(-c.rules.Policy.Limits.Cooldown)
 }

@@ -37,30 +37,17 @@ func hashJSON(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// suffixLength is how many hex digits of a digest a branch name carries when the plain one is taken.
-const suffixLength = 8
-
-// branchNames are the names that the branch may take, in order of preference: the plain one, one with a digest of the
-// change, one with a digest of this very request. nil if the title gives none.
-func (c *creation) branchNames() []string {
-	plain, err := gitprovider.BranchName(gitprovider.ChangeType(c.req.ChangeType), c.leaving.title)
-	if err != nil {
-		return nil
-	}
-	return []string{
-		plain,
-		gitprovider.BranchWithSuffix(plain, c.filesDigest[:suffixLength]),
-		gitprovider.BranchWithSuffix(plain, hashJSON([]string{c.filesDigest, c.requestID})[:suffixLength]),
-	}
-}
-
-// chooseBranch takes the first name that is free in the snapshot.
-func (c *creation) chooseBranch() string {
-	names := c.branchNames()
-	for _, name := range names {
-		if _, taken := c.snapshot.Tips[name]; !taken {
-			return name
+// contentDigest identifies what files are after a change: SHA-256 over the JSON list of [path, SHA-256 of the content],
+// sorted by path, in hex; a file that is gone has "".
+func contentDigest(changes []gitprovider.Change) string {
+	entries := make([][2]string, len(changes))
+	for i, c := range changes {
+		entries[i][0] = c.Path.String()
+		if c.Action != gitprovider.ActionDelete {
+			sum := sha256.Sum256([]byte(c.Content))
+			entries[i][1] = hex.EncodeToString(sum[:])
 		}
 	}
-	return names[len(names)-1]
+	slices.SortFunc(entries, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return hashJSON(entries)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "labels: [extra]")
+	b.options.Authority.Policy = mustPolicy(t, "labels: [extra]")
 	b.fake.Script.After(forgetest.MethodOpenPullRequest, func() {})
 	result := b.mustOpen(request(nil))
 	if len(result.Warnings) != 0 {
@@ -39,7 +39,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	setUp := func(t *testing.T, fails error) (*bench, *[]string) {
 		b := newBench(t)
 		asked := &[]string{}
-		b.options.Policy = mustPolicy(t, rules)
+		b.options.Authority.Policy = mustPolicy(t, rules)
 		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: assigning{b.fake, asked, fails}},
 		}, nil, "", nil)
@@ -63,7 +63,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	})
 	t.Run("a dry run asks nobody and says who would be", func(t *testing.T) {
 		b, asked := setUp(t, nil)
-		b.options.DryRun = true
+		b.options.Authority.DryRun = true
 		result, err := b.create(request(nil))
 		if err != nil || len(*asked) > 0 || !slices.Contains(result.Preview.Calls, "ask ann, acme/ops for a review") {
 			t.Errorf("%+v, %v, asked %q", result.Preview, err, *asked)
@@ -71,7 +71,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	})
 	t.Run("a provider that knows no such things is not asked", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, rules)
+		b.options.Authority.Policy = mustPolicy(t, rules)
 		if result := b.mustOpen(request(nil)); len(result.Warnings) > 0 {
 			t.Errorf("warnings %q", result.Warnings)
 		}

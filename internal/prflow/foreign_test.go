@@ -21,7 +21,7 @@ func (b *bench) people() crowded { return b.world().(crowded) }
 
 func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 1}")
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1}")
 	number := b.people().OpenFromFork("fix", "From a fork", []string{gitprovider.LabelOurs},
 		providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 	result := b.mustOpen(request(nil))
@@ -76,7 +76,7 @@ func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.options.Policy = mustPolicy(t, "duplicates: any")
+			b.options.Authority.Policy = mustPolicy(t, "duplicates: any")
 			number := open(b)
 			e, row := b.mustRefuse(request(nil), fault.DuplicatePR)
 			if e.Existing == nil || e.Existing.Number != number || row.PRNumber != number || !strings.Contains(e.Message, "duplicates: any") {

@@ -5,25 +5,70 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
+
+// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
+const contentTimeout = 60 * time.Second
 
 // maxSearched bounds a title or a path that is searched for secrets, in bytes. What is longer is refused anyway (see
 // MaxTitleRunes and gitprovider.ParsePath), costs nothing more, and is withheld from the record.
 const maxSearched = 8 << 10
+
+// contentGate denies texts that nobody may publish.
+func contentGate() gate {
+	return gate{
+		Name: record.GateContent, Phase: phaseRequest,
+		Asks:  "sizes, hidden characters, and secrets in files, title, body and paths",
+		Judge: judgeContent,
+	}
+}
+
+// judgeContent fails if the search for secrets cannot work.
+func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (ruling, error) {
+	out := ruling{violations: checkSizes(r.asked.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
+	texts, skipped := searchable(r.asked, out.violations)
+	out.withhold = skipped
+	search, cancel := context.WithTimeout(ctx, contentTimeout)
+	defer cancel()
+	for _, t := range texts {
+		if !t.isPath {
+			out.violations = append(out.violations, checkCharacters(t)...)
+		}
+		found, err := on.secrets.Secrets(search, t.label, t.value)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ruling{}, fault.From(ctx.Err())
+		case err != nil:
+			return ruling{}, fault.Wrap(err, fault.Internal, "the search for secrets could not run, so nothing is proposed")
+		}
+		for _, secret := range found {
+			out.violations = append(out.violations, secretViolation(t, secret))
+			out.withhold = out.withhold || t.isPath || t.label == "title"
+		}
+	}
+	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
+	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
+		out.violations = append(out.violations, *v)
+		out.withhold = true // which part is where cannot be told
+	}
+	return out, nil
+}
 
 // text is something of a request that will be read by others: a file's content, the title, the body, a path.
 type text struct {
 	label  string // a file's path, "title" or "body"
 	what   string // for messages
 	value  string
-	isPath bool // its characters are the scope gate's business
+	isPath bool // its characters are for the scope to judge
 }
 
 // texts lists all texts of a request, title and body first.
-func (r *CreateRequest) texts() []text {
+func (r CreateRequest) texts() []text {
 	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
 	for i, f := range r.Files {
 		if f.Content != nil {
@@ -40,14 +85,15 @@ func quote(s string) string {
 	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
 }
 
-// searchable are the texts that are worth a search: those that are not refused for their size already.
-func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
-	for _, t := range r.texts() {
+// searchable are the texts that are worth a search: those that are not refused for their size already. skipped says that a
+// title or a path is not among them.
+func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipped bool) {
+	for _, t := range asked.texts() {
 		tooLong := false
 		switch {
 		case t.isPath || t.what == "title":
 			tooLong = len(t.value) > maxSearched
-			r.withheld = r.withheld || tooLong
+			skipped = skipped || tooLong
 		case t.what == "body":
 			tooLong = len(t.value) > MaxBodyBytes()
 		default:
@@ -57,41 +103,16 @@ func (r *CreateRequest) searchable(sizes []fault.Violation) (out []text) {
 			out = append(out, t)
 		}
 	}
-	return out
-}
-
-// checkContent is gate 5. The error is for a scanner that cannot work: the caller must then refuse.
-func (s *Service) checkContent(ctx context.Context, r *CreateRequest) ([]fault.Violation, error) {
-	out := checkSizes(r, s.Policy.Limits.MaxFileBytes, s.Policy.Limits.MaxTotalBytes)
-	searchable := r.searchable(out)
-	for _, t := range searchable {
-		if !t.isPath {
-			out = append(out, checkCharacters(t)...)
-		}
-		found, err := s.Secrets.Secrets(ctx, t.label, t.value)
-		if err != nil {
-			return nil, err
-		}
-		for _, secret := range found {
-			out = append(out, secretViolation(t, secret))
-			r.withheld = r.withheld || t.isPath || t.label == "title"
-		}
-	}
-	found := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
-	if v := s.checkSpread(searchable); v != nil && !slices.ContainsFunc(out, found) {
-		out = append(out, *v)
-		r.withheld = true // which part is where cannot be told
-	}
-	return out, nil
+	return out, skipped
 }
 
 // checkSpread looks for one of our own credentials in parts that stand in several texts of a request.
-func (s *Service) checkSpread(all []text) *fault.Violation {
+func checkSpread(secrets Secrets, all []text) *fault.Violation {
 	values := make([]string, len(all))
 	for i, t := range all {
 		values[i] = t.value
 	}
-	holders := s.Secrets.Spread(values)
+	holders := secrets.Spread(values)
 	if len(holders) == 0 {
 		return nil
 	}
@@ -111,10 +132,10 @@ func (s *Service) checkSpread(all []text) *fault.Violation {
 	}
 }
 
-func checkSizes(r *CreateRequest, maxFile, maxTotal int) []fault.Violation {
+func checkSizes(files []FileRequest, maxFile, maxTotal int) []fault.Violation {
 	var out []fault.Violation
 	total := 0
-	for _, f := range r.Files {
+	for _, f := range files {
 		if f.Content == nil {
 			continue
 		}

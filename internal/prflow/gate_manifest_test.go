@@ -18,7 +18,7 @@ const manifestNow = "# Infra\n\n## Git Provider\n\n- provider: fake\n- owner: jo
 func newManifestBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	b.options.Tier = gitprovider.TierRemediate
+	b.options.Authority.Tier = gitprovider.TierRemediate
 	b.fake.AddRepo("joe", "infra", map[string]string{"CLAUDE-OPS.md": manifestNow, "checks/disk.md": "# Disk\n"})
 	return b
 }
@@ -52,13 +52,13 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newManifestBench(t)
-			b.options.DryRun = true
+			b.options.Authority.DryRun = true
 			shown, err := b.create(c.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b.wantRedirect("the dry run", c.says, shown.Warnings, shown.Preview.Body)
-			b.options.DryRun = false
+			b.options.Authority.DryRun = false
 			made := b.mustOpen(c.raw)
 			status, err := b.fake.Status(t.Context(), infra, made.Number)
 			if err != nil {
@@ -167,7 +167,7 @@ func (m mounted) Find(string, string) (gitprovider.Manifest, bool, error) {
 func (b *bench) withManifest(m gitprovider.Manifest) {
 	b.Helper()
 	var pins []gitprovider.Pin
-	for _, p := range b.options.Policy.Targets.Pins {
+	for _, p := range b.options.Authority.Policy.Targets.Pins {
 		pins = append(pins, gitprovider.Pin{Provider: p.Provider, Owner: p.Owner, Name: p.Name, BaseBranch: p.BaseBranch, Policy: true})
 	}
 	b.options.Registry = gitprovider.NewRegistry(b.options.Registry.Entries(), pins, "", mounted(m))
@@ -182,7 +182,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	})
 	t.Run("a pin wins over it", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "pins: [{repository: JOE/infra, provider: fake, base_branch: main}]")
+		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: JOE/infra, provider: fake, base_branch: main}]")
 		b.withManifest(redirected)
 		made := b.mustOpen(request(nil))
 		status, err := b.fake.Status(t.Context(), infra, made.Number)
@@ -193,7 +193,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	t.Run("another base is refused, whoever asks for it", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("trunk")
-		b.options.Policy = mustPolicy(t, "base_branches: [main, trunk]\npins: [{repository: joe/infra, base_branch: main}]")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [main, trunk]\npins: [{repository: joe/infra, base_branch: main}]")
 		e, _ := b.mustRefuse(request(with("base_branch", "trunk")), fault.RepoNotAllowed)
 		if e.Violations[0].Rule != "pins" {
 			t.Errorf("%+v", e.Violations)
@@ -202,18 +202,18 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	t.Run("a pinned base need not be on the list", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("trunk")
-		b.options.Policy = mustPolicy(t, "base_branches: [main]\npins: [{repository: joe/infra, base_branch: trunk}]")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [main]\npins: [{repository: joe/infra, base_branch: trunk}]")
 		b.withManifest(gitprovider.Manifest{})
 		b.mustOpen(request(nil))
 	})
 	t.Run("a dry run that was shown for another provider is not opened there", func(t *testing.T) {
 		b := newBench(t)
-		b.options.DryRun, b.options.Proposals = true, b.store.History
+		b.options.Authority.DryRun = true
 		shown, err := b.create(request(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.options.DryRun, b.options.Policy = false, mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
+		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
 		b.fake.Script.ForgetCalls()
 		_, err = prflow.New(b.options).Promote(context.Background(), agent, shown.RequestID)
@@ -223,7 +223,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	})
 	t.Run("the reviewer learns what stays", func(t *testing.T) {
 		b := newManifestBench(t)
-		b.options.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: fake}]")
+		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: fake}]")
 		made := b.mustOpen(manifestUpdate("provider: fake", "provider: evil"))
 		if len(made.Warnings) != 1 || !strings.HasSuffix(made.Warnings[0], "The operator's policy keeps joe/infra at fake all the same.") {
 			t.Errorf("warnings %q", made.Warnings)

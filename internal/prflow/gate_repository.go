@@ -1,45 +1,72 @@
 package prflow
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
-// resolveTarget finds the provider of the repository that is to be changed.
-func (c *creation) resolveTarget() (gitprovider.Resolution, error) {
-	if c.pinned != "" {
-		return c.Registry.ResolveAt(c.pinned, c.repo)
+// repositoryGate denies repositories and base branches that the operator does not allow. It notes what the change does to where
+// later proposals go; see manifestNote.
+func repositoryGate() gate {
+	return gate{
+		Name: record.GateRepository, Phase: phaseRepository,
+		Asks:  "whether a provider serves the repository, and the operator allows it and the base branch",
+		Judge: judgeRepository,
 	}
-	return c.Registry.Resolve(c.repo)
 }
 
-// repoViolation is the part of gate 6 that needs no call: the operator's allowlist.
-func (s *Service) repoViolation(res gitprovider.Resolution) *fault.Violation {
-	if _, ok := s.Policy.AllowsRepo(res.Provider.Name(), res.Repo.Owner, res.Repo.Name); ok {
+func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+	if e.unresolved != nil {
+		v := fault.Violation{Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message}
+		return ruling{violations: []fault.Violation{v}}, nil
+	}
+	provider, snapshot := e.resolution.Provider, e.snapshot
+	if provider == nil {
+		return ruling{skipped: true}, nil
+	}
+	if v := notListed(on.Policy, provider.Name(), e.resolution.Repo); v != nil {
+		return ruling{violations: []fault.Violation{*v}}, nil
+	}
+	if snapshot == nil {
+		return ruling{skipped: true}, nil
+	}
+	out := ruling{
+		violations: checkBase(on.Policy, provider.Name(), snapshot, e.resolution.BaseBranch),
+		detail:     provider.Name() + ":" + snapshot.Repo.String() + ", settled by " + e.resolution.Via,
+	}
+	if note := manifestNote(on.Policy, snapshot, r.inScope(on.Policy.Scope)); note != "" {
+		out.warnings = []string{on.secrets.Redact(note)}
+	}
+	return out, nil
+}
+
+// notListed denies a repository that is not on the operator's list, if there is one.
+func notListed(p policy.Policy, provider string, repo gitprovider.RepoRef) *fault.Violation {
+	if _, ok := p.AllowsRepo(provider, repo.Owner, repo.Name); ok {
 		return nil
 	}
 	var allowed []string
-	for _, r := range s.Policy.AllRepositories() {
+	for _, r := range p.AllRepositories() {
 		allowed = append(allowed, r.String())
 	}
 	return &fault.Violation{
 		Code: fault.RepoNotAllowed, Rule: "repositories",
 		Message: fmt.Sprintf("the repository %s at %s is not on the operator's list (%s)",
-			res.Repo, res.Provider.Name(), strings.Join(allowed, ", ")),
+			repo, provider, strings.Join(allowed, ", ")),
 		Suggestion: "use a repository on the list, or ask the operator to add this one",
 	}
 }
 
-// checkBase is the part of gate 6 that needs the snapshot: which branch may be targeted, and whether anything may be.
-func (s *Service) checkBase(
-	provider gitprovider.Provider, snap *gitprovider.Snapshot, manifestBase string,
-) []fault.Violation {
+// checkBase says which branch may be targeted, and whether anything may be.
+func checkBase(p policy.Policy, provider string, snap *gitprovider.Snapshot, manifestBase string) []fault.Violation {
 	var out []fault.Violation
-	if v := s.repoViolation(gitprovider.Resolution{Provider: provider, Repo: snap.Repo}); v != nil {
+	if v := notListed(p, provider, snap.Repo); v != nil {
 		out = append(out, *v) // the host knows the repository by another name than the one asked for
 	}
 	if snap.Archived {
@@ -49,7 +76,7 @@ func (s *Service) checkBase(
 			Suggestion: "ask a person which repository took its place",
 		})
 	}
-	if snap.Fork && !s.Policy.Targets.AllowForks {
+	if snap.Fork && !p.Targets.AllowForks {
 		out = append(out, fault.Violation{
 			Code: fault.RepoNotAllowed, Rule: "allow_forks",
 			Message:    fmt.Sprintf("the repository %s is a fork", snap.Repo),
@@ -59,11 +86,11 @@ func (s *Service) checkBase(
 	if strings.HasPrefix(snap.Base, gitprovider.BranchPrefix) {
 		return append(out, baseDenied(snap.Base, "is a branch of another proposal", snap.DefaultBranch))
 	}
-	pin, pinned := s.Policy.PinFor(snap.Repo.Owner, snap.Repo.Name)
+	pin, pinned := p.PinFor(snap.Repo.Owner, snap.Repo.Name)
 	if pinned {
-		out = append(out, pinViolations(pin, provider.Name(), snap)...)
+		out = append(out, pinViolations(pin, provider, snap)...)
 	}
-	if pin.BaseBranch == "" && !s.Policy.AllowsBase(snap.Base, snap.DefaultBranch, manifestBase) {
+	if pin.BaseBranch == "" && !p.AllowsBase(snap.Base, snap.DefaultBranch, manifestBase) {
 		out = append(out, baseDenied(snap.Base, "may not be targeted under the operator's policy", snap.DefaultBranch))
 	}
 	return out

@@ -127,7 +127,7 @@ func TestTierGate(t *testing.T) {
 	for i, c := range cases {
 		t.Run(fmt.Sprintf("row %d: tier %d", i, c.tier), func(t *testing.T) {
 			b := newBench(t)
-			b.options.Tier = c.tier
+			b.options.Authority.Tier = c.tier
 			if !c.denied {
 				b.mustOpen(request(c.change))
 				return
@@ -140,7 +140,7 @@ func TestTierGate(t *testing.T) {
 	}
 	t.Run("tier 1 does not even contact the provider", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Tier = 1
+		b.options.Authority.Tier = 1
 		b.mustRefuse(request(nil), fault.TierDenied)
 		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
@@ -274,7 +274,7 @@ func TestContentGate(t *testing.T) {
 	}
 	t.Run("1 MiB in all is the limit", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Tier = 3
+		b.options.Authority.Tier = 3
 		var list []any
 		for i := range 5 {
 			list = append(list, file(fmt.Sprintf("checks/%d.md", i), "create", strings.Repeat("x\n", 110<<10)))
@@ -293,7 +293,7 @@ func TestContentGate(t *testing.T) {
 func TestRepositoryGate(t *testing.T) {
 	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
+		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
 		b.mustRefuse(request(nil), fault.RepoNotAllowed)
 		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
@@ -321,13 +321,13 @@ func TestRepositoryGate(t *testing.T) {
 	t.Run("a base branch that the policy allows", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("release")
-		b.options.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
 		b.mustOpen(request(with("base_branch", "release")))
 	})
 	t.Run("a branch of another proposal as the base", func(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(request(nil))
-		b.options.Policy = mustPolicy(t, "base_branches: [\"**\"]")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"**\"]")
 		b.mustRefuse(request(func(r map[string]any) {
 			r["base_branch"], r["title"] = first.Branch, "Stack one on top"
 			r["files"] = []any{file("checks/second.md", "create", "x")}
@@ -335,7 +335,7 @@ func TestRepositoryGate(t *testing.T) {
 	})
 	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
+		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
 		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}}, nil, "", nil)
 		b.mustRefuse(request(nil), fault.RepoNotAllowed)
 	})
@@ -354,7 +354,7 @@ func TestRepositoryGate(t *testing.T) {
 		if violationsOf(e) != "repo_not_allowed:allow_forks" {
 			t.Errorf("violations %s", violationsOf(e))
 		}
-		b.options.Policy = mustPolicy(t, "allow_forks: true")
+		b.options.Authority.Policy = mustPolicy(t, "allow_forks: true")
 		b.mustOpen(request(nil))
 	})
 	t.Run("a host that no provider has", func(t *testing.T) {
@@ -381,7 +381,7 @@ func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*g
 
 func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
+	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
 	e, row := b.mustRefuse(request(func(r map[string]any) {
 		r["title"] = strings.Repeat("long ", 20)
 		r["files"] = []any{
@@ -433,7 +433,7 @@ func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 
 func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	b := newBench(t)
-	b.options.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
+	b.options.Authority.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
 	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)
 	if !strings.Contains(e.Message, "line 3") || len(b.fake.Script.Calls()) != 0 {
 		t.Errorf("%v, calls %v", e, b.fake.Script.Calls())

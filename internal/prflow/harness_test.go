@@ -67,11 +67,11 @@ func newBench(t *testing.T) *bench {
 			{Name: "gitea", Disabled: "GITEA_TOKEN is not set", Hosts: []string{"gitea.example.org"}},
 		}, nil, "", nil),
 		Ledger: s.Ledger, History: s.History, Secrets: scanner,
-		Policy: policy.Default(), Tier: gitprovider.TierInvestigate,
-		Log: slog.New(slog.DiscardHandler), Now: b.clock.Now,
-		NewID: func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
-		Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) },
-		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate},
+		Log:       slog.New(slog.DiscardHandler),
+		Clock:     prflow.Clock{Now: b.clock.Now, Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) }},
+		NewID:     func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
+		Key:       func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	return b
 }

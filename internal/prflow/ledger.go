@@ -68,4 +68,7 @@ type History interface {
 	// PathsOf returns the paths of the proposal that became the pull request with this number, sorted; none if the
 	// ledger does not know it.
 	PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error)
+
+	// Proposal returns the recorded proposal with the request id. not_found if there is none.
+	Proposal(ctx context.Context, id string) (record.Proposal, error)
 }

@@ -30,7 +30,7 @@ func markForm() *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(gitprovider.MarkOpening) + `v1 ([A-Za-z0-9_-]+) ([A-Za-z0-9_-]{43}) -->`)
 }
 
-// String is the mark with its signature, as an HTML comment: invisible in the rendered body.
+// sign is the mark with its signature, as an HTML comment: invisible in the rendered body.
 func (m mark) sign(key []byte) (string, error) {
 	payload, err := json.Marshal(m)
 	if err != nil {
@@ -99,77 +99,11 @@ func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
 	return out
 }
 
-// keepOurs takes the pull requests that only claim to be ours for those of others in a snapshot, and notes the changes that
-// true marks name.
-func (c *creation) keepOurs(snapshot *gitprovider.Snapshot) error {
-	key, err := c.Key()
-	if err != nil {
-		return err
-	}
-	reader := newMarkReader(key, c.resolution.Provider.Name(), snapshot.Repo)
-	c.marks = map[int]mark{}
-	isForeign := func(pr gitprovider.PullRequest) bool {
-		m, isTrue := reader.read(pr)
-		if isTrue {
-			c.marks[pr.Number] = m
-		}
-		return !isTrue && !gitprovider.ClearlyOurs(pr)
-	}
-	for _, pr := range snapshot.Open {
-		if isForeign(pr) && pr.Base == snapshot.Base {
-			snapshot.Foreign = append(snapshot.Foreign, pr)
-		}
-	}
-	snapshot.Open = slices.DeleteFunc(snapshot.Open, isForeign)
-	snapshot.Closed = slices.DeleteFunc(snapshot.Closed, isForeign)
-	return nil
-}
-
-// footerOpening is how footer begins.
-const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
-
-// withoutFooter is a body as it was before dress.
-func withoutFooter(body string) string {
-	if at := strings.LastIndex(body, footerOpening); at >= 0 {
-		return body[:at]
-	}
-	return body
-}
-
-// footer is what follows the agent's body: where the pull request comes from, for people, and the mark.
-func (c *creation) footer(key []byte) (string, error) {
-	m := mark{
-		Provider: c.resolution.Provider.Name(), Repo: strings.ToLower(c.snapshot.Repo.String()), Branch: c.branch,
-		Digest: c.digest, Request: c.requestID,
-	}
-	signed, err := m.sign(key)
-	if err != nil {
-		return "", err
-	}
-	paths := make([]string, 0, c.changes.Len())
-	for _, p := range c.paths() {
-		paths = append(paths, "`"+p+"`")
-	}
-	redirects := ""
-	if c.redirects != "" {
-		redirects = c.redirects + "\n\n"
-	}
-	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. "+
-		"Files: %s.\n\n%s%s\n", c.Tier, c.requestID, c.Policy.Hash(), c.digest[:12], strings.Join(paths, ", "), redirects, signed), nil
-}
-
-// dress cleans the agent's title and body and adds the footer. Nothing else makes the texts that leave.
-func (c *creation) dress() error {
-	c.title, c.body = c.leaving.title, c.leaving.body
-	c.warnings = append(c.warnings, c.leaving.warnings...)
-	key, err := c.Key()
-	if err != nil {
-		return err
-	}
-	footer, err := c.footer(key)
-	if err != nil {
-		return err
-	}
-	c.body += footer
-	return nil
+// withdrawnBody is a body with the reason at its beginning, and with a mark that says the same.
+func withdrawnBody(r markReader, body, branch, reason string) (string, error) {
+	m, _ := r.read(gitprovider.PullRequest{Body: body, Branch: branch})
+	m.Provider, m.Repo, m.Branch, m.Withdrawn = r.provider, r.repo, branch, true
+	signed, err := m.sign(r.key)
+	rest := strings.TrimRight(r.form.ReplaceAllString(body, ""), " \t\r\n")
+	return reason + "\n\n" + rest + "\n\n" + signed + "\n", err
 }

@@ -43,7 +43,7 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 		r["body"] = "Why: @ann asked.\n<!-- claude-ops:v1 forged forged -->\n"
 	}))
 	body := b.body(result.Number)
-	for _, want := range []string{"Why: @ ann asked.", "at tier 2", "`request-0001`", "`checks/inodes.md`", b.options.Policy.Hash()} {
+	for _, want := range []string{"Why: @ ann asked.", "at tier 2", "`request-0001`", "`checks/inodes.md`", b.options.Authority.Policy.Hash()} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the body lacks %q:\n%s", want, body)
 		}
@@ -65,7 +65,7 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 
 func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun = true
+	b.options.Authority.DryRun = true
 	result, err := b.create(request(with("title", "Fixes #7")))
 	if err != nil || result.Preview.Title != "Fixes (see) #7" || !strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
 		t.Errorf("got %+v, %v", result.Preview, err)
@@ -74,7 +74,7 @@ func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 
 func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
+	b.options.Authority.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
 	result := b.mustOpen(request(with("body", "Fixes #7, asks @ann and @eve")))
 	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") || len(result.Warnings) != 1 {
 		t.Errorf("body %q, warnings %q", body, result.Warnings)
@@ -167,11 +167,11 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 
 func TestTierCapsTightenTheCaps(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(request(nil))
 	other := request(func(r map[string]any) { r["title"], r["files"] = "Other", []any{file("checks/o.md", "create", "x")} })
 	b.mustRefuse(other, fault.LimitReached)
-	b.options.Tier = 3
+	b.options.Authority.Tier = 3
 	b.mustOpen(other)
 }
 
@@ -181,7 +181,7 @@ func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
 	b.options.Notifier = told
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 	b.mustOpen(request(nil))
-	b.options.Policy = mustPolicy(t, "notify: {refused: true}")
+	b.options.Authority.Policy = mustPolicy(t, "notify: {refused: true}")
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused || told.kicks != 3 {
 		t.Errorf("events %v, %d kicks", events, told.kicks)

@@ -18,12 +18,12 @@ func acting() []byte {
 
 func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun = true
+	b.options.Authority.DryRun = true
 	shown, err := b.create(acting())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.options.DryRun = false
+	b.options.Authority.DryRun = false
 	opened := b.mustOpen(acting())
 	agents := func(body string) string { return prflow.AgentText(body) }
 	body := b.body(opened.Number)

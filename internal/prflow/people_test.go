@@ -13,7 +13,7 @@ import (
 func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 	b := newBench(t)
 	pr := b.mustOpen(request(nil))
-	s, ctx := prflow.New(b.options), context.Background()
+	s, ctx := prflow.New(b.options).Reader(), context.Background()
 	name := b.fake.Name()
 	prs, err := s.ListAt(ctx, name, "joe", "infra")
 	if err != nil || len(prs) != 1 || prs[0].Number != pr.Number || prs[0].Branch == "" {
@@ -39,13 +39,13 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 
 func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun, b.options.Proposals = true, b.store.History
+	b.options.Authority.DryRun = true
 	result, err := b.create(request(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ctx := prflow.New(b.options), context.Background()
-	p, err := b.options.Proposals.Proposal(ctx, result.RequestID)
+	s, ctx := prflow.New(b.options).Reader(), context.Background()
+	p, err := b.options.History.Proposal(ctx, result.RequestID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,6 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// Proposals gives out recorded proposals. internal/store implements it, with the errors of Ledger; not_found if there is
-// none with the id.
-type Proposals interface {
-	Proposal(ctx context.Context, id string) (record.Proposal, error)
-}
-
 // Promote opens the pull request that the dry run with this id has shown. It is for people: no door of an agent leads
 // here. It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since the
 // repository, the policy and the record may have moved since.
@@ -25,15 +19,15 @@ type Proposals interface {
 func (s *Service) Promote(ctx context.Context, caller operation.Caller, id string) (CreateResult, error) {
 	defer s.notify(ctx)
 	c := s.newCreation(caller, record.ActionPromote)
-	return c.attempted(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
+	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
 }
 
 func (c *creation) promote(ctx context.Context, id string) (CreateResult, error) {
-	p, err := c.Proposals.Proposal(ctx, id)
+	p, err := c.service.History.Proposal(ctx, id)
 	if err != nil {
 		return CreateResult{}, err
 	}
-	c.req.RepoOwner, c.req.RepoName = p.Owner, p.Repo // for the record of a refusal
+	c.request.asked.RepoOwner, c.request.asked.RepoName = p.Owner, p.Repo // for the record of a refusal
 	if p.State != record.StateDryRun {
 		return CreateResult{}, fault.New(fault.Conflict,
 			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
@@ -43,7 +37,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 		return CreateResult{}, fault.New(fault.Conflict, "the contents of this dry run were removed because of their age "+
 			"(CLAUDEOPS_RETENTION); propose the change again")
 	}
-	if c.DryRun {
+	if c.rules.DryRun {
 		return CreateResult{}, fault.New(fault.ReadOnly, "this server is in dry run (CLAUDEOPS_DRY_RUN) and opens no pull "+
 			"request; the operator may start it without, for people")
 	}
@@ -51,7 +45,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	if err != nil {
 		return CreateResult{}, err
 	}
-	c.pinned = p.Provider
+	c.request.provider = p.Provider
 	return c.run(ctx, raw)
 }
 
@@ -59,7 +53,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
-		Title: p.Title, Body: withoutFooter(p.Body),
+		Title: p.Title, Body: AgentText(p.Body),
 	}
 	for _, f := range p.Files {
 		file := FileRequest{Path: f.Path, Action: string(f.Action)}

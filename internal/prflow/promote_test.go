@@ -17,8 +17,8 @@ var person = operation.Caller{Door: record.DoorREST, Name: "ann"}
 // dryRun records a dry run of the request, and returns its id.
 func (b *bench) dryRun(raw []byte) string {
 	b.Helper()
-	b.options.DryRun, b.options.Proposals = true, b.store.History
-	defer func() { b.options.DryRun = false }()
+	b.options.Authority.DryRun = true
+	defer func() { b.options.Authority.DryRun = false }()
 	result, err := b.create(raw)
 	if err != nil || !result.DryRun {
 		b.Fatalf("no dry run: %+v, %v", result, err)
@@ -67,13 +67,13 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 		change func(b *bench)
 		code   fault.Code
 	}{
-		"the tier was lowered":         {func(b *bench) { b.options.Tier = 1 }, fault.TierDenied},
-		"the server is read-only":      {func(b *bench) { b.options.ReadOnly = "read-only" }, fault.ReadOnly},
-		"the server is in dry run":     {func(b *bench) { b.options.DryRun = true }, fault.ReadOnly},
+		"the tier was lowered":         {func(b *bench) { b.options.Authority.Tier = 1 }, fault.TierDenied},
+		"the server is read-only":      {func(b *bench) { b.options.Authority.ReadOnly = "read-only" }, fault.ReadOnly},
+		"the server is in dry run":     {func(b *bench) { b.options.Authority.DryRun = true }, fault.ReadOnly},
 		"the file exists by now":       {func(b *bench) { b.fake.AddRepo("joe", "infra", map[string]string{"checks/inodes.md": "#\n"}) }, fault.Conflict},
-		"the scope was narrowed":       {func(b *bench) { b.options.Policy = mustPolicy(b.T, "scope: {allow: [playbooks/*.md]}") }, fault.ScopeDenied},
+		"the scope was narrowed":       {func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "scope: {allow: [playbooks/*.md]}") }, fault.ScopeDenied},
 		"the provider is gone":         {func(b *bench) { b.options.Registry = gitprovider.NewRegistry(nil, nil, "", nil) }, fault.ProviderUnresolved},
-		"the repository left the list": {func(b *bench) { b.options.Policy = mustPolicy(b.T, "repositories: [joe/other]") }, fault.RepoNotAllowed},
+		"the repository left the list": {func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "repositories: [joe/other]") }, fault.RepoNotAllowed},
 		"another pull request came first": {func(b *bench) {
 			b.mustOpen(request(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
 		}, fault.DuplicatePR},
@@ -98,7 +98,6 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 
 func TestOnlyADryRunCanBePromoted(t *testing.T) {
 	b := newBench(t)
-	b.options.Proposals = b.store.History
 	if _, err := b.promote("nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown id: %v", err)
 	}
@@ -116,14 +115,14 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 		{2, 3, 2}, {2, 2, 2}, {3, 2, 2}, {3, 1, 1}, {3, 0, 1}, {3, -1, 1}, {1, 99, 1},
 	} {
 		b := newBench(t)
-		b.options.Tier = c.own
+		b.options.Authority.Tier = c.own
 		s := prflow.New(b.options)
-		if got := s.AtMost(c.ceiling).Tier; got != c.want || s.Tier != c.own {
-			t.Errorf("tier %d at most %d is %d, want %d; the service has %d", c.own, c.ceiling, got, c.want, s.Tier)
+		if got := s.AtMost(c.ceiling).Authority.Tier; got != c.want || s.Authority.Tier != c.own {
+			t.Errorf("tier %d at most %d is %d, want %d; the service has %d", c.own, c.ceiling, got, c.want, s.Authority.Tier)
 		}
 	}
 	b := newBench(t)
-	b.options.Tier = 3
+	b.options.Authority.Tier = 3
 	_, err := prflow.New(b.options).AtMost(1).Create(context.Background(), agent, request(nil))
 	if fault.CodeOf(err) != fault.TierDenied || b.attempts()[0].Tier != 1 {
 		t.Errorf("got %v, recorded at tier %d", err, b.attempts()[0].Tier)
@@ -133,7 +132,7 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 func TestWhatWasLeftIsLookedForOnceUnderAllCeilings(t *testing.T) {
 	b := newBench(t)
 	looks := &counted{History: b.store.History}
-	b.options.History, b.options.Tier = looks, 3
+	b.options.History, b.options.Authority.Tier = looks, 3
 	s := prflow.New(b.options)
 	for _, one := range []*prflow.Service{s.AtMost(2), s, s.AtMost(2)} {
 		if _, err := one.Create(context.Background(), agent, request(nil)); err != nil {

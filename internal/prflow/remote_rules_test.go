@@ -47,7 +47,7 @@ func TestAMergedChangeIsNoChange(t *testing.T) {
 
 func TestDuplicateGate(t *testing.T) {
 	b := newBench(t)
-	b.options.Tier = 3
+	b.options.Authority.Tier = 3
 	first := b.mustOpen(request(files(file("checks/a.md", "create", "a"), file("checks/b.md", "create", "b"))))
 	t.Run("an overlapping change is refused with the pull request's number", func(t *testing.T) {
 		e, row := b.mustRefuse(request(files(file("checks/b.md", "create", "other"), file("checks/c.md", "create", "c"))), fault.DuplicatePR)
@@ -103,7 +103,7 @@ func TestCooldownGate(t *testing.T) {
 
 func TestAPolicyWithoutCooldownLetsARejectedChangeComeBack(t *testing.T) {
 	b := newBench(t)
-	b.options.Policy = mustPolicy(t, "cooldown_hours: 0")
+	b.options.Authority.Policy = mustPolicy(t, "cooldown_hours: 0")
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Second)
 	b.world().Close(first.Number)
@@ -126,8 +126,8 @@ func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
 
 func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun = true
-	b.options.Tier = 3
+	b.options.Authority.DryRun = true
+	b.options.Authority.Tier = 3
 	tip := b.tip("main")
 	result, err := b.create(request(files(
 		file("checks/disk.md", "update", "# Disk\nnew line\n"), file("checks/new.md", "create", "one\ntwo"), file("checks/old.md", "delete"),
@@ -160,11 +160,11 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 		t.Errorf("the recorded proposal is %+v, %v", saved, err)
 	}
 	t.Run("it holds nothing against the real request", func(t *testing.T) {
-		b.options.DryRun = false
+		b.options.Authority.DryRun = false
 		b.mustOpen(request(nil))
 	})
 	t.Run("what would be refused is refused in a dry run, too", func(t *testing.T) {
-		b.options.DryRun = true
+		b.options.Authority.DryRun = true
 		b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 		b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 	})
@@ -172,7 +172,7 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 
 func TestALongDiffIsCutInThePreview(t *testing.T) {
 	b := newBench(t)
-	b.options.DryRun = true
+	b.options.Authority.DryRun = true
 	result, err := b.create(request(files(file("checks/x.md", "create", strings.Repeat("lorem ipsum äöü\n", 8000)))))
 	if err != nil {
 		t.Fatal(err)

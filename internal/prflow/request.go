@@ -5,9 +5,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/outgoing"
+	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
@@ -22,8 +26,6 @@ type CreateRequest struct {
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
 	ChangeType string        `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
-
-	withheld bool // title or paths hold what looks like a secret, so no record may repeat them
 }
 
 // FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
@@ -31,21 +33,6 @@ type FileRequest struct {
 	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
 	Action  string  `json:"action" required:"true" enum:"create,update,delete"`
 	Content *string `json:"content,omitempty" doc:"The whole new file; leave out for delete"`
-}
-
-// ListRequest asks for the open pull requests of a repository.
-type ListRequest struct {
-	RepoOwner string `json:"repo_owner" required:"true"`
-	RepoName  string `json:"repo_name" required:"true"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
-}
-
-// StatusRequest asks for one pull request.
-type StatusRequest struct {
-	RepoOwner string `json:"repo_owner" required:"true"`
-	RepoName  string `json:"repo_name" required:"true"`
-	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
 }
 
 // MaxTitleRunes is how many characters a title may have.
@@ -56,26 +43,6 @@ func MaxTitleRunes() int {
 // MaxBodyBytes is how many bytes a body may have.
 func MaxBodyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "body", "maxBytes")
-}
-
-// decode reads arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once, and
-// so is what is beyond the limits that the type states.
-func decode(raw []byte, dst any) []fault.Violation {
-	return strictjson.DecodeWithinLimits(raw, dst, strictjson.Options{})
-}
-
-// decodeSome reads a proposal as decode does. With violations r has what could be read, so that the other gates can speak
-// and the record can say what was asked; that never leads to a proposal.
-func decodeSome(raw []byte, r *CreateRequest) []fault.Violation {
-	return strictjson.DecodeSome(raw, r, strictjson.Options{})
-}
-
-// refuseArguments wraps violations of a read request.
-func refuseArguments(violations []fault.Violation) error {
-	if len(violations) == 0 {
-		return nil
-	}
-	return fault.Refusal(violations)
 }
 
 // parseRepo checks the repository's arguments.
@@ -90,95 +57,12 @@ func parseRepo(owner, name, cloneURL string) (gitprovider.RepoRef, []fault.Viola
 	return ref, out
 }
 
-func invalid(argument, message, suggestion string) fault.Violation {
-	return fault.Violation{Code: fault.InvalidArgument, Path: argument, Message: message, Suggestion: suggestion}
-}
-
 // normalize sets defaults and drops spaces around the title.
 func (r *CreateRequest) normalize() {
 	r.Title = strings.TrimSpace(r.Title)
 	if r.ChangeType == "" {
 		r.ChangeType = string(gitprovider.TypeFix)
 	}
-}
-
-// check is the part of gate 1 that the decoder cannot see: lengths, known values, what belongs together.
-func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
-	out := strictjson.Limits(r)
-	within := func(argument string) bool {
-		return !slices.ContainsFunc(out, func(v fault.Violation) bool { return v.Path == argument })
-	}
-	if within("title") {
-		out = append(out, checkTitle(r.Title)...)
-	}
-	if within("body") {
-		out = append(out, checkBody(r.Body, requiredSections)...)
-	}
-	if r.BaseBranch != "" {
-		if err := gitprovider.CheckBranchName(r.BaseBranch); err != nil {
-			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
-		}
-	}
-	for i, f := range r.Files {
-		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)
-	}
-	return out
-}
-
-func checkTitle(title string) []fault.Violation {
-	if strings.ContainsAny(title, "\n\r\t") {
-		return []fault.Violation{invalid("title", "`title` has a line break or a tab", "give one line")}
-	}
-	if _, err := gitprovider.Slug(title); err != nil {
-		return []fault.Violation{invalid("title", "`title` has no letter a-z and no digit, so no branch can be named after it",
-			"describe the change with at least one plain word")}
-	}
-	return nil
-}
-
-func checkBody(body string, required []string) []fault.Violation {
-	if strings.TrimSpace(body) == "" {
-		return []fault.Violation{invalid("body", "`body` is empty", "say what was observed, why the change helps, what it does, its impact")}
-	}
-	var out []fault.Violation
-	headings := headingsOf(body)
-	for _, section := range required {
-		if !slices.Contains(headings, strings.ToLower(section)) {
-			out = append(out, fault.Violation{
-				Code: fault.InvalidArgument, Path: "body", Rule: "required-section",
-				Message:    fmt.Sprintf("`body` lacks the section %q, which the operator's policy requires", section),
-				Suggestion: "add the heading \"## " + section + "\" with its text",
-			})
-		}
-	}
-	return out
-}
-
-// headingsOf lists a markdown text's ATX headings, folded to lower case.
-func headingsOf(body string) []string {
-	var out []string
-	for _, line := range strings.Split(body, "\n") {
-		line = strings.TrimSpace(line)
-		if title := strings.TrimLeft(line, "#"); len(title) < len(line) {
-			out = append(out, strings.ToLower(strings.TrimSpace(strings.TrimRight(title, "# \t"))))
-		}
-	}
-	return out
-}
-
-func (f FileRequest) check(at string) []fault.Violation {
-	action := gitprovider.Action(f.Action)
-	switch {
-	case f.Path == "":
-		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
-	case !action.Valid(): // beyond the limits, and told already
-		return nil
-	case action == gitprovider.ActionDelete && f.Content != nil:
-		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete", "leave content out, or use update")}
-	case action != gitprovider.ActionDelete && f.Content == nil:
-		return []fault.Violation{invalid(at+".content", "`"+at+".content` is missing", "give the file's whole new content")}
-	}
-	return nil
 }
 
 // fileChanges are the request's files in the domain's form.
@@ -188,6 +72,107 @@ func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
 		out[i] = gitprovider.FileChange{Path: f.Path, Action: gitprovider.Action(f.Action)}
 		if f.Content != nil {
 			out[i].Content = *f.Content
+		}
+	}
+	return out
+}
+
+// request is what is asked for, and what follows from that alone.
+type request struct {
+	id      string
+	started time.Time
+	// provider is where the repository is known to be; "" to find it out.
+	provider string
+
+	asked     CreateRequest
+	repo      gitprovider.RepoRef // zero if it is malformed
+	malformed []fault.Violation   // what is wrong with the arguments
+	text      outgoingText
+	changes   gitprovider.ChangeSet // empty unless tier and scope agree
+	excluded  []fault.Violation     // why they do not
+	digest    string                // of the files
+}
+
+// outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
+type outgoingText struct {
+	title, body string
+	warnings    []string // what was changed
+}
+
+// decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once. With
+// violations the request has what could be read, so that the other gates can be asked and the record can say what was wanted.
+func (r *request) decode(raw []byte, rules rules) {
+	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{})
+	r.asked.normalize()
+	repo, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
+	if len(problems) == 0 {
+		r.repo = repo
+	}
+	if len(r.malformed) == 0 {
+		r.malformed = append(r.asked.check(rules.Policy.Text.RequiredSections), problems...)
+	}
+	if len(r.malformed) == 0 {
+		r.malformed = r.rewrite(rules.Policy)
+	}
+	files := r.asked.fileChanges()
+	r.digest = filesDigest(files)
+	limits := gitprovider.Rules{Tier: rules.Tier, Limits: rules.Policy.Tiers, Scope: rules.Policy.Scope}
+	if len(files) > 0 {
+		r.changes, r.excluded = gitprovider.NewChangeSet(limits, files)
+	}
+}
+
+// rewrite sets the texts that leave. One that is too long once it is rewritten is refused, so that what a dry run shows can be
+// proposed as it is.
+func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
+	rules := outgoing.Rules{Mentions: p.Text.Mentions, ClosingKeywords: p.Text.ClosingKeywords}
+	title, aboutTitle := rules.Title(r.asked.Title)
+	body, aboutBody := rules.Body(r.asked.Body)
+	r.text = outgoingText{title, body, append(aboutTitle, aboutBody...)}
+	const how = "leave out what the pull request shall only show and not do: mentions, keywords that close issues, switches of CI, HTML"
+	if n := utf8.RuneCountInString(title); n > MaxTitleRunes() {
+		out = append(out, invalid("title", fmt.Sprintf("`title` has %d characters when it is written so that it does nothing (%+q); "+
+			"at most %d are accepted", n, title, MaxTitleRunes()), how))
+	}
+	if len(body) > MaxBodyBytes() {
+		out = append(out, invalid("body", fmt.Sprintf("`body` has %d bytes when it is written so that it does and hides nothing; "+
+			"at most %d are accepted", len(body), MaxBodyBytes()), how))
+	}
+	return out
+}
+
+// inScope lists the files whose paths are in scope, also when others are not: the gate of the base tree judges all it can.
+func (r *request) inScope(scope gitprovider.Scope) []gitprovider.Change {
+	var out []gitprovider.Change
+	for _, f := range r.asked.fileChanges() {
+		if path, err := gitprovider.ParsePath(f.Path); err == nil && f.Action.Valid() && scope.Check(f.Path).Allowed {
+			out = append(out, gitprovider.Change{Path: path, Action: f.Action, Content: f.Content})
+		}
+	}
+	return out
+}
+
+// paths are those of the changes, as texts.
+func (r *request) paths() []string {
+	out := make([]string, 0, r.changes.Len())
+	for _, p := range r.changes.Paths() {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// overlap lists the paths of the changes that are among the given ones, letter case aside.
+func (r *request) overlap(paths []string) []string {
+	return slices.DeleteFunc(r.paths(), func(p string) bool {
+		return !slices.ContainsFunc(paths, func(other string) bool { return strings.EqualFold(other, p) })
+	})
+}
+
+// excludedFor lists the violations of tier and scope with the codes that are wanted.
+func (r *request) excludedFor(wanted func(fault.Code) bool) (out []fault.Violation) {
+	for _, v := range r.excluded {
+		if wanted(v.Code) {
+			out = append(out, v)
 		}
 	}
 	return out

@@ -3,8 +3,6 @@ package prflow
 import (
 	"context"
 	"errors"
-
-	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // Settled is a proposal that a process had left unfinished, and what became of it.
@@ -24,6 +22,7 @@ type Settled struct {
 // request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that was sent
 // for it. It goes on after a failure, which is told in the entry.
 func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
+	settler := s.settler()
 	left, err := s.History.Unfinished(ctx)
 	if err != nil {
 		return nil, err
@@ -31,13 +30,13 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	out := make([]Settled, 0, len(left))
 	for _, p := range left {
 		entry := Settled{RequestID: p.ID, Repo: p.Provider + ":" + p.Owner + "/" + p.Repo, Branch: p.Branch}
-		if entry.Live = !s.abandoned(p); !entry.Live {
+		if entry.Live = !settler.abandoned(p); !entry.Live {
 			var late *lateError
-			if err := s.settle(ctx, p); errors.As(err, &late) {
+			if err := settler.settle(ctx, p); errors.As(err, &late) {
 				entry.Late = timestamp(late.until)
 			} else if err != nil {
-				entry.Error = s.Secrets.Redact(fault.From(err).Message)
-				s.Log.Error("proposal not settled", "request_id", p.ID, "error", logText(s, err))
+				entry.Error = settler.log.shown(err)
+				settler.log.error("proposal not settled", err, "request_id", p.ID)
 			}
 		}
 		out = append(out, entry)
@@ -47,11 +46,11 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 
 // resumeOnce settles what was left before the first creation of this process. A failure is no reason to refuse: the
 // files of what could not be settled stay reserved, and whoever proposes them settles it then.
-func (c *creation) resumeOnce(ctx context.Context) {
-	if c.ReadOnly != "" || c.DryRun || c.Policy.Tiers.MaxFiles(c.Tier) == 0 || !c.resumed.CompareAndSwap(false, true) {
+func (s *Service) resumeOnce(ctx context.Context) {
+	if !s.Authority.mayWrite() || !s.resumed.CompareAndSwap(false, true) {
 		return
 	}
-	if _, err := c.Resume(ctx); err != nil {
-		c.Log.Warn("unfinished proposals not looked for", "error", logText(c.Service, err))
+	if _, err := s.Resume(ctx); err != nil {
+		s.log().warn("unfinished proposals not looked for", err)
 	}
 }

@@ -11,51 +11,40 @@ import (
 )
 
 // reuse answers with the pull request that already holds the very same change, after it has completed what that one lacks.
-func (c *creation) reuse(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
-	attempt := c.attempt(record.OutcomeReused, nil)
-	attempt.PRNumber, attempt.PRURL, attempt.Branch = pr.Number, pr.URL, pr.Branch
-	if err := c.record(ctx, attempt, nil); err != nil {
+func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, error) {
+	pr := same.pr
+	if same.left != nil && !c.rules.DryRun {
+		// Whoever asks for these files next, or Resume, settles what cannot be settled now.
+		if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
+			c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
+		}
+	}
+	row := c.row(record.OutcomeReused, nil)
+	row.PRNumber, row.PRURL, row.Branch = pr.Number, pr.URL, pr.Branch
+	if err := c.record(ctx, row, nil); err != nil {
 		return CreateResult{}, err
 	}
-	if !c.DryRun {
+	if !c.rules.DryRun {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		c.progress("completing the pull request that there is")
-		c.sideBySide(
-			func() string { return c.label(ctx, pr) },
-			func() string { return c.askAgain(ctx, pr) },
+		c.progress.phase("completing the pull request that there is")
+		setup := c.setup()
+		c.warnings = append(c.warnings, sideBySide(c.log,
+			func() string { return setup.label(ctx, pr) },
+			func() string { return setup.askAgain(ctx, pr) },
 			func() string { return c.mendBody(ctx, pr) },
-		)
+		)...)
 	}
 	r := c.result(pr)
-	r.Reused, r.DryRun = true, c.DryRun
+	r.Reused, r.DryRun = true, c.rules.DryRun
 	return r, nil
-}
-
-// askAgain asks those reviewers and assignees of the policy that were not asked, as when the process ended before it came to
-// that. What people have done about either since is not undone: who has reviewed is not asked again, and assignees are set only
-// where there is none.
-func (c *creation) askAgain(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
-	editor, can := c.resolution.Provider.(gitprovider.Editor)
-	if !can || !c.asksPeople() {
-		return ""
-	}
-	details, err := editor.Details(ctx, c.snapshot.Repo, pr.Number)
-	if err != nil {
-		return c.peopleWarning(pr, err)
-	}
-	reviewers, assignees := c.notAsked(details)
-	if len(details.Assignees) > 0 {
-		assignees = nil
-	}
-	return c.assign(ctx, pr, reviewers, assignees)
 }
 
 // mendBody puts our body back, with footer and mark, where it was lost on the way. A body that somebody has rewritten stays as
 // it is.
 func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	seen := !pr.CreatedAt.IsZero() // else nobody has looked at it, as after a lost race
-	editor, can := c.resolution.Provider.(gitprovider.Editor)
+	editor, can := c.evidence.resolution.Provider.(gitprovider.Editor)
 	if !can || !seen || !strings.HasPrefix(pr.Branch, gitprovider.BranchPrefix) || markForm().MatchString(pr.Body) {
 		return ""
 	}
@@ -65,19 +54,18 @@ func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (wa
 		if at < 0 {
 			return fmt.Sprintf("the body of #%d was rewritten and lacks the mark of Claude Ops; it was left as it is", pr.Number)
 		}
-		err = editor.SetBody(ctx, c.snapshot.Repo, pr.Number, bodies[at])
+		err = editor.SetBody(ctx, c.evidence.snapshot.Repo, pr.Number, bodies[at])
 	}
 	if err != nil {
-		c.Log.Warn("body not mended", "request_id", c.requestID, "pr", pr.Number, "error", logText(c.Service, err))
-		return fmt.Sprintf("the body of #%d lacks the mark of Claude Ops, which could not be put back: %s", pr.Number,
-			c.shown(err))
+		c.log.warn("body not mended", err, "pr", pr.Number)
+		return fmt.Sprintf("the body of #%d lacks the mark of Claude Ops, which could not be put back: %s", pr.Number, c.log.shown(err))
 	}
 	return ""
 }
 
 // bodiesOf lists what the pull request's body may have been: as recorded, and as this request would make it for that branch.
 func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]string, error) {
-	proposals, err := c.History.ByDigest(ctx, c.digest)
+	proposals, err := c.service.History.ByDigest(ctx, c.draft.digest)
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +75,8 @@ func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]
 			out = append(out, p.Body)
 		}
 	}
-	anew := *c
-	anew.branch, anew.warnings = pr.Branch, nil // the mark names the branch
-	if err := anew.dress(); err != nil {
-		return nil, err
-	}
-	return append(out, anew.body), nil
+	anew, err := c.draftFor(pr.Branch)
+	return append(out, anew.body), err
 }
 
 // isRestOf reports whether a body is what is left of ours: its beginning, or all that the agent wrote with a footer that is
@@ -100,7 +84,7 @@ func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]
 func isRestOf(have, ours string) bool {
 	have, ours = plainLines(have), plainLines(ours)
 	if strings.Contains(have, strings.TrimSpace(footerOpening)) {
-		return plainLines(withoutFooter(have)) == plainLines(withoutFooter(ours))
+		return plainLines(AgentText(have)) == plainLines(AgentText(ours))
 	}
 	return strings.HasPrefix(ours, have)
 }

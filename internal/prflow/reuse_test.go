@@ -45,7 +45,7 @@ func TestReusePutsLabelsBack(t *testing.T) {
 	})
 	t.Run("not in a dry run", func(t *testing.T) {
 		b.fake.People.Unlabel(infra, first.Number)
-		b.options.DryRun = true
+		b.options.Authority.DryRun = true
 		b.fake.Script.ForgetCalls()
 		b.mustReuse(request(nil), first.Number)
 		if b.fake.Script.Writes() > 0 {
@@ -95,7 +95,7 @@ func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers
 func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 	setUp := func(t *testing.T) (*bench, crowd) {
 		b := newBench(t)
-		b.options.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
+		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
 		people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
 		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: people}}, nil, "", nil)
 		return b, people
@@ -215,7 +215,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 		!strings.Contains(result.Warnings[0], fmt.Sprintf("#%d lacks the label", first.Number)) {
 		t.Errorf("got %+v", result)
 	}
-	people, err := prflow.New(b.options).ListAt(context.Background(), "fake", "joe", "infra")
+	people, err := prflow.New(b.options).Reader().ListAt(context.Background(), "fake", "joe", "infra")
 	if err != nil || len(people) != 1 {
 		t.Errorf("people see %+v, %v", people, err)
 	}

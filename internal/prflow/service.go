@@ -1,5 +1,16 @@
 // Package prflow is the one use case: propose a change as a pull request, list and read pull requests. Every door (MCP,
 // REST, dashboard, command line) calls it, and it holds the only code path that can change a repository.
+//
+// This is the walk of one create_pr. Service.Create makes a creation, which holds all that is known of the call. The arguments
+// become a request: its files as a ChangeSet, its title and body as they may leave. What is read becomes evidence: the provider
+// that serves the repository, a Snapshot of the base branch and of the pull requests, and where the record stood before that. The
+// gates, one list in gates.go, judge request and evidence phase by phase, and their rulings are the verdicts of the answer and
+// of the record. If an open pull request holds the very same change, that one is completed and is the answer (reuse.go).
+// Otherwise a draft is made: the branch's name, the title, and the body with our signed mark. A dry run shows the draft as a
+// Preview and ends. Else the writer reserves the files in the Ledger, whose transaction asks the gate of the caps, makes branch
+// and commit, opens the pull request, has pullSetup label it, and records what came of it. After an unclear answer the writer
+// looks; what stays unclear keeps its files, and a settler ends it later: in the next call, or in Resume. However a call ends,
+// the audit has one row for it (audit.go).
 package prflow
 
 import (
@@ -9,36 +20,22 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// Options are what a Service is made of. Authority (tier, dry run, read-only, policy) is configuration: no request type
-// has a field for it.
+// Options are what a Service is made of. All are required but Notifier, ProgressEvery and Step.
 type Options struct {
-	Registry *gitprovider.Registry
-	Ledger   Ledger
-	History  History
-	Secrets  Secrets
-	// Proposals gives Promote what it is to open; nil where no door promotes.
-	Proposals Proposals
-
-	Policy Policy
-	Tier   gitprovider.Tier
-	DryRun bool
-	// Session is the agent's session that this process serves, "" for none. It too is configuration: it is how an attempt
-	// is found again, and gives no rights.
-	Session string
-	// ReadOnly refuses every proposal when not empty; it says why, for the caller.
-	ReadOnly string
+	Registry  *gitprovider.Registry
+	Ledger    Ledger
+	History   History
+	Secrets   Secrets
+	Authority Authority
 
 	Log   *slog.Logger
-	Now   func() time.Time
+	Clock Clock
 	NewID func() string // request ids: unique, sortable by time
-	// Sleep waits for d or until ctx is done. Tests replace it.
-	Sleep func(ctx context.Context, d time.Duration)
 	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it.
 	Key func() ([]byte, error)
 	// Notifier tells people; nil for nobody.
@@ -49,8 +46,32 @@ type Options struct {
 	Step func(step string)
 }
 
-// Policy is the operator's rules; see package policy.
-type Policy = policy.Policy
+// Clock is how time passes; tests have one of their own.
+type Clock struct {
+	Now func() time.Time
+	// Sleep waits for d or until ctx is done.
+	Sleep func(ctx context.Context, d time.Duration)
+}
+
+// Authority is what the operator lets this process do. It is configuration: no request type has a field for it.
+type Authority struct {
+	Policy policy.Policy
+	Tier   gitprovider.Tier
+	DryRun bool
+	// ReadOnly refuses every proposal when not empty; it says why, for the caller.
+	ReadOnly string
+	// Session is the agent's session that this process serves, "" for none. It is how an attempt is found again, and gives no
+	// rights.
+	Session string
+}
+
+// mayWrite reports whether a proposal can come to a write at all.
+func (a Authority) mayWrite() bool {
+	return a.ReadOnly == "" && !a.DryRun && a.mayPropose()
+}
+
+// mayPropose reports whether the tier may propose anything.
+func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 0 }
 
 // Secrets finds credentials in texts. internal/content implements it.
 type Secrets interface {
@@ -69,8 +90,21 @@ type Service struct {
 	resumed *atomic.Bool // whether what other processes left was looked for; shared with those of AtMost
 }
 
-// New makes a Service. All options are required but Proposals, ReadOnly, Notifier and Step.
+// New makes a Service.
 func New(o Options) *Service { return &Service{Options: o, resumed: new(atomic.Bool)} }
+
+// AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,
+// and a value that is no tier counts as tier 1. A door asks for it on behalf of a credential that the operator has
+// limited, so authority still comes from configuration alone, and nothing can raise it. Both share everything else, what
+// other processes left and was looked for included.
+func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
+	if ceiling >= s.Authority.Tier {
+		return s
+	}
+	lower := &Service{Options: s.Options, resumed: s.resumed}
+	lower.Authority.Tier = max(ceiling, gitprovider.TierObserve)
+	return lower
+}
 
 // step tells tests how far a creation got.
 func (s *Service) step(name string) {
@@ -81,7 +115,7 @@ func (s *Service) step(name string) {
 
 // notices makes the notices for an event, if anybody wants them.
 func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice {
-	if s.Notifier == nil || event == record.EventRefused && !s.Policy.NotifyRefused {
+	if s.Notifier == nil || event == record.EventRefused && !s.Authority.Policy.NotifyRefused {
 		return nil
 	}
 	return s.Notifier.Notices(event, a)
@@ -94,23 +128,7 @@ func (s *Service) notify(ctx context.Context) {
 	}
 }
 
-// Bounds of time. They are generous: every provider has tighter limits of its own.
-const (
-	// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
-	contentTimeout = 60 * time.Second
-
-	writeTimeout  = 4 * time.Minute  // from the reservation to the last remote write
-	recordTimeout = 15 * time.Second // for the record of an attempt whose caller has gone
-)
-
-// resolve finds the provider of a repository that a reader asks for, and keeps to the operator's allowlist.
-func (s *Service) resolve(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
-	res, err := s.Registry.Resolve(repo)
-	if err != nil {
-		return res, err
-	}
-	if v := s.repoViolation(res); v != nil {
-		return res, &fault.Error{Code: v.Code, Message: v.Message, Violations: []fault.Violation{*v}}
-	}
-	return res, nil
+// log is the log of the process with the attributes.
+func (s *Service) log(attributes ...any) redactedLog {
+	return redactedLog{s.Log.With(attributes...), s.Secrets}
 }

@@ -22,7 +22,9 @@ const (
 // Sweeper finds branches of ours that have no pull request and no record: their process was killed, or gave up, and its
 // records were lost. It remembers what it has seen, so that a later round costs little. It is not safe for concurrent use.
 type Sweeper struct {
-	service *Service
+	reader  Reader
+	settler *settler
+	tier    gitprovider.Tier
 	settled map[branchAt]bool      // has a pull request, or is not ours
 	bare    map[branchAt]time.Time // holds nothing beyond the default branch as it was then
 }
@@ -32,7 +34,10 @@ type branchAt struct{ provider, repo, branch, tip string }
 
 // NewSweeper makes a Sweeper.
 func (s *Service) NewSweeper() *Sweeper {
-	return &Sweeper{service: s, settled: map[branchAt]bool{}, bare: map[branchAt]time.Time{}}
+	return &Sweeper{
+		reader: s.Reader(), settler: s.settler(), tier: s.Authority.Tier,
+		settled: map[branchAt]bool{}, bare: map[branchAt]time.Time{},
+	}
 }
 
 // Swept is a branch that a Sweep has removed, or could not.
@@ -47,13 +52,13 @@ type Swept struct {
 // GitHub has between branch and commit, is removed when this Sweeper has seen it an hour ago. Every removal is in the audit. It
 // goes on after a failure, which is told in the entry.
 func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, error) {
-	held, err := w.service.History.Unfinished(ctx)
+	held, err := w.settler.history.Unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []Swept
 	for _, name := range repos {
-		resolution, err := w.service.readableAt(name.Provider, name.Owner, name.Name)
+		resolution, err := w.reader.at(name.Provider, name.Owner, name.Name)
 		if code := fault.CodeOf(err); code == fault.ProviderDisabled || code == fault.RepoNotAllowed {
 			continue
 		}
@@ -66,7 +71,7 @@ func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, 
 			return out, fault.From(ctx.Err())
 		}
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
-			out = append(out, Swept{Repo: name.String(), Error: w.service.Secrets.Redact(fault.From(err).Message)})
+			out = append(out, Swept{Repo: name.String(), Error: w.settler.log.shown(err)})
 		}
 	}
 	return out, nil
@@ -117,7 +122,7 @@ func (r *round) isOrphan(ctx context.Context, at branchAt) (orphan bool, request
 	if err != nil {
 		return false, "", err
 	}
-	key, err := r.service.Key()
+	key, err := r.settler.key()
 	if err != nil {
 		return false, "", err
 	}
@@ -125,7 +130,7 @@ func (r *round) isOrphan(ctx context.Context, at branchAt) (orphan bool, request
 	switch {
 	case !marked:
 		orphan, err = r.isBare(ctx, at)
-	case r.service.Now().Sub(info.Time) < orphanAge:
+	case r.settler.clock.Now().Sub(info.Time) < orphanAge:
 		return false, "", nil
 	default:
 		orphan, err = r.holdsOnly(ctx, at.branch, info, m)
@@ -151,7 +156,7 @@ func carries(r markReader, pr gitprovider.PullRequest, commit string) bool {
 // isBare reports whether the branch was seen an hour ago at the commit that was the default branch's then.
 func (r *round) isBare(ctx context.Context, at branchAt) (bool, error) {
 	if since, seen := r.bare[at]; seen {
-		return r.service.Now().Sub(since) >= orphanAge, nil
+		return r.settler.clock.Now().Sub(since) >= orphanAge, nil
 	}
 	if r.base == "" {
 		snapshot, err := r.provider.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: r.repo})
@@ -161,7 +166,7 @@ func (r *round) isBare(ctx context.Context, at branchAt) (bool, error) {
 		r.base = snapshot.BaseCommit
 	}
 	if at.tip == r.base {
-		r.bare[at] = r.service.Now()
+		r.bare[at] = r.settler.clock.Now()
 	} else {
 		r.settled[at] = true
 	}
@@ -200,7 +205,7 @@ func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.C
 
 // remove removes the branch, and records that.
 func (r *round) remove(ctx context.Context, at branchAt, request string) {
-	s, entry := r.service, Swept{Repo: at.provider + ":" + r.repo.String(), Branch: at.branch}
+	s, entry := r.settler, Swept{Repo: at.provider + ":" + r.repo.String(), Branch: at.branch}
 	err := r.provider.DeleteBranch(ctx, r.repo, at.branch, at.tip)
 	if fault.CodeOf(err) == fault.Conflict { // somebody works on it
 		return
@@ -210,15 +215,15 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		if request != "" {
 			message = "a branch of ours without a pull request was removed; its request was " + clean(request, maxName)
 		}
-		now := s.Now()
-		err = s.Ledger.Record(ctx, record.Attempt{
-			Time: now, RequestID: s.NewID(), Door: record.DoorPoll, Tier: s.Tier, Action: record.ActionSettle, Provider: at.provider,
+		now := s.clock.Now()
+		err = s.ledger.Record(ctx, record.Attempt{
+			Time: now, RequestID: r.reader.newID(), Door: record.DoorPoll, Tier: r.tier, Action: record.ActionSettle, Provider: at.provider,
 			Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
 		}, nil)
 	}
 	if err != nil {
-		entry.Error = s.Secrets.Redact(fault.From(err).Message)
-		s.Log.Error("branch without a pull request", "repo", entry.Repo, "branch", at.branch, "error", logText(s, err))
+		entry.Error = s.log.shown(err)
+		s.log.error("branch without a pull request", err, "repo", entry.Repo, "branch", at.branch)
 	}
 	r.swept = append(r.swept, entry)
 }

@@ -144,7 +144,7 @@ func TestRepositoriesOfTheAllowlistAreKnownByName(t *testing.T) {
 	rules.Targets.Repositories = []policy.RepoPattern{
 		{Owner: "joe", Name: "infra"}, {Owner: "joe", Name: "*"}, {Provider: "fake", Owner: "ann", Name: "home"}, {Provider: "fake", Owner: "Joe", Name: "Infra"},
 	}
-	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).ProviderOf)
+	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).Reader().ProviderOf)
 	if fmt.Sprint(got) != "[fake:ann/home fake:joe/infra fake:joe/web]" {
 		t.Errorf("got %v", got)
 	}

@@ -93,7 +93,7 @@ func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
 		t.Run(string(rule), func(t *testing.T) {
 			b := newBench(t)
 			if rule != "" {
-				b.options.Policy = mustPolicy(t, "duplicates: any")
+				b.options.Authority.Policy = mustPolicy(t, "duplicates: any")
 			}
 			people := func(branch string) {
 				b.world().Push(branch, providertest.File{Path: "checks/inodes.md", Content: "a person's " + branch})
@@ -162,7 +162,7 @@ func TestADryRunSettlesNothing(t *testing.T) {
 	if _, err := b.create(request(nil)); err == nil || len(b.open()) != 1 {
 		t.Fatalf("%v, open %v", err, b.open())
 	}
-	b.options.DryRun = true
+	b.options.Authority.DryRun = true
 	result, err := b.create(request(nil))
 	if err != nil || !result.Reused || !result.DryRun {
 		t.Errorf("%+v, %v", result, err)

@@ -202,7 +202,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
 	b := newBench(t)
 	const callers = 12
-	b.options.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
+	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
 	service := prflow.New(b.options)
 	results := make([]prflow.CreateResult, callers)
 	errs := make([]error, callers)
@@ -233,7 +233,7 @@ func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
 func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 	b := newBench(t)
 	const callers = 12
-	b.options.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
+	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
 	service := prflow.New(b.options)
 	codes := make([]fault.Code, callers)
 	var wg sync.WaitGroup

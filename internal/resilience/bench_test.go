@@ -27,7 +27,7 @@ func BenchmarkCreate(b *testing.B) {
 					w := newWorld(b, k)
 					raw := manyFiles(b, w.repo, files)
 					service := w.service()
-					service.Tier = gitprovider.TierRemediate
+					service.Authority.Tier = gitprovider.TierRemediate
 					w.forge.Faults().SetLatency(latency)
 					w.forge.Faults().Forget()
 					b.StartTimer()

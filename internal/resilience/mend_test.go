@@ -164,7 +164,7 @@ func TestLabelsThatFailAreThereAfterTheIdenticalCall(t *testing.T) {
 					}
 					w.forge.Faults().Forget()
 					w.assertHonest(first.Number, first)
-					listed, err := w.service().ListAt(t.Context(), k.name, w.repo.Owner, w.repo.Name)
+					listed, err := w.service().Reader().ListAt(t.Context(), k.name, w.repo.Owner, w.repo.Name)
 					if err != nil || len(listed) != 1 {
 						t.Errorf("listed meanwhile: %+v, %v", listed, err)
 					}

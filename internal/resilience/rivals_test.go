@@ -32,7 +32,7 @@ func (w *world) stranger() *prflow.Service {
 	o := w.service().Options
 	o.Ledger, o.History = s.Ledger, s.History
 	o.Key = func() ([]byte, error) { return []byte(key), nil }
-	o.Sleep = func(ctx context.Context, d time.Duration) { // as long as others may need here
+	o.Clock.Sleep = func(ctx context.Context, d time.Duration) { // as long as others may need here
 		select {
 		case <-ctx.Done():
 		case <-time.After(d / 10):

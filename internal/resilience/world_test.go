@@ -120,8 +120,8 @@ func (w *world) service() *prflow.Service {
 	return prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
 		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
-		Policy: w.policy, Tier: gitprovider.TierInvestigate,
-		Log: logger, Now: w.now, NewID: rand.Text, Sleep: noSleep,
+		Authority: prflow.Authority{Policy: w.policy, Tier: gitprovider.TierInvestigate},
+		Log:       logger, Clock: prflow.Clock{Now: w.now, Sleep: noSleep}, NewID: rand.Text,
 		Key: func() ([]byte, error) { return []byte(w.key), nil },
 	})
 }

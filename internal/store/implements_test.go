@@ -7,10 +7,9 @@ import (
 )
 
 var (
-	_ prflow.Ledger    = (*Ledger)(nil)
-	_ prflow.History   = (*History)(nil)
-	_ prflow.Proposals = (*History)(nil)
-	_ access.Tokens    = (*Access)(nil)
-	_ access.Logins    = (*Access)(nil)
-	_ session.Records  = (*AgentSessions)(nil)
+	_ prflow.Ledger   = (*Ledger)(nil)
+	_ prflow.History  = (*History)(nil)
+	_ access.Tokens   = (*Access)(nil)
+	_ access.Logins   = (*Access)(nil)
+	_ session.Records = (*AgentSessions)(nil)
 )

@@ -110,7 +110,7 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	} {
 		d.check(c[0], c[1], w.do(c[0], c[1], c[2]))
 	}
-	dry := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	dry := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	d.check("POST", "/api/v1/prs", dry.do("POST", "/api/v1/prs", request(nil)))
 }
 

@@ -40,7 +40,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
-	w.flow.Policy.Targets.EnvRepositories = append(w.flow.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
+	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
 	for _, name := range []string{"infra", "other"} {
 		hosted := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: name})
 		for i := range 20 {

@@ -16,7 +16,7 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.page("/pulls", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
-	w.flow.Policy.Targets.EnvRepositories = append(w.flow.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
+	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
 		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
 	w.build()
 	d := w.page("/pulls", 200)
@@ -99,7 +99,7 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 			r := &reviewer{}
 			w := newWorld(t, func(w *world) {
 				r.world, w.web.Providers.Reviewer = w, r
-				w.flow.Policy.Targets.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
+				w.flow.Authority.Policy.Targets.EnvRepositories = []policy.RepoPattern{pattern(t, "joe/infra")}
 			})
 			w.signedIn()
 			w.read(w.submit("/pulls/"+tt.at+"/review", tt.form), name, tt.status)

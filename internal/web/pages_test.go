@@ -25,13 +25,13 @@ func (w *world) submit(target string, form url.Values, edits ...edit) reply {
 // dryWorld has one dry run on its record, and a server that is in dry run no more.
 func dryWorld(t *testing.T, change func(*world)) (w *world, id string) {
 	w = newWorld(t, func(w *world) {
-		w.flow.DryRun = true
+		w.flow.Authority.DryRun = true
 		if change != nil {
 			change(w)
 		}
 	})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 200, "")
-	w.flow.DryRun = false
+	w.flow.Authority.DryRun = false
 	w.build()
 	return w, w.attempts()[0].RequestID
 }
@@ -177,7 +177,7 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 	if w.fake.Script.Writes() != 0 || w.attempts()[0].Code != fault.Forbidden {
 		t.Errorf("%v", w.attempts()[0])
 	}
-	w.flow.DryRun = true
+	w.flow.Authority.DryRun = true
 	w.build()
 	w.page("/proposals/"+id, 200, with(reader)).has("the server is in dry run itself")
 }

@@ -115,7 +115,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 		code   fault.Code
 	}{
 		"a good one":                     {body: request(nil)},
-		"a dry run":                      {change: func(w *world) { w.flow.DryRun = true }, body: request(nil)},
+		"a dry run":                      {change: func(w *world) { w.flow.Authority.DryRun = true }, body: request(nil)},
 		"the same again":                 {before: request(nil), body: request(nil)},
 		"other content on the same path": {before: request(nil), body: request(files(file("checks/inodes.md", "create", "#\n"))), code: fault.DuplicatePR},
 		"an unknown name":                {body: request(map[string]any{"tier": 3}), code: fault.InvalidArgument},
@@ -127,7 +127,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 		"null":                           {body: strings.Replace(request(nil), `"joe"`, `null`, 1), code: fault.InvalidArgument},
 		"an empty object":                {body: `{}`, code: fault.InvalidArgument},
 		"a long title":                   {body: request(map[string]any{"title": strings.Repeat("x", 73)}), code: fault.InvalidArgument},
-		"tier 1":                         {change: func(w *world) { w.flow.Tier = 1 }, body: request(nil), code: fault.TierDenied},
+		"tier 1":                         {change: func(w *world) { w.flow.Authority.Tier = 1 }, body: request(nil), code: fault.TierDenied},
 		"four files at tier 2":           {body: request(many(4)), code: fault.TierDenied},
 		"a protected file":               {body: request(files(file("Dockerfile", "create", "FROM x\n"))), code: fault.ScopeDenied},
 		"percent-encoded traversal":      {body: request(files(file("checks/%2e%2e/x.md", "create", "x\n"))), code: fault.ScopeDenied},
@@ -135,7 +135,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 		"a secret":                       {body: request(map[string]any{"body": "see " + ownToken}), code: fault.ContentDenied},
 		"a hidden character":             {body: request(map[string]any{"body": "a\u202eb"}), code: fault.ContentDenied},
 		"too large":                      {body: request(files(file("checks/big.md", "create", big))), code: fault.ContentDenied},
-		"read-only":                      {change: func(w *world) { w.flow.ReadOnly = "read-only" }, body: request(nil), code: fault.ReadOnly},
+		"read-only":                      {change: func(w *world) { w.flow.Authority.ReadOnly = "read-only" }, body: request(nil), code: fault.ReadOnly},
 		"an unknown repository":          {body: request(map[string]any{"repo_name": "nothing"}), code: fault.NotFound},
 		"an unknown host":                {body: request(map[string]any{"clone_url": "https://evil.example/joe/infra.git"}), code: fault.ProviderUnresolved},
 		"a disabled provider":            {body: request(map[string]any{"clone_url": "https://gitea.example.org/joe/infra.git"}), code: fault.ProviderDisabled},

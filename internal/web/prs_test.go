@@ -31,7 +31,7 @@ func TestStatusesOfAProposal(t *testing.T) {
 	if again.json["reused"] != true {
 		t.Errorf("got %s", again.body)
 	}
-	dry := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	dry := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	a = dry.do("POST", "/api/v1/prs", request(nil))
 	dry.want(a, 200, "")
 	if a.json["dry_run"] != true || dry.fake.Script.Writes() != 0 {
@@ -136,7 +136,7 @@ func TestATokensTierOnlyLowers(t *testing.T) {
 		{2, 1, fault.TierDenied, 1}, {2, 2, "", 2}, {2, 3, "", 2}, {1, 3, fault.TierDenied, 1}, {3, 2, "", 2},
 	}
 	for _, c := range cases {
-		w := newWorld(t, func(w *world) { w.flow.Tier = c.own })
+		w := newWorld(t, func(w *world) { w.flow.Authority.Tier = c.own })
 		token := w.token("ci", c.ceiling, access.Propose)
 		a := w.do("POST", "/api/v1/prs", request(nil), bearer(token))
 		if a.code() != string(c.code) || w.attempts()[0].Tier != c.recorded || w.attempts()[0].Caller != "ci" {
@@ -146,12 +146,12 @@ func TestATokensTierOnlyLowers(t *testing.T) {
 }
 
 func TestADryRunIsPromoted(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 200, "")
 	id := w.attempts()[0].RequestID
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/proposals/"+id+"/promote", ""), 403, fault.ReadOnly)
-	w.flow.DryRun = false
+	w.flow.Authority.DryRun = false
 	w.build()
 	a := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
 	w.want(a, 201, "")

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.flow.DryRun = true })
+	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	dry := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
@@ -25,7 +25,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.flow.DryRun, w.handler = false, nil
+	w.flow.Authority.DryRun, w.handler = false, nil
 	person := bearer(w.token("person", gitprovider.TierInvestigate, access.AllScopes()...))
 
 	detail := w.get("/api/v1/proposals/"+id, person)

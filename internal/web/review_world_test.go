@@ -25,7 +25,7 @@ func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{},
 		People: people.New(people.Options{
-			Settings: people.Settings{Policy: r.flow.Policy, PolicyProblem: r.problem, DryRun: r.flow.DryRun},
+			Settings: people.Settings{Policy: r.flow.Authority.Policy, PolicyProblem: r.problem, DryRun: r.flow.Authority.DryRun},
 			Audit:    r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
 		}),
 	})

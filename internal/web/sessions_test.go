@@ -185,7 +185,7 @@ func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
 }
 
 func TestEveryProposalKnowsItsSession(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.flow.Session = "run-1" })
+	w := newWorld(t, func(w *world) { w.flow.Authority.Session = "run-1" })
 	w.begun(session.Record{ID: "run-1"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	id := w.attempts()[0].RequestID

@@ -119,9 +119,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}, nil, "", nil)
 	log := slog.New(slog.DiscardHandler)
 	w.flow = prflow.Options{
-		Registry: registry, Ledger: s.Ledger, History: s.History, Proposals: s.History, Secrets: scanner, Policy: policy.Default(),
-		Tier: gitprovider.TierInvestigate, Log: log, Now: w.Now, NewID: newID,
-		Sleep: func(_ context.Context, d time.Duration) { w.advance(d) },
+		Registry: registry, Ledger: s.Ledger, History: s.History, Secrets: scanner,
+		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate}, Log: log, NewID: newID,
+		Clock: prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
 		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 	}
 	w.web = web.Options{
@@ -155,11 +155,11 @@ func anonymousReads(w *world) { w.anonymous = true }
 func (w *world) build() {
 	w.Helper()
 	service := prflow.New(w.flow)
-	w.web.Providers.Reader = service
+	w.web.Providers.Reader = service.Reader()
 	w.web.Toolsets = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
 	w.web.Flow = func(ceiling gitprovider.Tier) dashboard.Flow { return service.AtMost(ceiling) }
-	w.web.Policy = func() (policy.Policy, error) { return w.flow.Policy, nil }
-	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Tier, w.flow.DryRun, w.flow.ReadOnly
+	w.web.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
+	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})

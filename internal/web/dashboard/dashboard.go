@@ -30,7 +30,7 @@ type Flow interface {
 	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
 }
 
-// Reader reads at providers for people; *prflow.Service is one.
+// Reader reads at providers for people; prflow.Reader is one.
 type Reader interface {
 	ListAt(ctx context.Context, provider, owner, name string) ([]gitprovider.PullRequest, error)
 	StatusAt(ctx context.Context, provider, owner, name string, number int) (gitprovider.Status, error)

@@ -4,11 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -62,19 +60,4 @@ func readCommitMark(key []byte, provider string, repo gitprovider.RepoRef, branc
 	}
 	want, err := m.signature(key)
 	return m, true, err == nil && hmac.Equal([]byte(want), []byte(parts[3]))
-}
-
-// contentDigest identifies what files are after a change: SHA-256 over the JSON list of [path, SHA-256 of the content],
-// sorted by path, in hex; a file that is gone has "".
-func contentDigest(changes []gitprovider.Change) string {
-	entries := make([][2]string, len(changes))
-	for i, c := range changes {
-		entries[i][0] = c.Path.String()
-		if c.Action != gitprovider.ActionDelete {
-			sum := sha256.Sum256([]byte(c.Content))
-			entries[i][1] = hex.EncodeToString(sum[:])
-		}
-	}
-	slices.SortFunc(entries, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-	return hashJSON(entries)
 }

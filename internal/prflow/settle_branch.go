@@ -3,17 +3,17 @@ package prflow
 import (
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// undo removes the branch of a proposal that was left, unless somebody has changed it, or it carries somebody else's pull
+// removeBranch removes the branch of a proposal that was left, unless somebody has changed it, or it carries somebody else's pull
 // request: then it is a person's now, and stays. It returns the proposal's own pull request, if that appeared meanwhile.
-func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left record.Proposal) (*gitprovider.PullRequest, error) {
-	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
+func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider, left record.Proposal) (*gitprovider.PullRequest, error) {
+	repo := repoOf(left)
 	pr, err := p.FindByHead(ctx, repo, left.Branch)
 	if err != nil || pr != nil && pr.State == gitprovider.StateOpen {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left record.
 	if left.Commit != "" {
 		state = record.StateCommitted
 	}
-	if err := s.Ledger.Advance(ctx, left.ID, record.Progress{State: state, Commit: left.Commit, Undone: true}); err != nil {
+	if err := s.ledger.Advance(ctx, left.ID, record.Progress{State: state, Commit: left.Commit, Undone: true}); err != nil {
 		return nil, err
 	}
 	if err := p.DeleteBranch(ctx, repo, left.Branch, tip); err != nil && fault.CodeOf(err) != fault.Conflict {
@@ -43,7 +43,7 @@ func (s *Service) undo(ctx context.Context, p gitprovider.Provider, left record.
 		return nil, nil
 	}
 	left.Commit = tip
-	found, _, err := s.pullOf(ctx, p, left)
+	found, _, err := s.find(ctx, p, left)
 	return found, err
 }
 
@@ -57,15 +57,14 @@ func changesOf(left record.Proposal) []gitprovider.Change {
 	return out
 }
 
-// settleUndone ends a proposal whose pull request came to be after all, and was closed because we have removed its branch.
+// endUndone ends a proposal whose pull request came to be after all, and was closed because we have removed its branch.
 // That nobody has rejected it is noted in its body, too, for those who have other records.
-func (s *Service) settleUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
-	key, err := s.Key()
+func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
+	repo := repoOf(left)
+	reader, err := s.marksOf(left.Provider, repo)
 	if err != nil {
 		return err
 	}
-	repo := gitprovider.RepoRef{Owner: left.Owner, Name: left.Repo}
-	reader := newMarkReader(key, left.Provider, repo)
 	if m, isTrue := reader.read(pr); !isTrue || !m.Withdrawn {
 		body, err := withdrawnBody(reader, pr.Body, pr.Branch,
 			"Closed because Claude Ops has removed its branch: the server had not answered, and nobody has rejected this.")
@@ -73,22 +72,39 @@ func (s *Service) settleUndone(ctx context.Context, p gitprovider.Provider, left
 			err = p.Withdraw(ctx, repo, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit, Body: body})
 		}
 		if err != nil {
-			s.Log.Warn("pull request not marked as withdrawn", "request_id", left.ID, "pr", pr.Number, "error", logText(s, err))
+			s.log.warn("pull request not marked as withdrawn", err, "request_id", left.ID, "pr", pr.Number)
 		}
 	}
-	return s.settleAs(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it", pr.Number))
 }
 
-// undoBranch removes the branch of this creation if its tip is still ours. It reports whether nothing of it remains.
-func (c *creation) undoBranch(ctx context.Context) bool {
-	err := c.Ledger.Advance(ctx, c.requestID, record.Progress{State: record.StateCommitted, Undone: true})
-	if err == nil {
-		err = c.resolution.Provider.DeleteBranch(ctx, c.snapshot.Repo, c.branch, c.commit)
+// lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had sent
+// cannot arrive any more.
+func (s *settler) lateFor(p gitprovider.Provider, left record.Proposal) time.Duration {
+	lateness := p.Lateness()
+	if lateness == 0 {
+		return 0
 	}
-	if err == nil || slices.Contains([]fault.Code{fault.Conflict, fault.NotFound}, fault.CodeOf(err)) {
-		return true
-	}
-	c.Log.Error("branch not undone", "request_id", c.requestID, "branch", c.branch, "error", logText(c.Service, err))
-	return false
+	return left.CreatedAt.Add(writeTimeout + lateness).Sub(s.clock.Now())
+}
+
+// lateError is why a proposal is not settled yet.
+type lateError struct {
+	until time.Time
+	err   *fault.Error
+}
+
+// Error implements error.
+func (e *lateError) Error() string { return e.err.Error() }
+
+// Unwrap gives the fault.
+func (e *lateError) Unwrap() error { return e.err }
+
+func stillLate(left record.Proposal, wait time.Duration) *fault.Error {
+	e := fault.New(fault.LimitReached, "an earlier proposal for these files (%q, request %s) got no clear answer from its provider, and "+
+		"what it sent may still arrive; it is settled in %s at the latest, or at once by the identical call",
+		clean(left.Title, maxTitle), left.ID, wait.Round(time.Second))
+	e.RetryAfter = wait
+	return e
 }

@@ -5,37 +5,41 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/policy"
 )
 
 // This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy that is
 // mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a person decides by
 // merging. What the policy pins holds whatever the manifest says.
 
-// redirectOpening is how redirect begins; the footer and the record have it.
+// redirectOpening is how manifestNote begins; the footer and the record have it.
 const redirectOpening = "Changes where later proposals go: "
 
-// redirect says how the change alters the section; "" if it does not.
-func (c *creation) redirect(snapshot *gitprovider.Snapshot, targets []target) string {
-	for _, t := range targets {
-		if !strings.EqualFold(t.path.String(), gitprovider.ManifestFile) {
+// manifestNote says how the changes alter the section; "" if they do not.
+func manifestNote(p policy.Policy, snapshot *gitprovider.Snapshot, changes []gitprovider.Change) string {
+	for _, c := range changes {
+		if !isManifest(c.Path) {
 			continue
 		}
-		before, known := snapshot.Contents[t.path]
-		if _, exists := snapshot.Tree[t.path.String()]; exists && !known {
+		before, known := snapshot.Contents[c.Path]
+		if _, exists := snapshot.Tree[c.Path.String()]; exists && !known {
 			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " may differ; the file on the base branch is " +
-				"too large to compare." + c.pinNote(snapshot)
+				"too large to compare." + pinNote(p, snapshot)
 		}
-		now := t.content
-		if t.action == gitprovider.ActionDelete {
+		now := c.Content
+		if c.Action == gitprovider.ActionDelete {
 			now = ""
 		}
 		if changed := manifestChanges(string(before), now); len(changed) > 0 {
 			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " gets " + strings.Join(changed, ", ") + "." +
-				c.pinNote(snapshot)
+				pinNote(p, snapshot)
 		}
 	}
 	return ""
+}
+
+func isManifest(path gitprovider.Path) bool {
+	return strings.EqualFold(path.String(), gitprovider.ManifestFile)
 }
 
 // manifestChanges lists what differs in the sections of two manifests.
@@ -82,33 +86,10 @@ func declared(value string) string {
 }
 
 // pinNote says what of the section cannot take effect.
-func (c *creation) pinNote(snapshot *gitprovider.Snapshot) string {
-	pin, found := c.Policy.PinFor(snapshot.Repo.Owner, snapshot.Repo.Name)
+func pinNote(p policy.Policy, snapshot *gitprovider.Snapshot) string {
+	pin, found := p.PinFor(snapshot.Repo.Owner, snapshot.Repo.Name)
 	if !found {
 		return ""
 	}
 	return " The operator's policy keeps " + pin.String() + " all the same."
-}
-
-// noteRedirect tells of a change of the section: the caller, the record, and by the footer the reviewer. Where contents are
-// refused it tells nothing, since a value may be what they are refused for.
-func (c *creation) noteRedirect(text string) {
-	if text == "" || c.denied(record.GateContent) {
-		return
-	}
-	text = c.Secrets.Redact(text)
-	c.redirects = text
-	c.warnings = append(c.warnings, text)
-	c.verdicts[len(c.verdicts)-1].Warnings = []string{text}
-}
-
-// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
-func RedirectNote(body string) string {
-	footer := body[len(withoutFooter(body)):]
-	at := strings.LastIndex(footer, "\n"+redirectOpening)
-	if at < 0 {
-		return ""
-	}
-	text, _, _ := strings.Cut(footer[at+1:], "\n")
-	return text
 }

@@ -1,0 +1,115 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// maxForeignNotes bounds the pull requests of others that one answer names.
+const maxForeignNotes = 5
+
+// duplicateGate denies files that an open pull request of ours changes, or, if the policy wants that, anybody's. The very same
+// change is no error: its pull request is the answer.
+func duplicateGate() gate {
+	return gate{
+		Name: record.GateDuplicate, Phase: phasePulls,
+		Asks:  "whether an open pull request changes one of the files; the very same change is reused",
+		Judge: judgeDuplicate,
+	}
+}
+
+func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
+	same, err := e.sameChange(ctx, r)
+	if err != nil {
+		return ruling{}, err
+	}
+	foreign := foreignOverlaps(r, e.snapshot.Foreign)
+	out := ruling{notes: foreignNotes(r, foreign, e.snapshot.ForeignUnread)}
+	if same != nil {
+		out.same, out.detail = same, fmt.Sprintf("the same change is open as #%d", same.pr.Number)
+		return out, nil
+	}
+	for _, pr := range e.snapshot.Open {
+		if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
+			return deny(duplicateOf(pr.Number, pr.URL, pr.Title, overlap)), nil
+		}
+	}
+	if on.Policy.Duplicates == policy.DuplicatesAny && len(foreign) > 0 {
+		return deny(duplicateOfOthers(foreign[0], r.overlap(foreign[0].Paths))), nil
+	}
+	out.detail = fmt.Sprintf("%d open pull requests of ours, none on these paths", len(e.snapshot.Open))
+	return out, nil
+}
+
+// duplicateOf refuses a change of files that an open pull request of ours changes.
+func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
+	e := fault.New(fault.DuplicatePR,
+		"the open pull request #%d (%s) already changes %s; wait for its review, or propose other files",
+		number, url, listed(overlap))
+	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: overlap}
+	return e
+}
+
+func duplicateOfOthers(pr gitprovider.PullRequest, overlap []string) *fault.Error {
+	e := fault.New(fault.DuplicatePR, "the open pull request #%d%s (%s) already changes %s, and the policy lets no two change "+
+		"the same file (duplicates: any); wait for its review, or propose other files", pr.Number, byAuthor(pr), pr.URL,
+		listed(overlap))
+	e.Existing = &fault.ExistingPR{Number: pr.Number, URL: pr.URL, Title: clean(pr.Title, maxTitle), Paths: overlap}
+	return e
+}
+
+// foreignOverlaps lists the open pull requests of others that change one of the files, newest first.
+func foreignOverlaps(r *request, foreign []gitprovider.PullRequest) []gitprovider.PullRequest {
+	var out []gitprovider.PullRequest
+	for _, pr := range slices.Backward(foreign) {
+		if len(r.overlap(pr.Paths)) > 0 {
+			out = append(out, pr)
+		}
+	}
+	return out
+}
+
+// foreignNotes say which pull requests of people, or from forks, change the same files: whoever reviews ours has both to merge.
+func foreignNotes(r *request, overlaps []gitprovider.PullRequest, unread int) (out []string) {
+	for _, pr := range overlaps[:min(len(overlaps), maxForeignNotes)] {
+		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), listed(r.overlap(pr.Paths)), pr.URL))
+	}
+	if more := len(overlaps) - maxForeignNotes; more > 0 {
+		out = append(out, fmt.Sprintf("%d further pull requests of others change these files", more))
+	}
+	if unread > 0 {
+		out = append(out, fmt.Sprintf(
+			"%d open pull requests of others were not read in full; they may change the same files", unread))
+	}
+	return out
+}
+
+// byAuthor is " by ann", or "" if the host does not say.
+func byAuthor(pr gitprovider.PullRequest) string {
+	if pr.Author == "" {
+		return ""
+	}
+	return " by " + clean(pr.Author, maxName)
+}
+
+// listed joins paths for a message, three at most.
+func listed(paths []string) string {
+	const most = 3
+	out := ""
+	for i, p := range paths[:min(len(paths), most)] {
+		if i > 0 {
+			out += ", "
+		}
+		out += p
+	}
+	if more := len(paths) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// Preview is what a person needs to judge a dry run (design §3, gate 10).
+type Preview struct {
+	Base   string           `json:"base"`
+	Title  string           `json:"title"`
+	Body   string           `json:"body"`
+	Labels []string         `json:"labels"`
+	Diff   string           `json:"diff"` // unified, against the base commit
+	Gates  []record.Verdict `json:"gates" brief:"true"`
+	Calls  []string         `json:"calls"` // what would have been done, in order
+}
+
+// maxDiff bounds the diff in a preview, in bytes, so that an answer stays readable for a model.
+const maxDiff = 64 << 10
+
+// preview answers a dry run with everything but the writing, and records the proposal so that a person can look at it.
+func (c *creation) preview(ctx context.Context) (CreateResult, error) {
+	provider, snapshot := c.evidence.resolution.Provider, c.evidence.snapshot
+	usage, err := c.service.History.Usage(ctx, provider.Name(), snapshot.Repo.Owner, snapshot.Repo.Name, c.evidence.claim())
+	if err != nil {
+		return CreateResult{}, err
+	}
+	c.evidence.usage = usage
+	if _, err := c.judge(ctx, phaseReserve); err != nil {
+		return CreateResult{}, err
+	}
+	proposal := c.proposal(record.StateDryRun)
+	if err := c.record(ctx, c.row(record.OutcomeDryRun, nil), &proposal); err != nil {
+		return CreateResult{}, err
+	}
+	return CreateResult{
+		Branch: c.draft.branch, Files: c.request.paths(), DryRun: true, Warnings: c.allWarnings(),
+		Preview: &Preview{
+			Base: snapshot.Base, Title: c.draft.title, Body: c.draft.body, Labels: c.rules.Policy.Labels,
+			Diff: capped(diff(c.request.changes.Changes(), snapshot)), Gates: c.verdicts.all(), Calls: c.calls(),
+		},
+	}, nil
+}
+
+// calls says what would be done.
+func (c *creation) calls() []string {
+	repo := c.evidence.resolution.Provider.Name() + ":" + c.evidence.snapshot.Repo.String()
+	calls := []string{
+		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
+			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.request.changes.Len()),
+		fmt.Sprintf("open the pull request %q from %s into %s", c.draft.title, c.draft.branch, c.evidence.snapshot.Base),
+		"label it " + strings.Join(c.rules.Policy.Labels, ", "),
+	}
+	if people := c.rules.Policy.Pulls.Reviewers; len(people) > 0 {
+		calls = append(calls, "ask "+strings.Join(people, ", ")+" for a review")
+	}
+	if people := c.rules.Policy.Pulls.Assignees; len(people) > 0 {
+		calls = append(calls, "assign "+strings.Join(people, ", "))
+	}
+	return calls
+}
+
+// diff is what the changes do to the base commit.
+func diff(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) string {
+	var b strings.Builder
+	for _, change := range changes {
+		b.WriteString(fileDiff(change, snapshot))
+	}
+	return b.String()
+}
+
+// capped cuts a diff at maxDiff.
+func capped(diff string) string {
+	if len(diff) <= maxDiff {
+		return diff
+	}
+	return strings.ToValidUTF8(diff[:maxDiff], "") + fmt.Sprintf("\n[cut: the diff has %d bytes]\n", len(diff))
+}
+
+func fileDiff(change gitprovider.Change, snap *gitprovider.Snapshot) string {
+	path := change.Path.String()
+	oldName, newName := "a/"+path, "b/"+path
+	switch change.Action {
+	case gitprovider.ActionCreate:
+		oldName = "/dev/null"
+	case gitprovider.ActionDelete:
+		newName = "/dev/null"
+	}
+	before, known := snap.Contents[change.Path]
+	if !known && change.Action != gitprovider.ActionCreate {
+		return fmt.Sprintf("--- %s\n+++ %s\n[not shown: the file on the base branch is larger than %d bytes]\n",
+			oldName, newName, gitprovider.MaxContentRead)
+	}
+	return udiff.Unified(oldName, newName, string(before), change.Content)
+}
