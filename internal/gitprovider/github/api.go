@@ -99,6 +99,9 @@ func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error
 
 // changePull replaces fields of a pull request.
 func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
 	var now struct{ Number int } // read, so that something else than GitHub's answer is noticed
 	at := a.repoURL(repo, "pulls", strconv.Itoa(number))
 	_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)

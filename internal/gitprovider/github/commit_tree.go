@@ -4,25 +4,11 @@ import (
 	"context"
 	"unicode/utf8"
 
+	gogithub "github.com/google/go-github/v60/github"
+
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
-
-// writtenEntry is an entry of a tree to be made, with its content in place.
-type writtenEntry struct {
-	Path    string `json:"path"`
-	Mode    string `json:"mode"`
-	Type    string `json:"type"`
-	Content string `json:"content"`
-}
-
-// removedEntry has the null that removes a path; a missing field would not.
-type removedEntry struct {
-	Path string  `json:"path"`
-	Mode string  `json:"mode"`
-	Type string  `json:"type"`
-	SHA  *string `json:"sha"`
-}
 
 // byTree makes tree, commit and branch in git's own terms: nothing is visible before the branch, which comes last.
 func (w commitWriter) byTree(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
@@ -60,21 +46,22 @@ func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, 
 	return made.SHA, nil
 }
 
-func treeEntries(req gitprovider.CommitRequest) ([]any, error) {
-	var entries []any
+// treeEntries are the changed files. An entry with neither content nor id removes its path.
+func treeEntries(req gitprovider.CommitRequest) ([]*gogithub.TreeEntry, error) {
+	var entries []*gogithub.TreeEntry
 	for _, c := range req.Changes.Changes() {
-		path, mode := c.Path.String(), "100644"
+		path, mode, kind := c.Path.String(), "100644", "blob"
 		if req.Snapshot.Tree[path].Executable {
 			mode = "100755"
 		}
-		switch {
-		case c.Action == gitprovider.ActionDelete:
-			entries = append(entries, removedEntry{Path: path, Mode: mode, Type: "blob"})
-		case !utf8.ValidString(c.Content): // JSON cannot carry it
-			return nil, fault.New(fault.InvalidArgument, "the content of %s is not UTF-8; files are text", path)
-		default:
-			entries = append(entries, writtenEntry{Path: path, Mode: mode, Type: "blob", Content: c.Content})
+		entry := &gogithub.TreeEntry{Path: &path, Mode: &mode, Type: &kind}
+		if c.Action != gitprovider.ActionDelete {
+			if !utf8.ValidString(c.Content) { // JSON cannot carry it
+				return nil, fault.New(fault.InvalidArgument, "the content of %s is not UTF-8; files are text", path)
+			}
+			entry.Content = &c.Content
 		}
+		entries = append(entries, entry)
 	}
 	return entries, nil
 }

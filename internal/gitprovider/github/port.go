@@ -95,9 +95,6 @@ func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label
 // Status implements gitprovider.Provider with one query, and further ones for further pages of reviews and checks. Whether a
 // pull request can be merged is asked up to three times more within 2.4 s, then Mergeable stays nil.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
-	if err := forge.CheckNumber(repo, number); err != nil {
-		return gitprovider.Status{}, err
-	}
 	status, err := p.status.read(about(ctx, repo), repo, number)
 	if err != nil {
 		return gitprovider.Status{}, publish(err)
@@ -126,9 +123,6 @@ func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id 
 
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
 func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
-	if err := forge.CheckNumber(repo, w.Number); err != nil {
-		return err
-	}
 	return publish(p.pulls.withdraw(about(ctx, repo), repo, w))
 }
 
@@ -146,27 +140,18 @@ func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number 
 
 // Details implements gitprovider.Editor with one query. A team that the token may not see is left out.
 func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
-	if err := forge.CheckNumber(repo, number); err != nil {
-		return gitprovider.Details{}, err
-	}
 	details, err := p.discussion.details(about(ctx, repo), repo, number)
 	return details, publish(err)
 }
 
 // SetBody implements gitprovider.Editor.
 func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number int, body string) error {
-	if err := forge.CheckNumber(repo, number); err != nil {
-		return err
-	}
 	ctx = transport.Repeatable(about(ctx, repo))
 	return publish(p.pulls.api.changePull(ctx, repo, number, map[string]string{"body": body}))
 }
 
 // LastRemark implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews.
 func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
-	if err := forge.CheckNumber(repo, number); err != nil {
-		return nil, err
-	}
 	remark, err := p.discussion.lastRemark(about(ctx, repo), repo, number)
 	return remark, publish(err)
 }

@@ -158,6 +158,9 @@ func (p pulls) first(ctx context.Context, repo gitprovider.RepoRef, list pullLis
 
 // one reads fields of one pull request into out. What is below the field hidden may be forbidden, and is null then.
 func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string, out any) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
 	q.variable("number", "Int!", number)
 	q.add("pullRequest(number: $number) { " + fields + " }")
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }

@@ -2,7 +2,6 @@ package githubapp
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
@@ -33,10 +33,11 @@ type App struct {
 	learn  func(token string) (forget func())
 	now    func() time.Time
 
-	mu            sync.Mutex
-	tokens        map[key]*slot
-	retired       []retired
-	installations map[string]cachedInstallation // by repository
+	installations *forge.Memory[string, cachedInstallation] // by repository
+
+	mu      sync.Mutex
+	tokens  map[key]*slot
+	retired []retired
 }
 
 // retired is a token that is not used any more.
@@ -46,6 +47,9 @@ type retired struct {
 }
 
 var _ transport.Credential = (*App)(nil)
+
+// maxInstallations bounds the repositories whose installation is remembered.
+const maxInstallations = 512
 
 // New makes an App.
 func New(o Options) *App {
@@ -57,7 +61,7 @@ func New(o Options) *App {
 	}
 	return &App{
 		api: o.API, client: o.Client, learn: o.Learn, now: o.Now,
-		tokens: map[key]*slot{}, installations: map[string]cachedInstallation{},
+		tokens: map[key]*slot{}, installations: forge.NewMemory[string, cachedInstallation](maxInstallations, nil),
 	}
 }
 
@@ -144,7 +148,6 @@ func (a *App) sweep() {
 		}
 		return false
 	})
-	maps.DeleteFunc(a.installations, func(_ string, known cachedInstallation) bool { return known.until.Before(now) })
 }
 
 // Refused implements transport.Credential: the token is not used again. The installation is looked up anew, so that what has
@@ -157,7 +160,7 @@ func (a *App) Refused(use transport.Use, token string) bool {
 		return true
 	}
 	if s.token == token {
-		delete(a.installations, keyOf(use).repo)
+		a.installations.Take(keyOf(use).repo)
 		s.expires = a.now()
 	}
 	return true

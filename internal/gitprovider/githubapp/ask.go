@@ -11,33 +11,28 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
 // apiVersion is the version of the REST API that the requests are written for.
 const apiVersion = "2022-11-28"
 
-// ask makes a request in the name of the app and decodes the answer of a success into out. 403, 404 and 422 are for the caller
-// to understand and no errors; every other refusal is a *fault.Error. A token that is made twice does no harm, so each request
-// may be repeated.
-func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, err error) {
-	status, _, err = a.askWhere(ctx, method, u, body, out)
-	return status, err
-}
-
-// askWhere is ask, and tells the path at which the answer was found after redirects.
-func (a *App) askWhere(ctx context.Context, method string, u *url.URL, body, out any) (status int, at string, err error) {
+// ask makes a request in the name of the app and decodes the answer of a success into out; path is where it was found after
+// redirects. 403, 404 and 422 are for the caller to understand and no errors; every other refusal is a *fault.Error. A token
+// that is made twice does no harm, so each request may be repeated.
+func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, path string, err error) {
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
-			return 0, "", fault.Wrap(err, fault.Internal, "a request to GitHub could not be built")
+			return 0, "", forge.NotBuilt(err)
 		}
 		content = bytes.NewReader(raw)
 	}
 	req, err := http.NewRequestWithContext(transport.Safe(ctx), method, u.String(), content)
 	if err != nil {
-		return 0, "", fault.Wrap(err, fault.Internal, "a request to GitHub could not be built")
+		return 0, "", forge.NotBuilt(err)
 	}
 	req.Header.Set("Accept", "application/vnd.github+json")
 	req.Header.Set("X-GitHub-Api-Version", apiVersion)
@@ -53,7 +48,7 @@ func (a *App) askWhere(ctx context.Context, method string, u *url.URL, body, out
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusCreated:
 		if err := json.Unmarshal(raw, out); err != nil {
-			return 0, "", notGitHub()
+			return 0, "", notGitHub(err)
 		}
 		return resp.StatusCode, resp.Request.URL.Path, nil
 	}
@@ -71,24 +66,16 @@ func (a *App) askWhere(ctx context.Context, method string, u *url.URL, body, out
 	case http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
 		return resp.StatusCode, "", nil
 	}
-	return 0, "", notGitHub()
+	return 0, "", notGitHub(nil)
 }
 
-// maxSaid bounds, in bytes, what is quoted of GitHub's words.
-const maxSaid = 240
-
+// message is what GitHub said, fit to be quoted.
 func message(raw []byte) string {
 	var said struct {
 		Message string `json:"message"`
 	}
 	_ = json.Unmarshal(raw, &said) // without a message nothing is quoted
-	text := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return ' '
-		}
-		return r
-	}, said.Message)
-	return text[:min(len(text), maxSaid)]
+	return forge.Clean(said.Message)
 }
 
 // clockTolerance is how far two clocks may differ before a refused signature is put down to that.
@@ -105,6 +92,4 @@ func (a *App) unsigned(resp *http.Response, said string) error {
 	return fault.New(fault.ProviderDisabled, "GitHub does not take the signature of the GitHub App (401: %s); %s", a.client.Scrub(said), advice)
 }
 
-func notGitHub() *fault.Error {
-	return fault.New(fault.UpstreamError, "GitHub answered with something else than its API promises; check GITHUB_API_URL, and proxies in between")
-}
+func notGitHub(err error) error { return forge.NotItsAPI(err, "GitHub", "GITHUB_API_URL") }

@@ -40,14 +40,11 @@ type cachedInstallation struct {
 func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) (in installation, cached bool, err error) {
 	k := keyOf(transport.Use{Owner: owner, Repo: repo}).repo
 	if !fresh {
-		a.mu.Lock()
-		known, ok := a.installations[k]
-		a.mu.Unlock()
-		if ok && a.now().Before(known.until) {
+		if known, ok := a.installations.Get(k); ok && a.now().Before(known.until) {
 			return known.installation, true, nil
 		}
 	}
-	status, at, err := a.askWhere(ctx, http.MethodGet, transport.URL(a.api, "repos", owner, repo, "installation"), nil, &in)
+	status, at, err := a.ask(ctx, http.MethodGet, transport.URL(a.api, "repos", owner, repo, "installation"), nil, &in)
 	switch {
 	case err != nil:
 		return in, false, err
@@ -57,16 +54,14 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 		return in, false, fault.New(fault.ProviderDisabled, "GitHub does not let the GitHub App see its installation for %s (403); look "+
 			"at the app's and the installation's settings", owner)
 	case in.ID == 0:
-		return in, false, notGitHub()
+		return in, false, notGitHub(nil)
 	case in.SuspendedAt != nil:
 		return in, false, suspended(owner)
 	}
 	if _, id, moved := strings.Cut(strings.TrimSuffix(at, "/installation"), "/repositories/"); moved {
 		in.repository, _ = strconv.ParseInt(id, 10, 64) // 0 for what is no number: then the name is used
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.installations[k] = cachedInstallation{in, a.now().Add(installationFresh)}
+	a.installations.Put(k, cachedInstallation{in, a.now().Add(installationFresh)})
 	return in, false, nil
 }
 
@@ -82,7 +77,7 @@ func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
 		transport.URL(a.api, "orgs", owner, "installation"), transport.URL(a.api, "users", owner, "installation"),
 	} {
 		var in installation
-		status, err := a.ask(ctx, http.MethodGet, u, nil, &in)
+		status, _, err := a.ask(ctx, http.MethodGet, u, nil, &in)
 		switch {
 		case err != nil:
 			return err
@@ -129,9 +124,9 @@ func (a *App) Ping(ctx context.Context) error {
 	var app struct {
 		Slug string `json:"slug"`
 	}
-	status, err := a.ask(ctx, http.MethodGet, transport.URL(a.api, "app"), nil, &app)
+	status, _, err := a.ask(ctx, http.MethodGet, transport.URL(a.api, "app"), nil, &app)
 	if err == nil && (status != http.StatusOK || app.Slug == "") {
-		return notGitHub()
+		return notGitHub(nil)
 	}
 	return err
 }

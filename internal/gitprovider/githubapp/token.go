@@ -43,7 +43,7 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 	if in.repository != 0 {
 		body = map[string]any{"repository_ids": []int64{in.repository}, "permissions": ask}
 	}
-	status, err := a.ask(ctx, http.MethodPost, u, body, &out)
+	status, _, err := a.ask(ctx, http.MethodPost, u, body, &out)
 	switch {
 	case err != nil:
 		return made{}, false, err
@@ -56,7 +56,7 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 		return made{}, true, fault.New(fault.ProviderDisabled, "GitHub makes no token for %s/%s: its installation of the GitHub App "+
 			"leaves the repository out, or does not grant %v any more; look at the installation's settings", use.Owner, use.Repo, ask.list())
 	case out.Token == "" || out.ExpiresAt.IsZero():
-		return made{}, false, notGitHub()
+		return made{}, false, notGitHub(nil)
 	}
 	return out, false, nil
 }
