@@ -16,7 +16,7 @@ const maxPaths = 4 << 20
 // Paths remembers which files pull requests change. They follow from the commits that decide it, so an entry is never out of
 // date.
 type Paths struct {
-	known *Memory[pathsKey, []string]
+	known *LRU[pathsKey, []string]
 }
 
 // pathsKey has the number 0 for a commit that this process has made and not opened a pull request for.
@@ -28,7 +28,7 @@ type pathsKey struct {
 
 // NewPaths makes an empty memory.
 func NewPaths() *Paths {
-	return &Paths{NewMemory[pathsKey](maxPaths, func(paths []string) int {
+	return &Paths{NewLRU[pathsKey](maxPaths, func(paths []string) int {
 		const overhead = 64
 		total := overhead
 		for _, path := range paths {

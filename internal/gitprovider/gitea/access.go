@@ -171,7 +171,7 @@ func (e examiner) hasWorkflow(ctx context.Context, repo gitprovider.RepoRef, bas
 			return c.ListContents(repo.Owner, repo.Name, base, folder+"/workflows")
 		})
 		unknown[i] = err != nil && !isMissing(err)
-		found[i] = slices.ContainsFunc(present(files), func(f *gitea.ContentsResponse) bool {
+		found[i] = slices.ContainsFunc(withoutNulls(files), func(f *gitea.ContentsResponse) bool {
 			return strings.HasSuffix(f.Name, ".yml") || strings.HasSuffix(f.Name, ".yaml")
 		})
 		return nil

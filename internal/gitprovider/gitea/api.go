@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 )
 
-// api makes the requests, by the SDK or plainly, and says what their refusals mean; see judge.
+// api makes the requests, by the SDK or plainly, and says what their refusals mean; see toFault.
 type api struct {
 	base *url.URL
 	http *transport.Transport
@@ -150,7 +150,7 @@ func (a *api) send(ctx context.Context, method string, at *url.URL, body, into a
 	return e.answer.Header, nil
 }
 
-// somethingElse is for an answer about another thing than was asked for.
-func (a *api) somethingElse(what string, repo gitprovider.RepoRef) error {
+// wrongAnswer is for an answer about another thing than was asked for.
+func (a *api) wrongAnswer(what string, repo gitprovider.RepoRef) error {
 	return fault.New(fault.UpstreamError, "%s gave something else for %s of %s", a.base.Host, what, repo)
 }

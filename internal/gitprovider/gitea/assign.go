@@ -127,7 +127,7 @@ func (a *api) assignable(ctx context.Context, repo gitprovider.RepoRef) (map[str
 		return c.GetAssignees(repo.Owner, repo.Name)
 	})
 	names := map[string]bool{}
-	for _, u := range present(users) {
+	for _, u := range withoutNulls(users) {
 		names[strings.ToLower(u.UserName)] = true
 	}
 	return names, err

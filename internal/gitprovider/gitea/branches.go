@@ -23,7 +23,7 @@ type branches struct{ api *api }
 // Tip implements forge.Branches.
 func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
 	tips, err := b.existing(ctx, repo, branch)
-	return tips[branch], b.api.judge(err, repo, "")
+	return tips[branch], b.api.toFault(err, repo, "")
 }
 
 // Remove implements forge.Branches. Gitea has no deletion that is guarded by a commit: somebody who pushes in the moment
@@ -33,11 +33,11 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 		return c.DeleteRepoBranch(repo.Owner, repo.Name, branch)
 	})
 	if statusIs(err, http.StatusForbidden) {
-		if why := b.api.ruledOut(ctx, repo, branch, err); why != nil {
+		if why := b.api.forbiddenByRule(ctx, repo, branch, err); why != nil {
 			return why
 		}
 	}
-	return b.api.judge(err, repo, "the branch "+branch)
+	return b.api.toFault(err, repo, "the branch "+branch)
 }
 
 // existing is heads with a second look when there is nothing: a missing repository has no branches either, and the server

@@ -30,22 +30,22 @@ func version(pr *gitea.PullRequest) string {
 
 func versionOf(base, head string) string { return base + ".." + head }
 
-// ofAll gives the files of each of the pull requests, reading those that are not remembered.
-func (f changedFiles) ofAll(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) ([][]string, error) {
+// readAll gives the files of each of the pull requests, reading those that are not remembered.
+func (f changedFiles) readAll(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) ([][]string, error) {
 	out := make([][]string, len(prs))
 	f, end := f.batched(ctx, repo, prs)
 	defer end()
 	bases := f.sharedBases(ctx, repo, prs)
 	err := forge.Each(ctx, prs, func(ctx context.Context, i int, pr *gitea.PullRequest) (err error) {
-		out[i], err = f.against(ctx, repo, pr, bases[pr.MergeBase])
+		out[i], err = f.comparedWith(ctx, repo, pr, bases[pr.MergeBase])
 		return err
 	})
 	return out, err
 }
 
-// of gives the files that a pull request changes. They depend on its head commit and merge base alone, so they are
+// read gives the files that a pull request changes. They depend on its head commit and merge base alone, so they are
 // read once for each pair.
-func (f changedFiles) of(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string, error) {
+func (f changedFiles) read(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string, error) {
 	if paths, ok := f.remembered(ctx, repo, pr); ok {
 		return paths, nil
 	}
@@ -53,7 +53,7 @@ func (f changedFiles) of(ctx context.Context, repo gitprovider.RepoRef, pr *gite
 	if err != nil {
 		return nil, err
 	}
-	return f.take(ctx, repo, pr, files), nil
+	return f.fromList(ctx, repo, pr, files), nil
 }
 
 // list reads the files that a pull request changes.
@@ -63,8 +63,8 @@ func (f changedFiles) list(repo gitprovider.RepoRef, pr *gitea.PullRequest) page
 	})
 }
 
-// take remembers all the files of a pull request, if they are those of its head, and gives their names.
-func (f changedFiles) take(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, files []*gitea.ChangedFile,
+// fromList remembers all the files of a pull request, if they are those of its head, and gives their names.
+func (f changedFiles) fromList(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, files []*gitea.ChangedFile,
 ) []string {
 	paths := namesOf(files)
 	if areOf(files, pr.Head) {

@@ -40,7 +40,7 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 	repo := req.Snapshot.Repo
 	var made filesChanged
 	if err := w.api.post(ctx, w.api.repoURL(repo, "contents"), w.changeFiles(req), &made); err != nil {
-		return "", w.judge(ctx, req, err)
+		return "", w.toFault(ctx, req, err)
 	}
 	if made.Commit == nil || !isObjectID(made.Commit.SHA) {
 		return "", fault.New(fault.UpstreamError, "%s does not say which commit it made on the branch %s of %s", w.api.base.Host,
@@ -78,30 +78,30 @@ func (w commitWriter) changeFiles(req gitprovider.CommitRequest) gitea.ChangeFil
 	return body
 }
 
-// judge says what a refused commit means. The server answers 403 both to those who may not write and to those who
+// toFault says what a refused commit means. The server answers 403 both to those who may not write and to those who
 // came second (cannot lock ref), so at a 403 it is looked what is there.
-func (w commitWriter) judge(ctx context.Context, req gitprovider.CommitRequest, err error) error {
+func (w commitWriter) toFault(ctx context.Context, req gitprovider.CommitRequest, err error) error {
 	repo := req.Snapshot.Repo
 	switch {
 	case isMissing(err):
-		return w.api.judge(err, repo, "the base branch "+req.Snapshot.Base)
+		return w.api.toFault(err, repo, "the base branch "+req.Snapshot.Base)
 	case statusIs(err, http.StatusConflict, http.StatusUnprocessableEntity):
 		return fault.Wrap(err, fault.Conflict, "%s did not make the branch %s in %s: it exists already, or the base branch %s "+
 			"has moved since it was read%s", w.api.base.Host, req.Branch, repo, req.Snapshot.Base, refused(err).said())
 	case statusIs(err, http.StatusForbidden):
-		if why := w.inTheWay(ctx, req, err); why != nil {
+		if why := w.conflictingBranch(ctx, req, err); why != nil {
 			return why
 		}
-		if why := w.api.ruledOut(ctx, repo, req.Branch, err); why != nil {
+		if why := w.api.forbiddenByRule(ctx, repo, req.Branch, err); why != nil {
 			return why
 		}
 	}
-	return w.api.judge(err, repo, "")
+	return w.api.toFault(err, repo, "")
 }
 
-// inTheWay looks for what keeps a branch from being made: itself, one above or below it, or a base that has moved. nil
+// conflictingBranch looks for what keeps a branch from being made: itself, one above or below it, or a base that has moved. nil
 // means that none of these does, or that they could not be looked at.
-func (w commitWriter) inTheWay(ctx context.Context, req gitprovider.CommitRequest, cause error) error {
+func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.CommitRequest, cause error) error {
 	repo := req.Snapshot.Repo
 	heads := func(prefix string) func() (map[string]string, error) {
 		return func() (map[string]string, error) { return w.branches.heads(ctx, repo, prefix) }

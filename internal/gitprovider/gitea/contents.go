@@ -64,7 +64,7 @@ func (t trees) batches(ctx context.Context, repo gitprovider.RepoRef, commit str
 		files, err := call(ctx, t.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
 			return c.GetRepoFileContents(repo.Owner, repo.Name, commit, gitea.GetFilesOptions{Files: names})
 		})
-		for _, f := range present(files) {
+		for _, f := range withoutNulls(files) {
 			if path, asked := byName[f.Path]; asked && f.Content != nil {
 				keep(path, *f.Content)
 			}

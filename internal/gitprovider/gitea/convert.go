@@ -77,7 +77,7 @@ func headGone(pr *gitea.PullRequest) bool {
 // labelNames are sorted and without repetition: label names need not be unique, and their order differs between answers.
 func labelNames(labels []*gitea.Label) []string {
 	var names []string
-	for _, l := range present(slices.Clone(labels)) {
+	for _, l := range withoutNulls(slices.Clone(labels)) {
 		names = append(names, l.Name)
 	}
 	slices.Sort(names)

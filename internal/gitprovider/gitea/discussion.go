@@ -27,13 +27,13 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 		return out, err
 	}
 	out.Labels = labelNames(pr.Labels)
-	for _, who := range present(pr.Assignees) {
+	for _, who := range withoutNulls(pr.Assignees) {
 		out.Assignees = append(out.Assignees, who.UserName)
 	}
-	for _, who := range present(pr.RequestedReviewers) {
+	for _, who := range withoutNulls(pr.RequestedReviewers) {
 		out.Requested = append(out.Requested, who.UserName)
 	}
-	for _, team := range present(pr.RequestedReviewersTeams) {
+	for _, team := range withoutNulls(pr.RequestedReviewersTeams) {
 		out.Requested = append(out.Requested, repo.Owner+"/"+team.Name)
 	}
 	for _, review := range reviews {
@@ -66,11 +66,11 @@ func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, nu
 		func() error {
 			at := d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
 			_, err := d.api.get(ctx, at, nil, &comments) // has no pages
-			return unless(err, http.StatusForbidden)
+			return ignoreStatus(err, http.StatusForbidden)
 		},
 		func() (err error) {
 			writers, err = d.api.assignable(ctx, repo)
-			return unless(err, http.StatusForbidden, http.StatusNotFound)
+			return ignoreStatus(err, http.StatusForbidden, http.StatusNotFound)
 		},
 	)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, nu
 			remarks = append(remarks, gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt})
 		}
 	}
-	for _, c := range present(comments) {
+	for _, c := range withoutNulls(comments) {
 		if c.Poster != nil && c.OriginalAuthor == "" { // else it was brought along from another host
 			remarks = append(remarks, gitprovider.Remark{Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC()})
 		}

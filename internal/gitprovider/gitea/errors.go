@@ -35,7 +35,7 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// Error implements error. No refusal leaves the package; see judge.
+// Error implements error. No refusal leaves the package; see toFault.
 func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.message) }
 
 // refused finds the refusal in an error, or nil.
@@ -51,8 +51,8 @@ func statusIs(err error, statuses ...int) bool {
 	return r != nil && slices.Contains(statuses, r.status)
 }
 
-// unless is err, or nil if it is a refusal by one of the statuses.
-func unless(err error, statuses ...int) error {
+// ignoreStatus is err, or nil if it is a refusal by one of the statuses.
+func ignoreStatus(err error, statuses ...int) error {
 	if statusIs(err, statuses...) {
 		return nil
 	}
@@ -102,10 +102,10 @@ func (r *refusal) isAccount() bool {
 	return forge.Mentions(r.message, "prohibited from signing in", "must change your password", "account is not activated")
 }
 
-// judge makes a *fault.Error of whatever a call ended with. what names, in a message, the thing that a 404 is about
+// toFault makes a *fault.Error of whatever a call ended with. what names, in a message, the thing that a 404 is about
 // besides the repository, such as "pull request #3"; "" if there is nothing else. A refusal is definite: of the codes
 // that stand for "may have acted" it gets one only for a status of 500 and above, and for 408.
-func (a *api) judge(err error, repo gitprovider.RepoRef, what string) error {
+func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	if err == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 			return c.CreateLabel(repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor, Description: labelAbout})
 		})
 		if err != nil {
-			return l.api.judge(err, repo, "")
+			return l.api.toFault(err, repo, "")
 		}
 	}
 	missing, err = l.add(ctx, repo, number, missing)
@@ -68,7 +68,7 @@ func (l labels) add(ctx context.Context, repo gitprovider.RepoRef, number int, n
 		return nil, err
 	}
 	l.ids.add(repo, have)
-	return without(names, present(have)), nil
+	return without(names, withoutNulls(have)), nil
 }
 
 func (l labels) addByID(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]*gitea.Label, error) {
@@ -128,11 +128,11 @@ const maxLabelRepos = 256
 // labelIDs remembers the ids of labels that answers happened to show, for the creation of pull requests, which takes
 // ids alone. An id may be out of date: the server drops it without a word, and Label, which goes by name, mends that.
 type labelIDs struct {
-	repos *forge.Memory[string, map[string]int64]
+	repos *forge.LRU[string, map[string]int64]
 }
 
 func newLabelIDs() *labelIDs {
-	return &labelIDs{forge.NewMemory[string, map[string]int64](maxLabelRepos, nil)}
+	return &labelIDs{forge.NewLRU[string, map[string]int64](maxLabelRepos, nil)}
 }
 
 // learn takes over the labels of pull requests of a repository.

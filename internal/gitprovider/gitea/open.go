@@ -28,15 +28,15 @@ type opener struct {
 func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
 	fresh := o.fresh.take(spec.Repo, spec.Head)
 	if !fresh {
-		if there, err := o.lookBefore(ctx, spec); err != nil || there != nil {
+		if there, err := o.checkBefore(ctx, spec); err != nil || there != nil {
 			return there, err
 		}
 	}
 	made, err := o.create(ctx, spec)
 	switch {
 	case err == nil:
-		return o.lookAfter(ctx, spec, made, fresh)
-	case statusIs(err, http.StatusConflict) || fault.CodeOf(o.api.judge(err, spec.Repo, "")).Ambiguous():
+		return o.checkAfter(ctx, spec, made, fresh)
+	case statusIs(err, http.StatusConflict) || fault.CodeOf(o.api.toFault(err, spec.Repo, "")).Ambiguous():
 		if there, lookErr := o.pulls.openFor(ctx, spec.Repo, spec.Base, spec.Head); lookErr == nil && there != nil {
 			return there, nil
 		}
@@ -48,9 +48,9 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (*gi
 	return nil, err
 }
 
-// lookBefore returns the open pull request that there is, nil if there is none, and no_change if there is nothing to
+// checkBefore returns the open pull request that there is, nil if there is none, and no_change if there is nothing to
 // propose.
-func (o opener) lookBefore(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
+func (o opener) checkBefore(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
 	var there *gitea.PullRequest
 	var commits int
 	err := forge.Together(
@@ -93,8 +93,8 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec) (*
 	return made, err
 }
 
-// lookAfter closes what was opened without need: a pull request without a commit, or a second one.
-func (o opener) lookAfter(ctx context.Context, spec gitprovider.PullRequestSpec, made *gitea.PullRequest, fresh bool) (
+// checkAfter closes what was opened without need: a pull request without a commit, or a second one.
+func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec, made *gitea.PullRequest, fresh bool) (
 	*gitea.PullRequest, error) {
 	o.labels.learn(spec.Repo, made)
 	o.pulls.files.opened(ctx, spec.Repo, made)
@@ -123,11 +123,11 @@ const maxFresh = 1024
 // freshBranches remembers the branches that this process has made and not opened a pull request for. The server makes a
 // branch for one creator alone, so nobody else can have opened one for it either, short of looking for it.
 type freshBranches struct {
-	names *forge.Memory[string, bool]
+	names *forge.LRU[string, bool]
 }
 
 func newFreshBranches() *freshBranches {
-	return &freshBranches{forge.NewMemory[string, bool](maxFresh, nil)}
+	return &freshBranches{forge.NewLRU[string, bool](maxFresh, nil)}
 }
 
 func freshKey(repo gitprovider.RepoRef, branch string) string {

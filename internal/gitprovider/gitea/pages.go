@@ -37,7 +37,7 @@ func pagesOf[T any](a *api, do func(*gitea.Client, gitea.ListOptions) ([]*T, *gi
 		items, header, err := callWithHeader(ctx, a, func(c *gitea.Client) ([]*T, *gitea.Response, error) {
 			return do(c, gitea.ListOptions{Page: number, PageSize: pageSize})
 		})
-		return page[*T]{items: present(items), total: totalOf(header)}, err
+		return page[*T]{items: withoutNulls(items), total: totalOf(header)}, err
 	}
 }
 
@@ -114,8 +114,8 @@ func (read pageReader[T]) untilEmpty(ctx context.Context, items []T) ([]T, error
 	return items, nil
 }
 
-// present leaves out the nulls of a list, which a server may send and nobody means.
-func present[T any](items []*T) []*T {
+// withoutNulls leaves out the nulls of a list, which a server may send and nobody means.
+func withoutNulls[T any](items []*T) []*T {
 	return slices.DeleteFunc(items, func(item *T) bool { return item == nil })
 }
 

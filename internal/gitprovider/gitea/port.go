@@ -16,7 +16,7 @@ import (
 // Beside the port's codes: repo_not_allowed for a repository whose pull requests are switched off.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	snap, err := p.snapshots.read(ctx, q)
-	return snap, p.api.judge(err, q.Repo, "")
+	return snap, p.api.toFault(err, q.Repo, "")
 }
 
 // Commit implements gitprovider.Provider. One request makes branch and commit. The server takes the base as it is at that
@@ -41,7 +41,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	pr, err := p.opener.open(ctx, spec)
 	if err != nil {
-		return gitprovider.PullRequest{}, p.api.judge(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
+		return gitprovider.PullRequest{}, p.api.toFault(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
 	}
 	return p.pulls.convert(pr), nil
 }
@@ -57,15 +57,15 @@ func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number i
 	}
 	if len(labels) == 0 {
 		_, err := p.pulls.read(ctx, repo, number)
-		return p.api.judge(err, repo, pullName(number))
+		return p.api.toFault(err, repo, pullName(number))
 	}
-	return p.api.judge(p.labels.set(ctx, repo, number, labels), repo, pullName(number))
+	return p.api.toFault(p.labels.set(ctx, repo, number, labels), repo, pullName(number))
 }
 
 // FindByHead implements gitprovider.Provider.
 func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
 	pr, err := p.pulls.byHead(ctx, repo, branch)
-	return pr, p.api.judge(err, repo, "")
+	return pr, p.api.toFault(err, repo, "")
 }
 
 // BranchTip implements gitprovider.Provider.
@@ -83,7 +83,7 @@ func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, b
 // repo_not_allowed for a repository whose pull requests are switched off.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
 	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
-	return prs, p.api.judgePulls(ctx, err, repo, "", true)
+	return prs, p.api.toFaultOfPull(ctx, err, repo, "", true)
 }
 
 // Status implements gitprovider.Provider: pull request and reviews in one round, files and checks in a second. What the server
@@ -94,7 +94,7 @@ func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number 
 	}
 	status, err := p.status.read(ctx, repo, number)
 	if err != nil {
-		return gitprovider.Status{}, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+		return gitprovider.Status{}, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 	}
 	return status, nil
 }
@@ -102,7 +102,7 @@ func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number 
 // OurBranches implements gitprovider.Settler. It costs a request, and one more where there are none.
 func (p *Provider) OurBranches(ctx context.Context, repo gitprovider.RepoRef) (map[string]string, error) {
 	tips, err := p.branches.ours(ctx, repo)
-	return tips, p.api.judge(err, repo, "")
+	return tips, p.api.toFault(err, repo, "")
 }
 
 // OpenOurs implements gitprovider.Settler.
@@ -110,13 +110,13 @@ func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below
 	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool {
 		return pr.Number < below && gitprovider.MayBeOurs(pr)
 	})
-	return prs, p.api.judge(err, repo, "")
+	return prs, p.api.toFault(err, repo, "")
 }
 
 // ReadCommit implements gitprovider.Settler with one request, and one for each page of the two trees.
 func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	info, err := p.trees.readCommit(ctx, repo, id)
-	return info, p.api.judge(err, repo, "the commit "+id)
+	return info, p.api.toFault(err, repo, "the commit "+id)
 }
 
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
@@ -124,7 +124,7 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 	if err := forge.CheckNumber(repo, w.Number); err != nil {
 		return err
 	}
-	return p.api.judge(p.pulls.withdraw(ctx, repo, w), repo, pullName(w.Number))
+	return p.api.toFault(p.pulls.withdraw(ctx, repo, w), repo, pullName(w.Number))
 }
 
 // Lateness implements gitprovider.Settler.
@@ -136,7 +136,7 @@ func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number 
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
-	return p.api.judge(p.assigner.assign(ctx, repo, number, reviewers, assignees), repo, pullName(number))
+	return p.api.toFault(p.assigner.assign(ctx, repo, number, reviewers, assignees), repo, pullName(number))
 }
 
 // Details implements gitprovider.Editor: pull request and reviews side by side.
@@ -145,7 +145,7 @@ func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number
 		return gitprovider.Details{}, err
 	}
 	details, err := p.discussion.details(ctx, repo, number)
-	return details, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+	return details, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 }
 
 // SetBody implements gitprovider.Editor.
@@ -154,7 +154,7 @@ func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number
 		return err
 	}
 	ctx = transport.Repeatable(ctx)
-	return p.api.judge(p.pulls.change(ctx, repo, number, map[string]string{"body": body}), repo, pullName(number))
+	return p.api.toFault(p.pulls.change(ctx, repo, number, map[string]string{"body": body}), repo, pullName(number))
 }
 
 // LastRemark implements gitprovider.RemarkReader with three requests side by side.
@@ -163,7 +163,7 @@ func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, num
 		return nil, err
 	}
 	remark, err := p.discussion.lastRemark(ctx, repo, number)
-	return remark, p.api.judgePulls(ctx, err, repo, pullName(number), false)
+	return remark, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 }
 
 // Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a token that
@@ -171,10 +171,10 @@ func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, num
 func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
 	error) {
 	access, err := p.examiner.examine(ctx, repo, base, labels)
-	return access, p.api.judge(err, repo, "")
+	return access, p.api.toFault(err, repo, "")
 }
 
 // Ping implements gitprovider.Pinger by GET /version.
 func (p *Provider) Ping(ctx context.Context) error {
-	return p.api.judge(p.api.ping(ctx), gitprovider.RepoRef{}, "")
+	return p.api.toFault(p.api.ping(ctx), gitprovider.RepoRef{}, "")
 }

@@ -35,7 +35,7 @@ func (p pulls) convert(from *gitea.PullRequest) gitprovider.PullRequest {
 // withPaths converts pull requests and fills in the files that they change.
 func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef, from []*gitea.PullRequest) ([]gitprovider.PullRequest,
 	error) {
-	paths, err := p.files.ofAll(ctx, repo, from)
+	paths, err := p.files.readAll(ctx, repo, from)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (
 		return c.GetPullRequest(repo.Owner, repo.Name, int64(number))
 	})
 	if err == nil && pr.Index != int64(number) {
-		return nil, p.api.somethingElse(pullName(number), repo)
+		return nil, p.api.wrongAnswer(pullName(number), repo)
 	}
 	return pr, err
 }

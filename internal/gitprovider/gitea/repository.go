@@ -15,7 +15,7 @@ func (a *api) repository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.R
 		return c.GetRepo(ref.Owner, ref.Name)
 	})
 	if err == nil && repo.Name == "" {
-		return nil, a.somethingElse("the repository", ref)
+		return nil, a.wrongAnswer("the repository", ref)
 	}
 	return repo, err
 }
@@ -34,9 +34,9 @@ func (a *api) switchedOff(from *gitea.Repository, repo gitprovider.RepoRef) erro
 	return nil
 }
 
-// judgePulls is judge for what is about pull requests. empty says that a repository without a commit, which has none, is no
+// toFaultOfPull is toFault for what is about pull requests. empty says that a repository without a commit, which has none, is no
 // error.
-func (a *api) judgePulls(ctx context.Context, err error, repo gitprovider.RepoRef, what string, empty bool) error {
+func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.RepoRef, what string, empty bool) error {
 	if isMissing(err) {
 		if from, lookErr := a.repository(ctx, repo); lookErr == nil {
 			if off := a.switchedOff(from, repo); off != nil || empty && from.Empty {
@@ -44,13 +44,13 @@ func (a *api) judgePulls(ctx context.Context, err error, repo gitprovider.RepoRe
 			}
 		}
 	}
-	return a.judge(err, repo, what)
+	return a.toFault(err, repo, what)
 }
 
-// ruledOut is the refusal (403) of a change to a branch for somebody who may write to the repository: then a rule for branches
+// forbiddenByRule is the refusal (403) of a change to a branch for somebody who may write to the repository: then a rule for branches
 // of this name or for files keeps it off, or a hook of the server's. nil means that the user may not write, or that it could
 // not be looked at.
-func (a *api) ruledOut(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
+func (a *api) forbiddenByRule(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
 	r := refused(cause)
 	if r == nil || r.isScope() || r.isAccount() || a.http.StatusFault(r.resp, r.quotable()) != nil { // as for coming too often
 		return nil

@@ -169,7 +169,7 @@ func (s snapshots) foreign(ctx context.Context, snap *gitprovider.Snapshot, open
 			snap.ForeignUnread++
 			add(pr, namesOf(first))
 		default:
-			add(pr, files.take(ctx, snap.Repo, pr, first))
+			add(pr, files.fromList(ctx, snap.Repo, pr, first))
 		}
 	}
 	slices.SortFunc(snap.Foreign, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })

@@ -35,7 +35,7 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 		out.MergedBy = from.MergedBy.UserName
 	}
 	err = forge.Together(
-		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.of(ctx, repo, from) }),
+		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.read(ctx, repo, from) }),
 		forge.Into(&out.Checks, func() (gitprovider.Checks, error) { return s.api.checks(ctx, repo, out.HeadCommit) }),
 	)
 	if out.State == gitprovider.StateOpen {
@@ -75,7 +75,7 @@ func (a *api) checks(ctx context.Context, repo gitprovider.RepoRef, commit strin
 	read := pageReader[*gitea.Status](func(ctx context.Context, number int) (page[*gitea.Status], error) {
 		var combined gitea.CombinedStatus
 		header, err := a.get(ctx, a.repoURL(repo, "commits", commit, "status"), atPage(number), &combined)
-		return page[*gitea.Status]{items: present(combined.Statuses), total: totalOf(header)}, err
+		return page[*gitea.Status]{items: withoutNulls(combined.Statuses), total: totalOf(header)}, err
 	})
 	statuses, _, err := read.all(ctx)
 	switch {

@@ -40,7 +40,7 @@ func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef,
 	var mu sync.Mutex
 	out := map[string]fileTree{}
 	_ = forge.Each(ctx, slices.Collect(maps.Keys(count)), func(ctx context.Context, _ int, base string) error { // none fails
-		if tree, ok := f.trees.whole(ctx, repo, base, maxComparedTree); ok {
+		if tree, ok := f.trees.onePage(ctx, repo, base, maxComparedTree); ok {
 			mu.Lock()
 			defer mu.Unlock()
 			out[base] = tree
@@ -50,8 +50,8 @@ func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef,
 	return out
 }
 
-// whole reads all that a commit holds; false if it has more entries than one page or than atMost, or cannot be read.
-func (t trees) whole(ctx context.Context, repo gitprovider.RepoRef, commit string, atMost int) (fileTree, bool) {
+// onePage reads all that a commit holds; false if it has more entries than one page or than atMost, or cannot be read.
+func (t trees) onePage(ctx context.Context, repo gitprovider.RepoRef, commit string, atMost int) (fileTree, bool) {
 	if !isObjectID(commit) {
 		return nil, false
 	}
@@ -67,8 +67,8 @@ func (t trees) whole(ctx context.Context, repo gitprovider.RepoRef, commit strin
 // maxComparedPages bounds the pages of a tree that are read for a comparison.
 const maxComparedPages = 100
 
-// paged reads all that a commit holds, whatever its size up to maxComparedPages pages; upstream_error beyond.
-func (t trees) paged(ctx context.Context, repo gitprovider.RepoRef, commit string) (fileTree, error) {
+// allPages reads all that a commit holds, whatever its size up to maxComparedPages pages; upstream_error beyond.
+func (t trees) allPages(ctx context.Context, repo gitprovider.RepoRef, commit string) (fileTree, error) {
 	tree, read := fileTree{}, 0
 	for number := 1; number <= maxComparedPages; number++ {
 		from, err := t.page(ctx, repo, commit, true, number)
@@ -76,7 +76,7 @@ func (t trees) paged(ctx context.Context, repo gitprovider.RepoRef, commit strin
 		case err != nil:
 			return nil, err
 		case from.SHA != commit || len(from.Entries) == 0 && from.TotalCount > read:
-			return nil, t.api.somethingElse("the files of the commit "+commit, repo)
+			return nil, t.api.wrongAnswer("the files of the commit "+commit, repo)
 		}
 		tree.add(from.Entries)
 		if read += len(from.Entries); read >= from.TotalCount {
@@ -95,26 +95,26 @@ func (t fileTree) add(entries []gitea.GitEntry) {
 	}
 }
 
-// against is of for a pull request whose merge base holds base; nil if that is not known.
-func (f changedFiles) against(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, base fileTree) ([]string,
+// comparedWith is read for a pull request whose merge base holds base; nil if that is not known.
+func (f changedFiles) comparedWith(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, base fileTree) ([]string,
 	error) {
 	if base == nil {
-		return f.of(ctx, repo, pr)
+		return f.read(ctx, repo, pr)
 	}
 	if paths, known := f.remembered(ctx, repo, pr); known {
 		return paths, nil
 	}
-	head, ok := f.trees.whole(ctx, repo, pr.Head.Sha, treePage)
+	head, ok := f.trees.onePage(ctx, repo, pr.Head.Sha, treePage)
 	if !ok {
-		return f.of(ctx, repo, pr)
+		return f.read(ctx, repo, pr)
 	}
-	paths := base.changedIn(head)
+	paths := base.diff(head)
 	f.remember(ctx, repo, pr, paths)
 	return paths, nil
 }
 
-// changedIn gives the paths in which the trees differ, sorted.
-func (t fileTree) changedIn(other fileTree) []string {
+// diff gives the paths in which the trees differ, sorted.
+func (t fileTree) diff(other fileTree) []string {
 	var paths []string
 	for path, was := range t {
 		if other[path] != was {
@@ -154,20 +154,20 @@ func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id stri
 		return none, err
 	}
 	if from.SHA != id {
-		return none, t.api.somethingElse("the commit "+id, repo)
+		return none, t.api.wrongAnswer("the commit "+id, repo)
 	}
 	info := gitprovider.CommitInfo{ID: from.SHA, Message: from.Commit.Message, Time: from.Commit.Committer.Date.UTC()}
 	for _, parent := range from.Parents {
 		info.Parents = append(info.Parents, parent.SHA)
 	}
 	var before, after fileTree
-	reads := []func() error{forge.Into(&after, func() (fileTree, error) { return t.paged(ctx, repo, id) })}
+	reads := []func() error{forge.Into(&after, func() (fileTree, error) { return t.allPages(ctx, repo, id) })}
 	if len(info.Parents) > 0 {
-		reads = append(reads, forge.Into(&before, func() (fileTree, error) { return t.paged(ctx, repo, info.Parents[0]) }))
+		reads = append(reads, forge.Into(&before, func() (fileTree, error) { return t.allPages(ctx, repo, info.Parents[0]) }))
 	}
 	if err := forge.Together(reads...); err != nil {
 		return none, err
 	}
-	info.Paths = before.changedIn(after)
+	info.Paths = before.diff(after)
 	return info, nil
 }

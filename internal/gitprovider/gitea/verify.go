@@ -32,7 +32,7 @@ func (w commitWriter) verify(ctx context.Context, req gitprovider.CommitRequest,
 	}
 	got, err := w.trees.commit(ctx, req.Snapshot.Repo, made.Commit.SHA, req.Changes.Paths())
 	if err != nil {
-		return w.api.judge(err, req.Snapshot.Repo, "")
+		return w.api.toFault(err, req.Snapshot.Repo, "")
 	}
 	if path := firstDifference(expected, got.tree, foldersOf(req.Changes.Paths())); path != "" {
 		return w.otherFiles(req, path)

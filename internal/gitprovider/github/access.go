@@ -65,7 +65,7 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 		return gitprovider.Access{}, err
 	}
 	access.ChecksRun = node.checksRun(workflows)
-	node.judge(&access, who, rules, ruled)
+	node.permissions(&access, who, rules, ruled)
 	return access, nil
 }
 
@@ -175,7 +175,7 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 	}
 	missing = lacking(labelKeys(node.Labels.names()), names)
 	if node.Labels != nil && node.Labels.PageInfo.HasNextPage {
-		missing, err = e.labels.look(ctx, repo, missing)
+		missing, err = e.labels.absent(ctx, repo, missing)
 	}
 	return node, missing, err
 }

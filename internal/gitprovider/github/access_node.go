@@ -59,8 +59,8 @@ func (n *accessNode) checksRun(workflows *bool) *bool {
 	return workflows
 }
 
-// judge fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
-func (n *accessNode) judge(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
+// permissions fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
+func (n *accessNode) permissions(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
 	if n.ViewerPermission == "" && who.grant == nil {
 		return
 	}

@@ -74,7 +74,7 @@ func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response,
 	var body bytes.Buffer
 	resp, err := a.sdk.Do(ctx, req, &body)
 	if err != nil {
-		return nil, a.refusals.of(err, r.need)
+		return nil, a.refusals.translate(err, r.need)
 	}
 	switch into := out.(type) {
 	case nil:

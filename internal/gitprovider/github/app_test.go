@@ -146,10 +146,10 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]struct {
-		change func(s *appScene)
-		warm   bool // a token was made before
-		code   fault.Code
-		says   string
+		change    func(s *appScene)
+		filesRead bool // a token was made before
+		code      fault.Code
+		says      string
 	}{
 		"not installed":         {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, false, fault.NotFound, "is not installed for octo"},
 		"uninstalled meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, true, fault.NotFound, "is not installed for octo"},
@@ -172,7 +172,7 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newAppScene(t)
 			s.t = t
-			if tt.warm {
+			if tt.filesRead {
 				s.look("checks/disk.md")
 			}
 			tt.change(s)

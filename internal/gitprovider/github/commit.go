@@ -15,7 +15,7 @@ type commitWriter struct {
 	api      *api
 	branches branches
 	files    changedFiles
-	trees    *forge.Memory[string, string] // root tree by commit
+	trees    *forge.LRU[string, string] // root tree by commit
 }
 
 func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {

@@ -9,10 +9,10 @@ import (
 
 // facts is what was last seen of a repository.
 type facts struct {
-	id     string          // GraphQL node id
-	labels map[string]bool // by labelKey
-	seen   time.Time       // when labels was read
-	warm   bool            // the files of our open pull requests have been read
+	id        string          // GraphQL node id
+	labels    map[string]bool // by labelKey
+	seen      time.Time       // when labels was read
+	filesRead bool            // the files of our open pull requests have been read
 }
 
 // maxRepositories bounds the repositories of which something is remembered.
@@ -20,11 +20,11 @@ const maxRepositories = 512
 
 // repositoryFacts remembers the facts of repositories.
 type repositoryFacts struct {
-	known *forge.Memory[string, facts]
+	known *forge.LRU[string, facts]
 }
 
 func newRepositoryFacts() *repositoryFacts {
-	return &repositoryFacts{forge.NewMemory[string, facts](maxRepositories, nil)}
+	return &repositoryFacts{forge.NewLRU[string, facts](maxRepositories, nil)}
 }
 
 func (r *repositoryFacts) of(repo gitprovider.RepoRef) facts {
@@ -36,10 +36,10 @@ func (r *repositoryFacts) change(repo gitprovider.RepoRef, change func(facts) fa
 	r.known.Update(forge.RepoKey(repo), change)
 }
 
-// warmed notes that the files of our open pull requests have been read.
-func (r *repositoryFacts) warmed(repo gitprovider.RepoRef) {
+// noteFilesRead notes that the files of our open pull requests have been read.
+func (r *repositoryFacts) noteFilesRead(repo gitprovider.RepoRef) {
 	r.change(repo, func(f facts) facts {
-		f.warm = true
+		f.filesRead = true
 		return f
 	})
 }

@@ -60,7 +60,7 @@ func (a *api) graphql(ctx context.Context, op operation, out any) error {
 	var raw bytes.Buffer
 	resp, err := a.sdk.Do(ctx, req, &raw)
 	if err != nil {
-		return a.refusals.of(err, op.need)
+		return a.refusals.translate(err, op.need)
 	}
 	var answer struct {
 		Data   json.RawMessage `json:"data"`
@@ -71,7 +71,7 @@ func (a *api) graphql(ctx context.Context, op operation, out any) error {
 	}
 	for _, e := range answer.Errors {
 		if op.tolerate == nil || !op.tolerate(e) {
-			return a.refusals.ofGraphQL(e, resp.Response, op)
+			return a.refusals.translateGraphQL(e, resp.Response, op)
 		}
 	}
 	if isNull(answer.Data) {

@@ -87,11 +87,11 @@ func (l labels) missing(ctx context.Context, repo gitprovider.RepoRef, names []s
 	if known := l.facts.of(repo); l.now().Sub(known.seen) <= labelsFresh {
 		names = lacking(known.labels, names)
 	}
-	return l.look(ctx, repo, names)
+	return l.absent(ctx, repo, names)
 }
 
-// look gives those of the labels that do not exist, with one request if there are any to look for.
-func (l labels) look(ctx context.Context, repo gitprovider.RepoRef, names []string) ([]string, error) {
+// absent gives those of the labels that do not exist, with one request if there are any to look for.
+func (l labels) absent(ctx context.Context, repo gitprovider.RepoRef, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

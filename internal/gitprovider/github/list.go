@@ -15,7 +15,7 @@ import (
 type lists struct {
 	pulls pulls
 	facts *repositoryFacts
-	kept  *forge.Memory[string, listing] // by listingKey
+	kept  *forge.LRU[string, listing] // by listingKey
 	now   func() time.Time
 }
 
@@ -29,7 +29,7 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 		return l.pulls.files.convert(ctx, repo, withoutForks(changed))
 	}
 	list := labelledPulls(label)
-	list.files = !l.facts.of(repo).warm
+	list.files = !l.facts.of(repo).filesRead
 	first, marked, err := l.firstPage(ctx, repo, list)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 	prs, err := l.pulls.files.convert(ctx, repo, withoutForks(all))
 	if err == nil {
 		l.keep(repo, label, all, last, began)
-		l.facts.warmed(repo)
+		l.facts.noteFilesRead(repo)
 	}
 	return prs, err
 }

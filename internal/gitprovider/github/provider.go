@@ -66,7 +66,7 @@ func New(opts Options) *Provider {
 		token = "the GitHub App"
 	}
 	a := newAPI(opts, refusals{transport: opts.Client, token: token, isApp: opts.App != nil, now: clock.Now})
-	facts, trees := newRepositoryFacts(), forge.NewMemory[string, string](maxTrees, nil)
+	facts, trees := newRepositoryFacts(), forge.NewLRU[string, string](maxTrees, nil)
 	branches := branches{a, facts}
 	files := changedFiles{a, forge.NewPaths()}
 	pulls := pulls{a, files}
@@ -74,7 +74,7 @@ func New(opts Options) *Provider {
 	return &Provider{
 		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a},
 		snapshots:  snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
-		lists:      lists{pulls: pulls, facts: facts, kept: forge.NewMemory[string](maxListings, weightOfListing), now: clock.Now},
+		lists:      lists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing), now: clock.Now},
 		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
 		opener:     opener{a, pulls},
 		status:     status{pulls, clock.Sleep},

@@ -87,8 +87,8 @@ func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
 	return r.said(strings.Join(said, "; "))
 }
 
-// of tells what an error of the client means: a refusal, or that nobody knows what happened.
-func (r refusals) of(err error, n need) error {
+// translate tells what an error of the client means: a refusal, or that nobody knows what happened.
+func (r refusals) translate(err error, n need) error {
 	var (
 		limit    *gogithub.RateLimitError
 		abuse    *gogithub.AbuseRateLimitError
@@ -98,17 +98,17 @@ func (r refusals) of(err error, n need) error {
 	)
 	switch {
 	case errors.As(err, &limit):
-		return r.limited(limit.Response, limit.Message, limit.Rate.Reset.Sub(r.now()))
+		return r.fromLimit(limit.Response, limit.Message, limit.Rate.Reset.Sub(r.now()))
 	case errors.As(err, &abuse):
 		wait := secondaryWait
 		if abuse.RetryAfter != nil {
 			wait = *abuse.RetryAfter
 		}
-		return r.limited(abuse.Response, abuse.Message, wait)
+		return r.fromLimit(abuse.Response, abuse.Message, wait)
 	case errors.As(err, &factor):
-		return r.answered((*gogithub.ErrorResponse)(factor), n)
+		return r.fromAnswer((*gogithub.ErrorResponse)(factor), n)
 	case errors.As(err, &answered):
-		return r.answered(answered, n)
+		return r.fromAnswer(answered, n)
 	case errors.As(err, &accepted):
 		return fault.Wrap(err, fault.UpstreamError, "GitHub took the request but has not done it yet; look again later")
 	}
@@ -119,8 +119,8 @@ func (r refusals) of(err error, n need) error {
 // (docs.github.com, "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
-// limited is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its headers.
-func (r refusals) limited(resp *http.Response, message string, wait time.Duration) error {
+// fromLimit is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its headers.
+func (r refusals) fromLimit(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
 		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {
 			return f
@@ -135,8 +135,8 @@ func rateLimited(wait time.Duration) *fault.Error {
 	return f
 }
 
-// answered tells what a REST answer other than success means.
-func (r refusals) answered(e *gogithub.ErrorResponse, n need) error {
+// fromAnswer tells what a REST answer other than success means.
+func (r refusals) fromAnswer(e *gogithub.ErrorResponse, n need) error {
 	status, said := e.Response.StatusCode, r.saidBy(e)
 	writes := e.Response.Request != nil && e.Response.Request.Method != http.MethodGet
 	known := r.transport.StatusFault(e.Response, said)
@@ -152,7 +152,7 @@ func (r refusals) answered(e *gogithub.ErrorResponse, n need) error {
 		}
 		return known
 	}
-	f := r.meaning(status, said, n, e.Response.Header)
+	f := r.fromStatus(status, said, n, e.Response.Header)
 	if id := e.Response.Header.Get("X-GitHub-Request-Id"); id != "" {
 		f.Message += " (request id " + forge.Clean(id) + ")"
 	}

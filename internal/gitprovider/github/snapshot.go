@@ -17,7 +17,7 @@ type snapshots struct {
 	api   *api
 	pulls pulls
 	facts *repositoryFacts
-	trees *forge.Memory[string, string] // root tree by commit, which commitWriter needs
+	trees *forge.LRU[string, string] // root tree by commit, which commitWriter needs
 	now   func() time.Time
 }
 
@@ -60,7 +60,7 @@ const (
 
 func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	q := newSnapshotQuery(query)
-	q.open.files = !s.facts.of(query.Repo).warm
+	q.open.files = !s.facts.of(query.Repo).filesRead
 	err := s.ask(ctx, q)
 	if q.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
 		q.open.files = false
@@ -87,7 +87,7 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 	if err != nil {
 		return nil, err
 	}
-	s.facts.warmed(out.Repo)
+	s.facts.noteFilesRead(out.Repo)
 	return out, nil
 }
 
@@ -105,18 +105,18 @@ func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
 }
 
 // ask sends the query.
-func (s snapshots) ask(ctx context.Context, l *snapshotQuery) error {
-	q := newQuery(l.Repo)
+func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
+	q := newQuery(sq.Repo)
 	q.add("id name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
-	commit := l.commitFields(q)
-	if l.Base == "" {
+	commit := sq.commitFields(q)
+	if sq.Base == "" {
 		q.add("defaultBranchRef { name " + commit + " }")
 	} else {
 		q.add("defaultBranchRef { name }")
-		q.text("base", branchRef(l.Base))
+		q.text("base", branchRef(sq.Base))
 		q.add("base: ref(qualifiedName: $base) { name " + commit + " }")
 	}
-	for i, branch := range l.Branches {
+	for i, branch := range sq.Branches {
 		if gitprovider.CheckBranchName(branch) != nil {
 			continue // git has no such branch
 		}
@@ -124,12 +124,12 @@ func (s snapshots) ask(ctx context.Context, l *snapshotQuery) error {
 		q.text(alias, branchRef(branch))
 		q.add(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
-	q.add(l.open.field("open", pageSize, ""))
-	if !l.open.files {
-		q.add(l.recent.field("recent", recentOpen, ""))
+	q.add(sq.open.field("open", pageSize, ""))
+	if !sq.open.files {
+		q.add(sq.recent.field("recent", recentOpen, ""))
 	}
-	if !l.ClosedSince.IsZero() {
-		q.add(l.closed.field("closed", recentClosed, ""))
+	if !sq.ClosedSince.IsZero() {
+		q.add(sq.closed.field("closed", recentClosed, ""))
 	}
 	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.fragment(pullFragment + changedFragment)
@@ -138,10 +138,10 @@ func (s snapshots) ask(ctx context.Context, l *snapshotQuery) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(*answer, &l.repository); err != nil {
+	if err := decode(*answer, &sq.repository); err != nil {
 		return err
 	}
-	return decode(*answer, &l.dynamic)
+	return decode(*answer, &sq.dynamic)
 }
 
 // begin fills in what the query has answered already, and remembers what later calls need.

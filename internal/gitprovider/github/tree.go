@@ -53,18 +53,18 @@ type fileNode struct {
 
 // commitFields selects all that is read of the base commit: everything hangs on this one commit, so that nothing can move
 // between the reads.
-func (l *snapshotQuery) commitFields(q *query) string {
+func (s *snapshotQuery) commitFields(q *query) string {
 	var b strings.Builder
 	file := func(alias, path, object string) {
 		q.text(alias, path)
 		b.WriteString(" " + alias + ": file(path: $" + alias + ") { name mode oid object { " + object + " } }")
 	}
 	b.WriteString("target { oid ... on Commit { tree { oid entries { name mode oid } }")
-	for i, dir := range l.dirs {
+	for i, dir := range s.dirs {
 		file("dir"+strconv.Itoa(i), dir, "... on Tree { entries { name mode oid } }")
 	}
-	if l.Contents {
-		for i, path := range l.Paths {
+	if s.Contents {
+		for i, path := range s.Paths {
 			file("file"+strconv.Itoa(i), path.String(), "... on Blob { byteSize text }")
 		}
 	}
@@ -73,16 +73,16 @@ func (l *snapshotQuery) commitFields(q *query) string {
 }
 
 // base is the base branch, or nil.
-func (l *snapshotQuery) base() *baseNode {
-	if l.Base == "" {
-		return l.repository.DefaultBranchRef
+func (s *snapshotQuery) base() *baseNode {
+	if s.Base == "" {
+		return s.repository.DefaultBranchRef
 	}
-	return l.repository.Base
+	return s.repository.Base
 }
 
 // tree reads the base commit, the id of its root tree, and the folders out of the answer.
-func (l *snapshotQuery) tree() (commit, rootID string, tree gitprovider.Tree, err error) {
-	target := l.base().Target
+func (s *snapshotQuery) tree() (commit, rootID string, tree gitprovider.Tree, err error) {
+	target := s.base().Target
 	var root struct {
 		Oid     string
 		Entries []treeEntry
@@ -95,13 +95,13 @@ func (l *snapshotQuery) tree() (commit, rootID string, tree gitprovider.Tree, er
 	}
 	if commit == "" || root.Oid == "" {
 		return "", "", nil, fault.New(fault.UpstreamError, "GitHub did not show the commit of the branch %s; try again later",
-			forge.Clean(l.base().Name))
+			forge.Clean(s.base().Name))
 	}
 	tree = gitprovider.Tree{}
 	for _, e := range root.Entries {
 		tree[e.Name] = e.entry()
 	}
-	for i, dir := range l.dirs {
+	for i, dir := range s.dirs {
 		var folder fileNode
 		if err := decodeField(target, "dir"+strconv.Itoa(i), &folder); err != nil {
 			return "", "", nil, err

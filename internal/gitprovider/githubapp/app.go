@@ -33,7 +33,7 @@ type App struct {
 	learn  func(token string) (forget func())
 	now    func() time.Time
 
-	installations *forge.Memory[string, cachedInstallation] // by repository
+	installations *forge.LRU[string, cachedInstallation] // by repository
 
 	mu      sync.Mutex
 	tokens  map[key]*slot
@@ -61,7 +61,7 @@ func New(o Options) *App {
 	}
 	return &App{
 		api: o.API, client: o.Client, learn: o.Learn, now: o.Now,
-		tokens: map[key]*slot{}, installations: forge.NewMemory[string, cachedInstallation](maxInstallations, nil),
+		tokens: map[key]*slot{}, installations: forge.NewLRU[string, cachedInstallation](maxInstallations, nil),
 	}
 }
 

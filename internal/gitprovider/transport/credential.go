@@ -70,7 +70,7 @@ func (r replaceable) Refused(_ Use, token string) bool { return r.source.Reread(
 
 // token is the token for a request, "" for one that goes without.
 func (t *Transport) token(c *call) (string, *failure) {
-	if !c.own || t.opt.Credential == nil {
+	if !c.toForge || t.opt.Credential == nil {
 		return "", nil
 	}
 	ctx := c.req.Context()
@@ -95,9 +95,9 @@ func malformedToken(name string) *fault.Error {
 		"%s holds a space, a line break or another character that no token has; correct it", name)
 }
 
-// renew reports whether a refused request is worth another try since the credential may give another token now. A request
+// renewToken reports whether a refused request is worth another try since the credential may give another token now. A request
 // that was answered 401 has changed nothing, so this holds for writes, too.
-func (t *Transport) renew(c *call) bool {
+func (t *Transport) renewToken(c *call) bool {
 	if c.renewed || c.token == "" || t.opt.Credential == nil {
 		return false
 	}

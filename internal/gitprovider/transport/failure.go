@@ -37,7 +37,7 @@ func (t *Transport) Failure(err error) *fault.Error {
 		return fault.Wrap(t.scrub.err(err), fault.UpstreamError,
 			"%s answered something else than its API promises; check %s", t.opt.Base.Host, t.opt.Variables.Address)
 	}
-	return t.classify(context.Background(), bounded{ctx: context.Background()}, err).fault
+	return t.classify(context.Background(), deadline{ctx: context.Background()}, err).fault
 }
 
 // ended is the fault for a context that is done, by its cause.
@@ -48,8 +48,8 @@ func (t *Transport) ended(cause error) *fault.Error {
 	return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the call to %s was cancelled before it had finished", t.opt.Name)
 }
 
-// classify says what a failed try means. parent is the caller's context, bounded the same with our limits.
-func (t *Transport) classify(parent context.Context, bounded bounded, err error) *failure {
+// classify says what a failed try means. parent is the caller's context, limits the same with our limits.
+func (t *Transport) classify(parent context.Context, limits deadline, err error) *failure {
 	if parent.Err() != nil {
 		return &failure{fault: t.ended(context.Cause(parent))}
 	}
@@ -66,10 +66,10 @@ func (t *Transport) classify(parent context.Context, bounded bounded, err error)
 	case errors.As(err, &unreached) && !unreached.Timeout():
 		return &failure{fault: as(fault.UpstreamError, "%s cannot be reached: %s; check %s and the network",
 			unreached.reason(), t.opt.Variables.Address), unsent: true}
-	case errors.Is(context.Cause(bounded.ctx), errNoHeader):
+	case errors.Is(context.Cause(limits.ctx), errNoHeader):
 		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
-	case bounded.ctx.Err() != nil:
-		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", bounded.whole)}
+	case limits.ctx.Err() != nil:
+		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", limits.whole)}
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
 	case errors.As(err, &refused):

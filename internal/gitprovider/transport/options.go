@@ -35,7 +35,7 @@ type Options struct {
 	Clock     Clock
 	Log       *slog.Logger // one line a request, at debug level; nil: none
 
-	// Observe is told how each request ended and how long the caller waited for it, retries and turns included; nil: nobody
+	// Observe is told how each request ended and how long the caller waited for it, retries and the wait for other writers included; nil: nobody
 	// is. It must be quick, and safe for concurrent use.
 	Observe func(outcome string, took time.Duration)
 }

@@ -40,15 +40,15 @@ func isSafe(req *http.Request) bool {
 	}
 }
 
-// again says whether the request is tried once more, and how long to wait before.
+// retry says whether the request is tried once more, and how long to wait before.
 //
 // A safe or repeatable request is, when the connection or the answer broke, when a gateway says that the server cannot be
 // reached just now and when the server asks to come back; a safe one also when the server failed (500). Another write is only
 // when it cannot have acted: it was never sent, or the server turned it away for a time or for its token, in whose place
 // there is another.
-func (t *Transport) again(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
+func (t *Transport) retry(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
 	limits := t.opt.Limits
-	if resp != nil && resp.StatusCode == http.StatusUnauthorized && t.renew(c) {
+	if resp != nil && resp.StatusCode == http.StatusUnauthorized && t.renewToken(c) {
 		return 0, true
 	}
 	if c.tries > limits.Retries {

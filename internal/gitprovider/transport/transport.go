@@ -21,7 +21,7 @@ type Transport struct {
 	opt       Options
 	http      *http.Transport
 	slots     chan struct{} // holds one for each request under way
-	writer    turn
+	writer    writeLock
 	scrub     *scrubber
 	remaining atomic.Int64 // last x-ratelimit-remaining plus one; 0: none seen
 }
@@ -61,7 +61,7 @@ func New(o Options) (*Transport, error) {
 			ForceAttemptHTTP2:      true, // own dialer and TLS settings switch it off otherwise
 		},
 		slots:  make(chan struct{}, o.Limits.MaxConcurrent),
-		writer: newTurn(),
+		writer: newWriteLock(),
 		scrub:  scrub,
 	}, nil
 }
@@ -79,10 +79,10 @@ func (t *Transport) CloseIdleConnections() { t.http.CloseIdleConnections() }
 // rewound (io.Seeker).
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	started := t.opt.Clock.Now()
-	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), own: sameOrigin(req.URL, t.opt.Base)}
+	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), toForge: sameOrigin(req.URL, t.opt.Base)}
 	resp, failed := t.exchange(c)
 	took := t.opt.Clock.Now().Sub(started)
-	t.record(c, resp, failed, took)
+	t.logRequest(c, resp, failed, took)
 	t.opt.Observe(outcome(resp, failed), took)
 	if failed != nil {
 		return nil, failed
@@ -92,11 +92,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // call is one request with what its tries share.
 type call struct {
-	req   *http.Request // the caller's; never changed
-	body  []byte
-	safe  bool // a read
-	own   bool // goes to our forge and carries the token
-	tries int
+	req     *http.Request // the caller's; never changed
+	body    []byte
+	safe    bool // a read
+	toForge bool // goes to our forge and carries the token
+	tries   int
 
 	repeatable bool   // may be repeated; every read may
 	token      string // of the last try
@@ -119,7 +119,7 @@ func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
 	for {
 		c.tries++
 		resp, failed := t.try(c)
-		wait, again := t.again(c, resp, failed)
+		wait, again := t.retry(c, resp, failed)
 		switch {
 		case again && t.pause(ctx, wait):
 		case again:
@@ -160,8 +160,8 @@ func outcome(resp *http.Response, failed *fault.Error) string {
 	return strconv.Itoa(resp.StatusCode/100) + "xx"
 }
 
-// record writes the log line of a request.
-func (t *Transport) record(c *call, resp *http.Response, failed *fault.Error, took time.Duration) {
+// logRequest writes the log line of a request.
+func (t *Transport) logRequest(c *call, resp *http.Response, failed *fault.Error, took time.Duration) {
 	attrs := []slog.Attr{
 		slog.String("provider", t.opt.Name),
 		slog.String("method", c.req.Method),
@@ -169,7 +169,7 @@ func (t *Transport) record(c *call, resp *http.Response, failed *fault.Error, to
 		slog.Int("tries", c.tries),
 		slog.Duration("took", took),
 	}
-	if !c.own {
+	if !c.toForge {
 		attrs = append(attrs, slog.String("host", t.scrub.text(c.req.URL.Host)))
 	}
 	if resp != nil {

@@ -30,17 +30,17 @@ func (t *Transport) try(c *call) (*http.Response, *failure) {
 	case <-parent.Done():
 		return nil, &failure{fault: t.ended(context.Cause(parent))}
 	}
-	bounded, end := t.limit(parent, c)
+	limits, end := t.withDeadline(parent, c)
 	defer end()
-	resp, err := t.http.RoundTrip(t.prepare(bounded.ctx, c))
-	bounded.answered()
+	resp, err := t.http.RoundTrip(t.prepare(limits.ctx, c))
+	limits.answered()
 	if err != nil {
-		return nil, t.classify(parent, bounded, err)
+		return nil, t.classify(parent, limits, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, t.opt.Limits.MaxBody+1))
 	if err != nil {
-		return nil, t.classify(parent, bounded, err)
+		return nil, t.classify(parent, limits, err)
 	}
 	if int64(len(body)) > t.opt.Limits.MaxBody {
 		return nil, &failure{fault: fault.New(fault.UpstreamError,
@@ -76,7 +76,7 @@ func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
 
 // finish makes the answer that the caller sees.
 func (t *Transport) finish(c *call, resp *http.Response, body []byte) *http.Response {
-	if c.own {
+	if c.toForge {
 		t.noteRemaining(resp.Header)
 	}
 	resp.Request = c.req // not ours, which holds the token

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// bounded is a try's context with the limits of its kind.
-type bounded struct {
+// deadline is a try's context with the limits of its kind.
+type deadline struct {
 	ctx      context.Context
 	whole    time.Duration // that the try may take
 	answered func()        // the header is there: from now on only whole counts
@@ -18,12 +18,12 @@ type bounded struct {
 // errNoHeader ends a read whose answer did not begin in time.
 var errNoHeader = errors.New("no header in time")
 
-// limit bounds one try. A write is bounded as a whole only: whether the server is slow or has died cannot be told, and
+// withDeadline bounds one try. A write is bounded as a whole only: whether the server is slow or has died cannot be told, and
 // after an end that is too early nobody knows what it has done.
-func (t *Transport) limit(parent context.Context, c *call) (bounded, context.CancelFunc) {
+func (t *Transport) withDeadline(parent context.Context, c *call) (deadline, context.CancelFunc) {
 	if !c.safe {
 		ctx, cancel := context.WithTimeout(parent, t.opt.Limits.Write)
-		return bounded{ctx, t.opt.Limits.Write, func() {}}, cancel
+		return deadline{ctx, t.opt.Limits.Write, func() {}}, cancel
 	}
 	whole, end := context.WithTimeout(parent, t.opt.Limits.Whole)
 	ctx, cancel := context.WithCancelCause(whole)
@@ -37,7 +37,7 @@ func (t *Transport) limit(parent context.Context, c *call) (bounded, context.Can
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { timer.Reset(t.opt.Limits.ResponseHeader) },
 	})
-	return bounded{ctx, t.opt.Limits.Whole, func() { answered.Store(true); timer.Stop() }}, func() {
+	return deadline{ctx, t.opt.Limits.Whole, func() { answered.Store(true); timer.Stop() }}, func() {
 		timer.Stop()
 		cancel(nil)
 		end()

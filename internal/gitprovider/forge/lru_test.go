@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestMemoryForgetsWhatWasNotUsedForLongest(t *testing.T) {
-	c := NewMemory[string](3, func(int) int { return 1 })
+func TestLRUForgetsWhatWasNotUsedForLongest(t *testing.T) {
+	c := NewLRU[string](3, func(int) int { return 1 })
 	for i, key := range []string{"a", "b", "c"} {
 		c.Put(key, i)
 	}
@@ -25,8 +25,8 @@ func TestMemoryForgetsWhatWasNotUsedForLongest(t *testing.T) {
 	}
 }
 
-func TestMemoryWeighsItsValues(t *testing.T) {
-	c := NewMemory[string](10, func(v int) int { return v })
+func TestLRUWeighsItsValues(t *testing.T) {
+	c := NewLRU[string](10, func(v int) int { return v })
 	c.Put("a", 6)
 	c.Put("a", 4)
 	c.Put("b", 6)
@@ -40,7 +40,7 @@ func TestMemoryWeighsItsValues(t *testing.T) {
 }
 
 func TestWhatIsTakenIsForgotten(t *testing.T) {
-	c := NewMemory[string, bool](3, nil)
+	c := NewLRU[string, bool](3, nil)
 	c.Put("a", true)
 	if v, found := c.Take("a"); !v || !found {
 		t.Error("a was not found")

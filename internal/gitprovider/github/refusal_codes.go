@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// meaning translates a REST refusal. Its codes are definite: none says that GitHub may have acted.
-func (r refusals) meaning(status int, said string, n need, header http.Header) *fault.Error {
-	if f := r.byWords(said, n); f != nil {
+// fromStatus translates a REST refusal. Its codes are definite: none says that GitHub may have acted.
+func (r refusals) fromStatus(status int, said string, n need, header http.Header) *fault.Error {
+	if f := r.fromWords(said, n); f != nil {
 		return f
 	}
 	switch status {
@@ -46,9 +46,9 @@ func (r refusals) pullMissing(err error, repo gitprovider.RepoRef, number int) e
 	return err
 }
 
-// byWords knows refusals whose status or type says less than their words, or nil. Every phrase has a space: names of
+// fromWords knows refusals whose status or type says less than their words, or nil. Every phrase has a space: names of
 // repositories and branches, which GitHub quotes, have none.
-func (r refusals) byWords(said string, n need) *fault.Error {
+func (r refusals) fromWords(said string, n need) *fault.Error {
 	switch {
 	case forge.Mentions(said, "was archived so is read-only", "repository is archived"):
 		return fault.New(fault.RepoNotAllowed, "the repository is archived, so it takes no changes; have it unarchived first")
@@ -66,7 +66,7 @@ func (r refusals) byWords(said string, n need) *fault.Error {
 		return rateLimited(secondaryWait)
 	case forge.Mentions(said, "resource not accessible by", "must have push access", "must have admin rights",
 		"has not been granted the required scopes", "does not have the correct permissions"):
-		return r.lacks(n, said)
+		return r.missingPermission(n, said)
 	}
 	return nil
 }
@@ -74,17 +74,17 @@ func (r refusals) byWords(said string, n need) *fault.Error {
 // forbidden is a 403. A classic token's scopes are in the headers, and so is what a fine-grained one lacks.
 func (r refusals) forbidden(said string, n need, header http.Header) *fault.Error {
 	if accepted := header.Get("X-Accepted-GitHub-Permissions"); accepted != "" {
-		return r.lacks(need(forge.Clean(accepted)), said)
+		return r.missingPermission(need(forge.Clean(accepted)), said)
 	}
 	accepted, have := header.Get("X-Accepted-OAuth-Scopes"), header.Get("X-OAuth-Scopes")
 	if accepted != "" && header.Values("X-OAuth-Scopes") != nil && !shares(accepted, have) {
 		return fault.New(fault.ProviderDisabled, "%s lacks a scope: it has %q, and one of %q is needed", r.token, forge.Clean(have),
 			forge.Clean(accepted))
 	}
-	return r.lacks(n, said)
+	return r.missingPermission(n, said)
 }
 
-func (r refusals) lacks(n need, said string) *fault.Error {
+func (r refusals) missingPermission(n need, said string) *fault.Error {
 	if r.isApp {
 		return fault.New(fault.ProviderDisabled, "the GitHub App may not do this: %s; it needs the permission %q for the repository: "+
 			"add it in the app's settings, and have the owner accept it in the installation's", said, string(n))
@@ -105,24 +105,24 @@ func shares(a, b string) bool {
 	return false
 }
 
-// ofGraphQL tells what an error of a GraphQL answer means. One without a type is a failure inside GitHub, after which
+// translateGraphQL tells what an error of a GraphQL answer means. One without a type is a failure inside GitHub, after which
 // a mutation may have been done.
-func (r refusals) ofGraphQL(e graphError, resp *http.Response, op operation) error {
+func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operation) error {
 	said := r.said(e.Message)
 	out := &refusal{kind: e.Type, said: said}
 	switch {
 	case e.Extensions.SAML:
-		out.fault = r.byWords("saml enforcement", op.need)
+		out.fault = r.fromWords("saml enforcement", op.need)
 	case e.Type == "" && e.Extensions.Code != "":
 		out.fault = fault.New(fault.ProviderDisabled, "this GitHub does not know what is asked of it: %s; an Enterprise Server of "+
 			"a supported version is needed at GITHUB_API_URL", said)
 	case e.Type == "RATE_LIMITED", e.Type == "RATE_LIMIT":
 		out.fault = r.transport.LimitFault(resp, said)
 	default:
-		out.fault = r.byWords(said, op.need)
+		out.fault = r.fromWords(said, op.need)
 	}
 	if out.fault == nil {
-		out.fault = r.byType(e, said, op)
+		out.fault = r.fromType(e, said, op)
 	}
 	if out.fault.Code == fault.UpstreamError {
 		return out.fault
@@ -130,7 +130,7 @@ func (r refusals) ofGraphQL(e graphError, resp *http.Response, op operation) err
 	return out
 }
 
-func (r refusals) byType(e graphError, said string, op operation) *fault.Error {
+func (r refusals) fromType(e graphError, said string, op operation) *fault.Error {
 	switch e.Type {
 	case "NOT_FOUND":
 		if len(e.Path) <= 1 { // the repository itself, or a mutation's
@@ -138,7 +138,7 @@ func (r refusals) byType(e graphError, said string, op operation) *fault.Error {
 		}
 		return fault.New(fault.NotFound, "GitHub has no such thing: %s", said)
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
-		return r.lacks(op.need, said)
+		return r.missingPermission(op.need, said)
 	case "STALE_DATA":
 		return fault.New(fault.Conflict, "the branch has moved meanwhile, so nothing was written to it: %s", said)
 	case "UNPROCESSABLE":
