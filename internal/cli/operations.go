@@ -106,14 +106,9 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 func inputFlags(cmd *cobra.Command, input reflect.Type) (given func() map[string]any) {
 	values := map[string]func() any{} // by the name of the flag
 	names := map[string]string{}
-	for i := range input.NumField() {
-		f := input.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		flag := strings.ReplaceAll(name, "_", "-")
-		usage := usageOf(f)
+	for _, f := range operation.Fields(input) {
+		flag := strings.ReplaceAll(f.JSON, "_", "-")
+		usage := usageOf(f.StructField)
 		kind := f.Type
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
@@ -134,7 +129,7 @@ func inputFlags(cmd *cobra.Command, input reflect.Type) (given func() map[string
 		default:
 			continue // by --from
 		}
-		names[flag] = name
+		names[flag] = f.JSON
 	}
 	return func() map[string]any {
 		set := map[string]any{}

@@ -37,14 +37,12 @@ func TestEveryOperationHasItsCommandWithEveryField(t *testing.T) {
 			t.Errorf("%s: there is no command %q", o.Name, o.Command)
 			continue
 		}
-		for i := range o.Input.NumField() {
-			f := o.Input.Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			nicer, has := nicerFlags()[name]
-			listed := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-")) != nil ||
+		for _, f := range operation.Fields(o.Input) {
+			nicer, has := nicerFlags()[f.JSON]
+			listed := cmd.Flags().Lookup(strings.ReplaceAll(f.JSON, "_", "-")) != nil ||
 				has && (nicer == "" || cmd.Flags().Lookup(nicer) != nil)
-			if f.IsExported() && !listed && scalar(f.Type) {
-				t.Errorf("%s: no flag for the field %s of %s", o.Command, name, o.Name)
+			if !listed && (scalar(f.Type) || has) {
+				t.Errorf("%s: no flag for the field %s of %s", o.Command, f.JSON, o.Name)
 			}
 		}
 	}

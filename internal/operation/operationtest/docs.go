@@ -57,19 +57,14 @@ func Docs(toolsets []operation.Toolset) []byte {
 
 // arguments writes a line for each field, and for those of the elements of lists.
 func arguments(b *strings.Builder, within string, t reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
+	for _, f := range operation.Fields(t) {
 		kind := fmt.Sprint(schemaOf(f.Type).values["type"])
 		if f.Tag.Get("required") == "true" {
 			kind += ", required"
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", within, name, kind, strings.Join(facts(f), "; "))
+		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", within, f.JSON, kind, strings.Join(facts(f.StructField), "; "))
 		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
-			arguments(b, within+name+"[].", f.Type.Elem())
+			arguments(b, within+f.JSON+"[].", f.Type.Elem())
 		}
 	}
 }

@@ -149,15 +149,10 @@ func schemaOf(t reflect.Type) *schema {
 
 func (s *schema) object(t reflect.Type) {
 	properties, required := &schema{}, []string{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		properties.set(name, fieldSchema(f, options))
-		if f.Tag.Get("required") == "true" || f.Tag.Get("required") == "" && !strings.Contains(options, "omitempty") {
-			required = append(required, name)
+	for _, f := range operation.Fields(t) {
+		properties.set(f.JSON, fieldSchema(f))
+		if f.Tag.Get("required") == "true" || !f.Optional {
+			required = append(required, f.JSON)
 		}
 	}
 	s.set("type", "object")
@@ -170,16 +165,16 @@ func (s *schema) object(t reflect.Type) {
 
 // fieldSchema is the schema of a field with its limits. The tag brief leaves out what would only cost a model's attention:
 // the doc of a field, what the elements of a list hold.
-func fieldSchema(f reflect.StructField, options string) *schema {
+func fieldSchema(f operation.Field) *schema {
 	s, of := &schema{}, schemaOf(f.Type)
 	brief := f.Tag.Get("brief") == "true"
-	if f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omitempty") {
+	if f.Type.Kind() == reflect.Pointer && !f.Optional {
 		null := &schema{}
 		null.set("type", "null")
 		s.set("anyOf", []any{of, null})
 	} else {
 		s.set("type", of.values["type"])
-		s.limits(f)
+		s.limits(f.StructField)
 		for _, name := range of.names {
 			s.set(name, of.values[name])
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -91,16 +92,14 @@ func tidy(schema *huma.Schema) {
 
 // boundBytes says of texts that are bounded in bytes that they have no more characters than that.
 func boundBytes(schema *huma.Schema, t reflect.Type) {
-	for i := 0; t != nil && t.Kind() == reflect.Struct && i < t.NumField(); i++ {
-		if most, err := strconv.Atoi(t.Field(i).Tag.Get("maxBytes")); err == nil {
-			schema.Properties[jsonName(t.Field(i))].MaxLength = &most
+	if t == nil || t.Kind() != reflect.Struct {
+		return
+	}
+	for _, f := range operation.Fields(t) {
+		if most, err := strconv.Atoi(f.Tag.Get("maxBytes")); err == nil {
+			schema.Properties[f.JSON].MaxLength = &most
 		}
 	}
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
 }
 
 func described(types huma.Registry, r handler.Route) *huma.Operation {
@@ -175,10 +174,8 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 	if r.Doc.Params == nil {
 		return out
 	}
-	t := reflect.TypeOf(r.Doc.Params)
-	for i := range t.NumField() {
-		field := t.Field(i)
-		schema := huma.SchemaFromField(types, field, "")
+	for _, field := range operation.Fields(reflect.TypeOf(r.Doc.Params)) {
+		schema := huma.SchemaFromField(types, field.StructField, "")
 		if field.Type.Kind() == reflect.Int {
 			schema.Format = ""
 		}
@@ -186,12 +183,8 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 			out[at].Schema, out[at].Description = schema, field.Tag.Get("doc")
 			continue
 		}
-		name := jsonName(field)
-		if name == "" {
-			name = field.Tag.Get("query")
-		}
 		out = append(out, &huma.Param{
-			Name: name, In: "query", Description: field.Tag.Get("doc"), Required: field.Tag.Get("required") == "true", Schema: schema,
+			Name: field.JSON, In: "query", Description: field.Tag.Get("doc"), Required: field.Tag.Get("required") == "true", Schema: schema,
 		})
 	}
 	return out

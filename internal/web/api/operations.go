@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -126,13 +125,11 @@ func arguments(req *handler.Request, input reflect.Type) ([]byte, error) {
 		members = append(members, slices.Concat(handler.EncodeJSON(name), []byte(":"), handler.EncodeJSON(value)))
 	}
 	types := map[string]reflect.Type{}
-	for i := range input.NumField() {
-		f := input.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	for _, f := range operation.Fields(input) {
 		if part := f.Tag.Get("path"); part != "" {
-			member(name, typed(f.Type, req.PathValue(part)))
+			member(f.JSON, typed(f.Type, req.PathValue(part)))
 		} else {
-			types[name] = f.Type
+			types[f.JSON] = f.Type
 		}
 	}
 	names := make([]string, 0, len(query))

@@ -1,0 +1,434 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+// Every operation through every way in, on one local repository.
+
+const doorToken = "a-token-of-the-door-tests"
+
+type doors struct {
+	*localWorld
+	more []operation.Toolset
+}
+
+func newDoors(t *testing.T, more ...operation.Toolset) *doors {
+	d := &doors{newLocalWorld(t), more}
+	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
+	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
+	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
+	return d
+}
+
+func (d *doors) app(in string, out *bytes.Buffer) *app {
+	a := &app{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more}
+	d.Cleanup(func() { _ = a.close() })
+	return a
+}
+
+// outcome is what was answered, whatever the way in.
+type outcome struct {
+	Code  string
+	Paths []string // of the violations
+}
+
+func outcomeOf(failure map[string]any) (o outcome) {
+	o.Code, _ = failure["code"].(string)
+	violations, _ := failure["violations"].([]any)
+	for _, v := range violations {
+		path, _ := v.(map[string]any)["path"].(string)
+		o.Paths = append(o.Paths, path)
+	}
+	slices.Sort(o.Paths)
+	return o
+}
+
+func (d *doors) parse(text []byte) (answer map[string]any) {
+	d.Helper()
+	if err := json.Unmarshal(text, &answer); err != nil {
+		d.Fatalf("%v in %s", err, text)
+	}
+	return answer
+}
+
+// mcp answers one request after the greeting.
+func (d *doors) mcp(method, params string) map[string]any {
+	d.Helper()
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"tester","version":"9"}}}`
+	var out bytes.Buffer
+	a := d.app(hello+"\n"+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params), &out)
+	root := a.rootCommand()
+	root.SetArgs([]string{"mcp-server"})
+	if err := root.ExecuteContext(context.Background()); err != nil {
+		d.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
+	result, _ := d.parse(lines[len(lines)-1])["result"].(map[string]any)
+	return result
+}
+
+func (d *doors) throughMCP(o operation.Operation, arguments string) outcome {
+	d.Helper()
+	result := d.mcp("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, o.Name, arguments))
+	structured, _ := result["structuredContent"].(map[string]any)
+	failure, _ := structured["error"].(map[string]any)
+	return outcomeOf(failure)
+}
+
+// throughCLI uses the command that is made from the operation, since those written by hand cannot say everything.
+func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
+	d.Helper()
+	var out bytes.Buffer
+	a := d.app(arguments, &out)
+	root := a.rootCommand()
+	for _, same := range operation.List(a.toolsets()...) {
+		if same.Name == o.Name {
+			root.AddCommand(a.operationCommand(same, "operation-under-test"))
+		}
+	}
+	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
+	if err := root.ExecuteContext(context.Background()); err != nil {
+		a.renderError(err)
+	}
+	failure, _ := d.parse(out.Bytes())["error"].(map[string]any)
+	return outcomeOf(failure)
+}
+
+// rest answers a request over HTTP.
+func (d *doors) rest(method, target, body string) (int, map[string]any) {
+	d.Helper()
+	a := d.app("", new(bytes.Buffer))
+	p := a.wire(needs{})
+	agents, err := p.agentSessions()
+	if err != nil {
+		d.Fatal(err)
+	}
+	server, err := p.webServer(a.toolsets(), p.follower(), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	if err != nil {
+		d.Fatal(err)
+	}
+	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:50000"
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+doorToken)
+	out := httptest.NewRecorder()
+	server.ServeHTTP(out, r)
+	return out.Code, d.parse(out.Body.Bytes())
+}
+
+// throughREST says the same by path and query where a route has no body. Some things cannot be said that way: ok is false.
+func (d *doors) throughREST(o operation.Operation, arguments string) (out outcome, ok bool) {
+	d.Helper()
+	target, body := "/api/v1"+o.Route.Path, arguments
+	if o.Route.MaxBody == 0 {
+		body = ""
+		query := url.Values{}
+		given := d.parse([]byte(arguments))
+		for _, f := range operation.Fields(o.Input) {
+			name := f.JSON
+			value, has := given[name]
+			delete(given, name)
+			_, isText := value.(string)
+			part := f.Tag.Get("path")
+			switch {
+			case !has && part != "", has && f.Type.Kind() == reflect.String && !isText:
+				return out, false
+			case part != "":
+				target = strings.Replace(target, "{"+part+"}", url.PathEscape(fmt.Sprint(value)), 1)
+			case has:
+				query.Set(name, fmt.Sprint(value))
+			}
+		}
+		for name, value := range given {
+			query.Set(name, fmt.Sprint(value))
+		}
+		target += "?" + query.Encode()
+	}
+	status, answer := d.rest(o.Route.Method, target, body)
+	if status < 300 {
+		return out, true
+	}
+	out = outcomeOf(answer)
+	if want := fault.Code(out.Code).HTTPStatus(); status != want {
+		d.Errorf("%s: %s came with the status %d, want %d", o.Name, out.Code, status, want)
+	}
+	return out, true
+}
+
+// goodRequests is a request for each operation that clients ask for through every way in, by its name.
+func goodRequests() map[string]string {
+	return map[string]string{
+		"create_pr": `{"repo_owner":"joe","repo_name":"infra","title":"Check inodes","body":"Why: x",` +
+			`"files":[{"path":"checks/inodes.md","action":"create","content":"# Inodes\n"}]}`,
+		"get_pr_status": `{"repo_owner":"joe","repo_name":"infra","pr_number":1}`,
+		"list_prs":      `{"repo_owner":"joe","repo_name":"infra"}`,
+		"count_words":   `{"text":"one two"}`,
+	}
+}
+
+// brokenRequests are those that break one limit of the type, or one rule of decoding, by what they break.
+func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
+	t.Helper()
+	broken := map[string]string{}
+	with := func(what string, change func(map[string]any)) {
+		var request map[string]any
+		if err := json.Unmarshal([]byte(goodRequests()[o.Name]), &request); err != nil {
+			t.Fatalf("%s has no request in goodRequests: %v", o.Name, err)
+		}
+		change(request)
+		text, err := json.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken[what] = string(text)
+	}
+	with("an unknown name", func(r map[string]any) { r["nonsense"] = "x" })
+	for _, f := range operation.Fields(o.Input) {
+		name := f.JSON
+		set := func(what string, value any) { with(name+": "+what, func(r map[string]any) { r[name] = value }) }
+		set("a wrong type", map[string]any{"a": 1})
+		set("the wrong scalar", map[bool]any{true: 7, false: "seven"}[f.Type.Kind() == reflect.String])
+		if f.Tag.Get("required") == "true" {
+			with(name+": missing", func(r map[string]any) { delete(r, name) })
+		}
+		number := func(tag string) (int, bool) {
+			n, err := strconv.Atoi(f.Tag.Get(tag))
+			return n, err == nil
+		}
+		if n, has := number("maxLength"); has {
+			set("too long", strings.Repeat("x", n+1))
+		}
+		if n, has := number("maxBytes"); has {
+			set("too many bytes", strings.Repeat("\u00fc", n/2+1))
+		}
+		if n, has := number("minLength"); has {
+			set("too short", strings.Repeat("x", n-1))
+		}
+		if n, has := number("minimum"); has {
+			set("too small", n-1)
+		}
+		if n, has := number("maximum"); has {
+			set("too large", n+1)
+		}
+		if n, has := number("maxItems"); has {
+			set("too many", make([]struct{}, n+1))
+		}
+		if n, has := number("minItems"); has {
+			set("too few", make([]struct{}, n-1))
+		}
+		if _, has := f.Tag.Lookup("enum"); has {
+			set("an unknown value", "nonsense")
+		}
+	}
+	return broken
+}
+
+func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
+	d := newDoors(t, wordsToolset())
+	for _, o := range operation.List(d.app("", new(bytes.Buffer)).toolsets()...) {
+		if o.Tool.Title == "" || o.Command == "" || o.Route.Method == "" {
+			continue
+		}
+		if got := d.throughMCP(o, goodRequests()[o.Name]); got.Code == string(fault.InvalidArgument) {
+			t.Errorf("%s: the good request is refused: %v", o.Name, got)
+		}
+		for what, arguments := range brokenRequests(t, o) {
+			want := d.throughMCP(o, arguments)
+			if want.Code != string(fault.InvalidArgument) || len(want.Paths) == 0 {
+				t.Errorf("%s, %s: MCP answers %v to %.200s", o.Name, what, want, arguments)
+			}
+			if diff := cmp.Diff(want, d.throughCLI(o, arguments)); diff != "" {
+				t.Errorf("%s, %s (-MCP +command line):\n%s", o.Name, what, diff)
+			}
+			if got, ok := d.throughREST(o, arguments); ok && !cmp.Equal(want, got) {
+				t.Errorf("%s, %s (-MCP +REST):\n%s", o.Name, what, cmp.Diff(want, got))
+			}
+		}
+	}
+}
+
+func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
+	for _, o := range operation.List(new(app).toolsets()...) {
+		if o.Tool.Title == "" {
+			continue
+		}
+		for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
+			d := newDoors(t)
+			d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
+			rest, ok := d.throughREST(o, goodRequests()[o.Name])
+			for door, got := range map[string]outcome{
+				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]), "REST": rest,
+			} {
+				if denied := got.Code == string(fault.TierDenied); ok && denied != (tier < o.LowestTier) {
+					t.Errorf("%s at tier %d through %s: %v", o.Name, tier, door, got)
+				}
+			}
+		}
+	}
+}
+
+// A new operation that only reads: one type pair and one value.
+
+type countRequest struct {
+	Text  string `json:"text" required:"true" minLength:"1" maxLength:"20" doc:"What to count" example:"one two"`
+	Lines bool   `json:"lines,omitempty" doc:"Count lines"`
+	Most  int    `json:"most,omitempty" minimum:"1" maximum:"9" doc:"Count no further"`
+	Sort  string `json:"sort,omitempty" enum:"asc,desc"`
+}
+
+type countAnswer struct {
+	Count int `json:"count"`
+}
+
+func wordsToolset() operation.Toolset {
+	return operation.Toolset{
+		Name: "words", Instructions: "Count words.", Schemas: fstest.MapFS{
+			"schema/count_words.input.json":  {Data: []byte(`{"type":"object"}`)},
+			"schema/count_words.output.json": {Data: []byte(`{"type":"object"}`)},
+		},
+		Operations: []operation.Operation{operation.New(operation.Operation{
+			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read, LowestTier: gitprovider.TierObserve,
+			Tool:  operation.Tool{Title: "Count words", Description: "Count the words of a text."},
+			Route: operation.Route{Method: "GET", Path: "/words", Scope: access.Read, ID: "countWords"}, Command: "words count",
+		}, func(_ context.Context, _ operation.Call, in countRequest) (countAnswer, error) {
+			return countAnswer{len(strings.Fields(in.Text))}, nil
+		})},
+	}
+}
+
+func TestANewOperationThatReadsIsAtOnceOnEveryWayInAndInTheDocs(t *testing.T) {
+	d := newDoors(t, wordsToolset())
+	tools, _ := json.Marshal(d.mcp("tools/list", "{}")["tools"])
+	if !bytes.Contains(tools, []byte(`"count_words"`)) || !bytes.Contains(tools, []byte(`"create_pr"`)) {
+		t.Errorf("tools/list: %s", tools)
+	}
+	called := d.mcp("tools/call", `{"name":"count_words","arguments":{"text":"one two"}}`)
+	if diff := cmp.Diff(map[string]any{"count": 2.0}, called["structuredContent"]); diff != "" {
+		t.Errorf("MCP: %s", diff)
+	}
+	if status, answer := d.rest("GET", "/api/v1/words?text=one+two", ""); status != http.StatusOK || answer["count"] != 2.0 {
+		t.Errorf("REST: %d %v", status, answer)
+	}
+	var out bytes.Buffer
+	root := d.app("", &out).rootCommand()
+	root.SetArgs([]string{"words", "count", "--text", "one two"})
+	if err := root.ExecuteContext(t.Context()); err != nil || d.parse(out.Bytes())["count"] != 2.0 {
+		t.Errorf("command line: %v, %s", err, out.String())
+	}
+	_, document := d.rest("GET", "/openapi.json", "")
+	described, _ := json.Marshal(document["paths"].(map[string]any)["/api/v1/words"])
+	for _, part := range []string{`"operationId":"countWords"`, `"maxLength":20`, `"enum":["asc","desc"]`, `"maximum":9`, `"examples":["one two"]`} {
+		if !bytes.Contains(described, []byte(part)) {
+			t.Errorf("OpenAPI lacks %s: %s", part, described)
+		}
+	}
+	page := string(operationtest.Docs(d.app("", new(bytes.Buffer)).toolsets()))
+	for _, part := range []string{"`GET /api/v1/words`", "`claudeops words count`", "| `text` | string, required | What to count"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the docs lack %s", part)
+		}
+	}
+}
+
+// limitsIn collects the limits that a schema states, by where they stand. OpenAPI's schemas refer to others.
+func limitsIn(at string, schema map[string]any, refer func(string) map[string]any, into map[string]any) {
+	if ref, ok := schema["$ref"].(string); ok {
+		schema = refer(ref)
+	}
+	for _, name := range []string{
+		"minLength", "maxLength", "pattern", "enum", "minimum", "maximum", "minItems", "maxItems", "required", "default", "examples",
+	} {
+		value := schema[name]
+		if list, ok := value.([]any); ok && name == "required" {
+			var names []string
+			for _, n := range list {
+				names = append(names, n.(string))
+			}
+			slices.Sort(names)
+			value = names
+		}
+		if value != nil {
+			into[at+" "+name] = value
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		limitsIn(at+"[]", items, refer, into)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		limitsIn(at+"."+name, property.(map[string]any), refer, into)
+	}
+}
+
+func TestTheLimitsOfOpenAPIAreThoseOfTheTools(t *testing.T) {
+	d := newDoors(t)
+	_, document := d.rest("GET", "/openapi.json", "")
+	schemas := document["components"].(map[string]any)["schemas"].(map[string]any)
+	refer := func(ref string) map[string]any {
+		return schemas[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
+	}
+	for _, o := range operation.List(new(app).toolsets()...) {
+		if o.Tool.Title == "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", "prflow", "schema", o.Name+".input.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tool, rest := map[string]any{}, map[string]any{}
+		limitsIn("", d.parse(text), nil, tool)
+		route := document["paths"].(map[string]any)["/api/v1"+o.Route.Path].(map[string]any)[strings.ToLower(o.Route.Method)].(map[string]any)
+		if body, has := route["requestBody"].(map[string]any); has {
+			limitsIn("", body["content"].(map[string]any)["application/json"].(map[string]any)["schema"].(map[string]any), refer, rest)
+		} else {
+			limitsIn("", asObject(o, route["parameters"].([]any)), refer, rest)
+		}
+		if diff := cmp.Diff(tool, rest); diff != "" {
+			t.Errorf("%s (-tool +OpenAPI):\n%s", o.Name, diff)
+		}
+	}
+}
+
+// asObject is what parameters of a path and a query say, as a tool's schema has it.
+func asObject(o operation.Operation, parameters []any) map[string]any {
+	properties, required := map[string]any{}, []any{}
+	for _, p := range parameters {
+		p := p.(map[string]any)
+		name := p["name"].(string)
+		for _, f := range operation.Fields(o.Input) {
+			if f.Tag.Get("path") == name {
+				name = f.JSON
+			}
+		}
+		properties[name] = p["schema"]
+		if p["required"] == true {
+			required = append(required, name)
+		}
+	}
+	return map[string]any{"properties": properties, "required": required}
+}
