@@ -25,7 +25,7 @@ const Name = "mark.key"
 // race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
 func Load(stateDir string) ([]byte, error) {
 	path := filepath.Join(stateDir, Name)
-	text, err := secretfile.Load(stateDir, Name, fresh)
+	text, err := secretfile.Load(stateDir, Name, newKey)
 	if err != nil {
 		return nil, explain(path, err)
 	}
@@ -58,8 +58,8 @@ func Parse(text string) ([]byte, error) {
 	return key, nil
 }
 
-// fresh is a new key as its file has it.
-func fresh() (string, error) {
+// newKey makes a key as its file has it.
+func newKey() (string, error) {
 	key := make([]byte, Size)
 	if _, err := rand.Read(key); err != nil {
 		return "", err

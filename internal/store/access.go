@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
@@ -55,17 +54,14 @@ func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, fo
 
 // TokenNamed implements access.Tokens.
 func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name)).Scan(&found)
-	})
+	_, err = a.db.first(ctx, []any{&found},
+		"SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name))
 	return found, err
 }
 
 // AnyToken reports whether a token was ever made, revoked ones included.
 func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_tokens)").Scan(&found)
-	})
+	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens)")
 	return found, err
 }
 
@@ -120,31 +116,19 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 }
 
 // FindLogin implements access.Logins.
-func (a *Access) FindLogin(ctx context.Context, hash string) (session access.Login, found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, "SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash)).
-			Scan((*text)(&session.Hash), (*text)(&session.TokenHash), at(&session.CreatedAt), at(&session.SeenAt))
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		found = err == nil
-		return err
-	})
-	return session, found, err
+func (a *Access) FindLogin(ctx context.Context, hash string) (login access.Login, found bool, err error) {
+	found, err = a.db.first(ctx,
+		[]any{(*text)(&login.Hash), (*text)(&login.TokenHash), at(&login.CreatedAt), at(&login.SeenAt)},
+		"SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash))
+	return login, found, err
 }
 
 // TouchLogin implements access.Logins.
 func (a *Access) TouchLogin(ctx context.Context, hash string, seen time.Time) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
-		return err
-	})
+	return a.db.exec(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
 }
 
 // DeleteLogin implements access.Logins.
 func (a *Access) DeleteLogin(ctx context.Context, hash string) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
-		return err
-	})
+	return a.db.exec(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
 }

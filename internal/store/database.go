@@ -126,6 +126,27 @@ func (d *database) query(ctx context.Context, scan func(*sql.Rows) error, query 
 	return d.read(ctx, func(tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
 }
 
+// first reads the first row of a query into dest; found is false if there is none.
+func (d *database) first(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
+	err = d.read(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, query, args...).Scan(dest...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		found = err == nil
+		return err
+	})
+	return found, err
+}
+
+// exec writes with one statement.
+func (d *database) exec(ctx context.Context, statement string, args ...any) error {
+	return d.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, statement, args...)
+		return err
+	})
+}
+
 // acquireLock takes a new lock and returns its name.
 func (d *database) acquireLock(ctx context.Context) (string, error) {
 	c, err := d.open(ctx)

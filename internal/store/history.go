@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -64,15 +63,9 @@ func (h *History) PathsOf(ctx context.Context, provider, owner, repo string, num
 }
 
 // Undone implements prflow.History.
-func (h *History) Undone(ctx context.Context, id string) (undone bool, err error) {
+func (h *History) Undone(ctx context.Context, id string) (bool, error) {
 	var when int64
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, "SELECT undone_us FROM proposals WHERE id = $1", text(id)).Scan(&when)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
+	_, err := h.db.first(ctx, []any{&when}, "SELECT undone_us FROM proposals WHERE id = $1", text(id))
 	return when > 0, err
 }
 

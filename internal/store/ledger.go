@@ -103,7 +103,7 @@ func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) err
 	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.progress(ctx, tx, id, to) })
+	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
 	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
 		l.held.release(id) // others may settle it; once that is recorded they may anyway
 	}
@@ -120,7 +120,7 @@ func (l *Ledger) Finish(
 		return err
 	}
 	err := l.db.write(ctx, func(tx *sql.Tx) error {
-		if err := l.progress(ctx, tx, id, to); err != nil {
+		if err := l.updateProgress(ctx, tx, id, to); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
@@ -240,8 +240,8 @@ func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.Pul
 	})
 }
 
-// progress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
-func (l *Ledger) progress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
+// updateProgress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
+func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
 	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:

@@ -70,11 +70,9 @@ func (o *Outbox) ClaimNotices(
 
 // outboxHasWork reports whether a claim at now would change anything.
 func (o *Outbox) outboxHasWork(ctx context.Context, now time.Time) (due bool, err error) {
-	err = o.db.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM notices WHERE state = 'pending' AND due_us <= $1)
-			OR EXISTS (SELECT 1 FROM notices WHERE state IN ('delivered', 'given_up') AND settled_us < $2)`,
-			micros(now), micros(now.Add(-noticeKeep))).Scan(&due)
-	})
+	_, err = o.db.first(ctx, []any{&due}, `SELECT EXISTS (SELECT 1 FROM notices WHERE state = 'pending' AND due_us <= $1)
+		OR EXISTS (SELECT 1 FROM notices WHERE state IN ('delivered', 'given_up') AND settled_us < $2)`,
+		micros(now), micros(now.Add(-noticeKeep)))
 	return due, err
 }
 
@@ -130,11 +128,8 @@ func cutText(s string, limit int) string {
 
 // NoticeCounts reports what waits in the outbox and what was not delivered.
 func (o *Outbox) NoticeCounts(ctx context.Context) (counts record.NoticeCounts, err error) {
-	err = o.db.read(ctx, func(tx *sql.Tx) error {
-		const query = `SELECT
-			(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
-			COALESCE((SELECT error FROM notices WHERE state <> 'delivered' AND error <> '' ORDER BY id DESC LIMIT 1), '')`
-		return tx.QueryRowContext(ctx, query).Scan(&counts.Pending, &counts.GivenUp, (*text)(&counts.LastError))
-	})
+	_, err = o.db.first(ctx, []any{&counts.Pending, &counts.GivenUp, (*text)(&counts.LastError)}, `SELECT
+		(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
+		COALESCE((SELECT error FROM notices WHERE state <> 'delivered' AND error <> '' ORDER BY id DESC LIMIT 1), '')`)
 	return counts, err
 }

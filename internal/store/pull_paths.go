@@ -21,12 +21,9 @@ type PullPaths struct {
 // PathsAt returns what the pull request changed when its head was the given commit, if that is its latest known head.
 func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (paths []string, ok bool) {
 	var encoded string
-	err := m.db.read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT paths FROM pull_paths
-			WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`,
-			text(m.provider), repoOf(repo), number, text(head)).Scan((*text)(&encoded))
-	})
-	if err != nil || json.Unmarshal([]byte(encoded), &paths) != nil {
+	found, err := m.db.first(ctx, []any{(*text)(&encoded)}, `SELECT paths FROM pull_paths
+		WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`, text(m.provider), repoOf(repo), number, text(head))
+	if err != nil || !found || json.Unmarshal([]byte(encoded), &paths) != nil {
 		return nil, false
 	}
 	return paths, true

@@ -74,8 +74,8 @@ func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[rec
 	return out, err
 }
 
-// endedFollowed is for how long after it has changed a pull request is still looked at that is not open.
-const endedFollowed = 30 * 24 * time.Hour
+// followEnded is for how long after it has changed a pull request is still looked at that is not open.
+const followEnded = 30 * 24 * time.Hour
 
 // DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
 // open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
@@ -87,7 +87,7 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
 				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
 			ORDER BY r.tried_us, r.owner, r.repo, r.number LIMIT $6`,
-			text(provider), micros(open), micros(now), micros(now.Add(-endedFollowed)), micros(rest), limit)
+			text(provider), micros(open), micros(now), micros(now.Add(-followEnded)), micros(rest), limit)
 		return err
 	})
 	return out, err
@@ -95,11 +95,8 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 
 // TriedPull notes that the provider was asked in vain.
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
-	return p.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
-			micros(p.db.opts.Now()), text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
-		return err
-	})
+	return p.db.exec(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
+		micros(p.db.opts.Now()), text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
 }
 
 // SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit and the

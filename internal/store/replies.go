@@ -43,10 +43,6 @@ func (r *Replies) TakeKey(
 
 // KeepReply notes what was answered under a key. The first answer stays.
 func (r *Replies) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
-	return r.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx,
-			"UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
-			reply.Status, reply.Body, text(caller), text(key))
-		return err
-	})
+	return r.db.exec(ctx, "UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
+		reply.Status, reply.Body, text(caller), text(key))
 }

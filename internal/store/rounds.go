@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 )
 
@@ -15,7 +14,8 @@ type Rounds struct{ db *database }
 // future, by a clock that was wrong, does not count.
 func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error) {
 	now := r.db.opts.Now()
-	begun, err := r.roundBegun(ctx, name)
+	var begun time.Time
+	_, err = r.db.first(ctx, []any{at(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", text(name))
 	if err != nil || isRecent(begun, now, every) {
 		return false, begun.Add(every), err
 	}
@@ -26,18 +26,6 @@ func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duratio
 		return err
 	})
 	return mine && err == nil, now.Add(every), err
-}
-
-// roundBegun is when the work of that name was begun last; zero if it never was.
-func (r *Rounds) roundBegun(ctx context.Context, name string) (begun time.Time, err error) {
-	err = r.db.read(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, "SELECT begun_us FROM rounds WHERE name = $1", text(name)).Scan(at(&begun))
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
-	return begun, err
 }
 
 // isRecent reports whether work that was begun at a time is not due again.
