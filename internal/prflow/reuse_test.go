@@ -12,6 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // mustReuse makes the identical call and fails the test unless it answers with the pull request.
@@ -223,4 +225,46 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	if result := list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
 		t.Errorf("after the identical call: %+v", result)
 	}
+}
+
+func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
+	b := newLateBench(t)
+	s, err := store.Open(context.Background(), b.TempDir(), store.Options{Now: b.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	others := b.options
+	others.Ledger, others.History = s.Ledger, s.History
+	var older prflow.CreateResult
+	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
+		if older, err = prflow.New(others).Create(context.Background(), agent, request(with("title", "Another title"))); err != nil {
+			t.Error(err)
+		}
+	})
+	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
+	if younger := b.mustOpen(request(nil)); younger.Number <= older.Number || len(b.open()) != 2 {
+		t.Fatalf("#%d and #%d, open %v", older.Number, younger.Number, b.open())
+	}
+	b.mustReuse(request(nil), older.Number) // although our record knows the younger one alone
+}
+
+func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testing.T) {
+	b := newLateBench(t)
+	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
+	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
+	if _, err := b.create(request(nil)); err == nil || len(b.open()) != 1 {
+		t.Fatalf("%v, open %v", err, b.open())
+	}
+	b.options.Ledger = noAdoption{b.options.Ledger}
+	b.mustReuse(request(nil), b.open()[0])
+	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 1 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+type noAdoption struct{ prflow.Ledger }
+
+func (noAdoption) Adopt(context.Context, record.Proposal) (bool, error) {
+	return false, fault.New(fault.Internal, "the disk is full")
 }
