@@ -148,7 +148,7 @@ func (g giteaForge) hold(t *testing.T, _ *world) (writing func(underway), write 
 	reached, let := newGate(), newGate()
 	t.Cleanup(let.open)
 	g.Configure(g.ref, func(set *fakegitea.Settings) {
-		set.BeforeRefUpdate = func() {
+		set.Delays.BeforeRefUpdate = func() {
 			reached.open()
 			<-let.closed
 		}

@@ -182,7 +182,7 @@ func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 			repo := server.AddRepo(files...)
 			ts.Setenv("REPO", repo.String())
 			if len(args) > 1 {
-				server.Configure(repo, func(s *fakegithub.Settings) { s.FineGrained, s.NotGranted = true, args[1:] })
+				server.Configure(repo, func(s *fakegithub.Settings) { s.Token.FineGrained, s.Token.NotGranted = true, args[1:] })
 			}
 		default:
 			ts.Fatalf("usage: forge gitea|github [LIMIT...]")

@@ -53,10 +53,10 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"a reading token shows in the permissions": {
 			set: readOnly, method: get, path: "", status: 200, text: `"permissions":{"admin":false,"push":false,"pull":true}`},
 		"a protected pattern refuses a new branch": {
-			set:    func(s *Settings) { s.ProtectedPatterns = []string{"claude-ops/**"} },
+			set:    func(s *Settings) { s.Protection.ProtectedPatterns = []string{"claude-ops/**"} },
 			method: post, path: "contents", body: commit, status: 403, text: "Not allowed to push to protected branch claude-ops/x"},
 		"a star does not reach into the next segment": {
-			set:    func(s *Settings) { s.ProtectedPatterns = []string{"claude*"} },
+			set:    func(s *Settings) { s.Protection.ProtectedPatterns = []string{"claude*"} },
 			method: post, path: "contents", body: commit, status: 201, text: `"commit"`},
 		"an archived repository takes no commit": {
 			set: archived, method: post, path: "contents", body: commit, status: 423, text: "is not allowed to edit"},

@@ -25,7 +25,7 @@ func TestABaseThatMovesMeanwhileIsNotNoticed(t *testing.T) {
 	world := b.s.Host().World(t, b.ref, nil)
 	before := world.Branches()["main"]
 	b.s.Configure(b.ref, func(s *Settings) {
-		s.BeforeRefUpdate = func() { world.Push("main", memhost.File{Path: "new.md", Content: "n\n"}) }
+		s.Delays.BeforeRefUpdate = func() { world.Push("main", memhost.File{Path: "new.md", Content: "n\n"}) }
 	})
 	b.want(201, `"parents":[{"url":"`+b.s.URL()+`/api/v1/repos/`+b.ref.String()+`/git/commits/`+before, post, "contents",
 		commitBody("x", "x.md"))
@@ -65,7 +65,7 @@ func TestOneOfManySendersMakesABranch(t *testing.T) {
 func TestLaxParallelCreationsOverlookEachOther(t *testing.T) {
 	b := newBench(t)
 	b.propose("x")
-	b.s.Configure(b.ref, func(s *Settings) { s.LaxParallel = 2 })
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.LaxParallel = 2 })
 	for i, want := range []int{201, 201, 409} {
 		if got := b.do(post, "pulls", pullBody("x")); got.status != want {
 			t.Errorf("creation %d: got %d %s, want %d", i+1, got.status, got.raw, want)
@@ -78,7 +78,7 @@ func TestLaxParallelCreationsOverlookEachOther(t *testing.T) {
 
 func TestMergeableIsStaleThenWrongThenTrue(t *testing.T) {
 	b := newBench(t)
-	b.s.Configure(b.ref, func(s *Settings) { s.MergeableReads = MergeableReads{Stale: 2, Checking: 1} })
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.MergeableReads = MergeableReads{Stale: 2, Checking: 1} })
 	fits, conflicts := b.propose("fits").Number, b.propose("conflicts").Number
 	b.s.Host().World(t, b.ref, nil).Push("main", memhost.File{Path: "conflicts.md", Content: "other\n"})
 	for number, want := range map[int][]bool{fits: {true, true, false, true, true}, conflicts: {true, true, false, false}} {
@@ -134,7 +134,7 @@ func TestFileContentsAreCutAfterOnePage(t *testing.T) {
 	if len(list) != defaultLimit || list[0] != nil || list[1] == nil || *list[1].Content != encode("# Home\n") {
 		t.Errorf("got %d entries, the first %v", len(list), list[0])
 	}
-	b.s.Configure(b.ref, func(s *Settings) { s.NoFileContents = true })
+	b.s.Configure(b.ref, func(s *Settings) { s.Features.NoFileContents = true })
 	got := b.want(404, "404 page not found\n", post, "file-contents", body)
 	if kind := got.header.Get("Content-Type"); !strings.HasPrefix(kind, "text/plain") {
 		t.Errorf("an older server answers %s, want text", kind)

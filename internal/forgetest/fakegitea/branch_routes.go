@@ -71,7 +71,7 @@ func (j *rendering) branch(name string) *branchJSON {
 	}
 	if pattern := j.at.st.protection(name); pattern != "" {
 		out.Protected, out.ProtectionName, out.UserCanPush = true, pattern, false
-		out.StatusCheckContexts, out.RequiredApprovals = nil, j.at.st.RequiredApprovals[pattern]
+		out.StatusCheckContexts, out.RequiredApprovals = nil, j.at.st.Protection.RequiredApprovals[pattern]
 	}
 	return out
 }
@@ -123,7 +123,7 @@ func deleteBranch(c *call) (*answer, error) {
 		delete(c.at.repo.Branches, name)
 		for _, pr := range c.at.repo.PRs {
 			if isOpen(pr) && pr.Branch == name {
-				c.at.pull(pr).late = c.at.st.LateClose
+				c.at.pull(pr).late = c.at.st.Delays.LateClose
 			}
 		}
 		c.at.settle()

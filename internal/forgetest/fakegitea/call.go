@@ -69,7 +69,7 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 		return "", nil
 	}
 	scheme, token, _ := strings.Cut(header, " ")
-	login, known := s.tokens[token]
+	login, known := s.accounts.tokens[token]
 	if !known || (!strings.EqualFold(scheme, "token") && !strings.EqualFold(scheme, "Bearer")) {
 		return "", refuse(http.StatusUnauthorized, "user does not exist [uid: 0, name: ]")
 	}
@@ -78,28 +78,28 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 
 // maySignIn refuses a user whose account is not in order, whatever the token may do.
 func (s *Server) maySignIn(login string) error {
-	if s.account != "" && login == Owner {
-		return forbidden(s.account)
+	if s.accounts.account != "" && login == Owner {
+		return forbidden(s.accounts.account)
 	}
 	return nil
 }
 
 // inScope refuses what the token's scopes do not hold.
 func (c *call) inScope(category string) error {
-	if c.viewer != Owner || c.s.scopes == nil || category == "" {
+	if c.viewer != Owner || c.s.accounts.scopes == nil || category == "" {
 		return nil
 	}
 	need := "read:" + category
 	if c.method != http.MethodGet {
 		need = "write:" + category
 	}
-	for _, have := range c.s.scopes {
+	for _, have := range c.s.accounts.scopes {
 		if have == "all" || have == need || have == "write:"+category {
 			return nil
 		}
 	}
 	return forbidden(fmt.Sprintf("token does not have at least one of required scope(s), required=[%s], token scope=%s",
-		need, strings.Join(c.s.scopes, ",")))
+		need, strings.Join(c.s.accounts.scopes, ",")))
 }
 
 // enter finds the repository of the request, and what the viewer may do there. The target is where a renamed one is.

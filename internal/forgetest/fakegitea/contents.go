@@ -159,7 +159,7 @@ type filesBody struct {
 }
 
 func getFilesByQuery(c *call) (*answer, error) {
-	if c.at.st.NoFileContents {
+	if c.at.st.Features.NoFileContents {
 		return nil, noSuchRoute()
 	}
 	var in filesBody
@@ -170,7 +170,7 @@ func getFilesByQuery(c *call) (*answer, error) {
 }
 
 func getFilesByBody(c *call) (*answer, error) {
-	if c.at.st.NoFileContents {
+	if c.at.st.Features.NoFileContents {
 		return nil, noSuchRoute()
 	}
 	var in filesBody

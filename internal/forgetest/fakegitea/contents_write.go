@@ -75,8 +75,8 @@ func changeFiles(c *call) (*answer, error) {
 			return nil, err
 		}
 	}
-	between := c.at.st.BeforeRefUpdate
-	c.at.st.BeforeRefUpdate = nil
+	between := c.at.st.Delays.BeforeRefUpdate
+	c.at.st.Delays.BeforeRefUpdate = nil
 	return &answer{between: between, then: func() (*answer, error) { return c.land(p) }}, nil
 }
 

@@ -45,7 +45,7 @@ func TestLabellingTakesIDsOrNames(t *testing.T) {
 func TestPagesAreThirtyByDefaultAndFiftyAtMost(t *testing.T) {
 	b := newBench(t)
 	b.propose("x")
-	b.s.Configure(b.ref, func(s *Settings) { s.LaxParallel = 60 })
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.LaxParallel = 60 })
 	for range 59 {
 		b.want(201, "", post, "pulls", pullBody("x"))
 	}

@@ -47,11 +47,11 @@ func (r *replay) protect(e exchange) heard {
 		Approvals int    `json:"required_approvals"`
 	}](r, e)
 	r.s.Configure(repoOf(e.Request.Path), func(set *Settings) {
-		set.ProtectedPatterns = append(set.ProtectedPatterns, in.Rule)
-		if set.RequiredApprovals == nil {
-			set.RequiredApprovals = map[string]int{}
+		set.Protection.ProtectedPatterns = append(set.Protection.ProtectedPatterns, in.Rule)
+		if set.Protection.RequiredApprovals == nil {
+			set.Protection.RequiredApprovals = map[string]int{}
 		}
-		set.RequiredApprovals[in.Rule] = in.Approvals
+		set.Protection.RequiredApprovals[in.Rule] = in.Approvals
 	})
 	return r.seen(e, e.Request.Path+"/"+url.PathEscape(in.Rule))
 }

@@ -63,19 +63,19 @@ func (r *replay) before(at string) {
 		r.inRepo(gitprovider.RepoRef{Owner: Owner, Name: "links"}, pushLinks)
 		r.ids.standIns["1111111111111111111111111111111111111111"] = true
 	case "contents-post-parallel 1": // the second sender is overtaken by the first
-		set(race, func(s *Settings) { s.BeforeRefUpdate = func() { r.overtake("contents-post-parallel", 2) } })
+		set(race, func(s *Settings) { s.Delays.BeforeRefUpdate = func() { r.overtake("contents-post-parallel", 2) } })
 	case "contents-post-parallel 4":
-		set(race, func(s *Settings) { s.BeforeRefUpdate = func() { r.overtake("contents-post-parallel", 5) } })
+		set(race, func(s *Settings) { s.Delays.BeforeRefUpdate = func() { r.overtake("contents-post-parallel", 5) } })
 	case "pulls-post-parallel 1":
-		set(race, func(s *Settings) { s.LaxParallel = 3 })
+		set(race, func(s *Settings) { s.Delays.LaxParallel = 3 })
 	case "pull-get-recheck 1":
-		set(home, func(s *Settings) { s.MergeableReads = MergeableReads{Stale: 1, Checking: 1} })
+		set(home, func(s *Settings) { s.Delays.MergeableReads = MergeableReads{Stale: 1, Checking: 1} })
 	case "pull-get-merged 0":
-		set(home, func(s *Settings) { s.MergeableReads = MergeableReads{} })
+		set(home, func(s *Settings) { s.Delays.MergeableReads = MergeableReads{} })
 	case "pull-head-deleted 2":
-		set(home, func(s *Settings) { s.LateClose = 1 })
+		set(home, func(s *Settings) { s.Delays.LateClose = 1 })
 	case "pull-reviews 10":
-		set(home, func(s *Settings) { s.LateStale = 1 })
+		set(home, func(s *Settings) { s.Delays.LateStale = 1 })
 	}
 }
 

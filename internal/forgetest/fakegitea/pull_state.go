@@ -50,13 +50,13 @@ func (r *repository) settle() {
 			continue
 		}
 		if base := r.repo.Branches[pr.Base]; base != known.base {
-			set := r.st.MergeableReads
+			set := r.st.Delays.MergeableReads
 			shown := r.mergeable(pr, false)
 			known.base, known.merge = base, mergeState{shown: shown, stale: set.Stale, checking: set.Checking}
 		}
 		if tip != pr.HeadCommit {
 			r.reviews(pr) // are of the former head
-			known.lateStale, known.staleHead = r.st.LateStale, pr.HeadCommit
+			known.lateStale, known.staleHead = r.st.Delays.LateStale, pr.HeadCommit
 			pr.HeadCommit = tip
 			pr.Paths = r.repo.Changed(pr.Base, tip)
 			known.updated = r.s.host.Now()

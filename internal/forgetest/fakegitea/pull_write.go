@@ -50,8 +50,8 @@ func openPull(c *call) (*answer, error) {
 	case in.Head == in.Base:
 		return nil, unprocessable("Invalid PullRequest: There are no changes between the head and the base")
 	}
-	if c.at.st.LaxParallel > 0 {
-		c.at.st.LaxParallel--
+	if c.at.st.Delays.LaxParallel > 0 {
+		c.at.st.Delays.LaxParallel--
 	} else if err := c.at.duplicate(in); err != nil {
 		return nil, err
 	}

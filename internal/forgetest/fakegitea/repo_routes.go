@@ -47,7 +47,7 @@ func listWorkflows(c *call) (*answer, error) {
 	tip := c.at.repo.Branches[c.at.repo.Default]
 	for _, dir := range []string{".gitea/workflows", ".github/workflows"} {
 		folder := c.at.st.objects.root(c.at.repo, tip).find(dir)
-		if !c.at.st.Actions || folder == nil || len(list) > 0 {
+		if !c.at.st.Features.Actions || folder == nil || len(list) > 0 {
 			continue
 		}
 		for _, file := range folder.children {
@@ -78,7 +78,7 @@ func (j *rendering) workflow(tip string, file *node) workflowJSON {
 
 // protection is the pattern that protects a branch, "" if none does.
 func (st *repoState) protection(branch string) string {
-	for _, pattern := range st.ProtectedPatterns {
+	for _, pattern := range st.Protection.ProtectedPatterns {
 		if pattern == branch || matches(pattern, branch) {
 			return pattern
 		}
@@ -91,7 +91,7 @@ func listProtections(c *call) (*answer, error) {
 		return nil, err
 	}
 	list := []map[string]any{}
-	for i, pattern := range c.at.st.ProtectedPatterns {
+	for i, pattern := range c.at.st.Protection.ProtectedPatterns {
 		list = append(list, c.json.protectionJSON(pattern, i+1))
 	}
 	return ok(list), nil
@@ -101,7 +101,7 @@ func getProtection(c *call) (*answer, error) {
 	if err := c.keeper(); err != nil {
 		return nil, err
 	}
-	for i, pattern := range c.at.st.ProtectedPatterns {
+	for i, pattern := range c.at.st.Protection.ProtectedPatterns {
 		if pattern == c.params["name"] {
 			return ok(c.json.protectionJSON(pattern, i+1)), nil
 		}
@@ -124,7 +124,7 @@ func (c *call) keeper() error {
 func (j *rendering) protectionJSON(pattern string, priority int) map[string]any {
 	out := map[string]any{
 		"branch_name": "", "rule_name": pattern, "priority": priority, "status_check_contexts": nil,
-		"required_approvals": j.at.st.RequiredApprovals[pattern], "protected_file_patterns": "",
+		"required_approvals": j.at.st.Protection.RequiredApprovals[pattern], "protected_file_patterns": "",
 		"unprotected_file_patterns": "", "created_at": stampTime(j.at.st.created), "updated_at": stampTime(j.at.st.created),
 	}
 	if !strings.ContainsAny(pattern, "*?") {

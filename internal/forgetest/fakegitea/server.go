@@ -27,15 +27,19 @@ type Server struct {
 	routes []route
 
 	// What follows is guarded by the host's lock.
-	users  []string // the id is the index + 1
-	tokens map[string]string
-	scopes []string // of the Owner's token; nil means all
+	accounts accounts
+	repos    map[string]*repoState
+	stamps   map[string]stamp
+	serial   map[string]int64 // last ids given, by kind
+	began    time.Time
+}
 
-	account string // what is wrong with the Owner's account, in the server's words; "" for nothing
-	repos   map[string]*repoState
-	stamps  map[string]stamp
-	serial  map[string]int64 // last ids given, by kind
-	began   time.Time
+// accounts are the users and what their tokens may do.
+type accounts struct {
+	users   []string          // the id is the index + 1
+	tokens  map[string]string // login by token
+	scopes  []string          // of the Owner's token; nil means all
+	account string            // what is wrong with the Owner's account, in the server's words; "" for nothing
 }
 
 // New starts a server on a free port of 127.0.0.1, which ends with the test.
@@ -49,10 +53,10 @@ func NewAt(t testing.TB, root string) *Server {
 	t.Helper()
 	s := &Server{
 		t: t, root: root, report: t.Errorf,
-		users: []string{Owner}, tokens: map[string]string{}, repos: map[string]*repoState{},
+		accounts: accounts{users: []string{Owner}, tokens: map[string]string{}}, repos: map[string]*repoState{},
 		stamps: map[string]stamp{}, serial: map[string]int64{},
 	}
-	s.tokens[s.Token()] = Owner
+	s.accounts.tokens[s.Token()] = Owner
 	listening := httptest.NewUnstartedServer(nil)
 	s.origin = "http://" + listening.Listener.Addr().String()
 	s.host = memhost.New(s.URL())
@@ -77,7 +81,7 @@ func (s *Server) TokenOf(login string) string {
 	token := "token-of-" + login
 	s.host.Locked(func() {
 		s.userID(login)
-		s.tokens[token] = login
+		s.accounts.tokens[token] = login
 	})
 	return token
 }
@@ -85,7 +89,7 @@ func (s *Server) TokenOf(login string) string {
 // SetScopes restricts the Owner's token to scopes such as "read:repository" or "write:issue". A write scope includes
 // reading. Without arguments the token has all scopes again.
 func (s *Server) SetScopes(scopes ...string) {
-	s.host.Locked(func() { s.scopes = slices.Clone(scopes) })
+	s.host.Locked(func() { s.accounts.scopes = slices.Clone(scopes) })
 }
 
 // What SetAccount may say is wrong with an account. MustChangePassword goes on with an address.
@@ -96,7 +100,7 @@ const (
 )
 
 // SetAccount makes the Owner's account one that may not be used; "" makes it good again.
-func (s *Server) SetAccount(wrong string) { s.host.Locked(func() { s.account = wrong }) }
+func (s *Server) SetAccount(wrong string) { s.host.Locked(func() { s.accounts.account = wrong }) }
 
 // Host is the git host behind the server.
 func (s *Server) Host() *memhost.Host { return s.host }
@@ -160,14 +164,14 @@ func (s *Server) next(kind string) int64 {
 
 // userID gives the id of a user, who is made if there is none.
 func (s *Server) userID(login string) int64 {
-	if i := slices.Index(s.users, login); i >= 0 {
+	if i := slices.Index(s.accounts.users, login); i >= 0 {
 		return int64(i + 1)
 	}
-	s.users = append(s.users, login)
-	return int64(len(s.users))
+	s.accounts.users = append(s.accounts.users, login)
+	return int64(len(s.accounts.users))
 }
 
-func (s *Server) knows(login string) bool { return slices.Contains(s.users, login) }
+func (s *Server) knows(login string) bool { return slices.Contains(s.accounts.users, login) }
 
 // state finds what the server knows of a repository, whoever made it.
 func (s *Server) state(repo *memhost.Repo) *repoState {

@@ -29,19 +29,12 @@ type MergeableReads struct{ Stale, Checking int }
 // Settings is what Configure can change about a repository. The zero value is a public, writable repository of a
 // current server.
 type Settings struct {
-	Labels []Label
-	// ProtectedPatterns are branch names or patterns (`*` stays within a segment, `**` does not) to which nobody may
-	// push, not even the owner.
-	ProtectedPatterns []string
-	// RequiredApprovals is, by pattern, how many approvals a protected branch demands.
-	RequiredApprovals map[string]int
-	// ProtectedFiles are patterns of files that nobody may change on a new branch below claude-ops/.
-	ProtectedFiles []string
-	// NoPulls switches pull requests off.
-	NoPulls  bool
-	Archived bool
-	Fork     bool
-	Private  bool
+	Labels     []Label
+	Protection Protection
+	Features   Features
+	Archived   bool
+	Fork       bool
+	Private    bool
 	// ReadOnly means that the server's Token may read the repository and nothing else.
 	ReadOnly bool
 	// RenamedFrom is an earlier name with the same owner: every request for it is redirected.
@@ -51,7 +44,30 @@ type Settings struct {
 	// Tags maps tag names to commits. A tag wins over a branch of the same name in git/trees, and nowhere else.
 	Tags map[string]string
 	// Statuses holds what CI said, by commit, oldest first.
-	Statuses       map[string][]Status
+	Statuses map[string][]Status
+	Delays   Delays
+}
+
+// Protection is what nobody may change, not even the owner.
+type Protection struct {
+	// ProtectedPatterns are branch names or patterns (`*` stays within a segment, `**` does not) to which nobody may push.
+	ProtectedPatterns []string
+	// RequiredApprovals is, by pattern, how many approvals a protected branch demands.
+	RequiredApprovals map[string]int
+	// ProtectedFiles are patterns of files that nobody may change on a new branch below claude-ops/.
+	ProtectedFiles []string
+}
+
+// Features are what a repository or its server has or lacks.
+type Features struct {
+	NoPulls        bool // pull requests are switched off
+	NoFileContents bool // the server does not know file-contents yet
+	// Actions turns CI by the server itself on: the repository has_actions, and workflow files are listed.
+	Actions bool
+}
+
+// Delays are how long the server shows what is not true any more, and what happens at the same time as a request.
+type Delays struct {
 	MergeableReads MergeableReads
 	// LateClose is for how many reads a pull request still shows as open after its head branch was deleted through the
 	// API. Only GET of that one pull request is a read.
@@ -59,10 +75,6 @@ type Settings struct {
 	// LateStale is for how many reads of its reviews a pull request shows, after a push, reviews of the former head as
 	// not stale yet.
 	LateStale int
-	// NoFileContents makes the server one that does not know file-contents yet.
-	NoFileContents bool
-	// Actions turns CI by the server itself on: the repository has_actions, and workflow files are listed.
-	Actions bool
 	// LaxParallel lets the next so many creations of a pull request overlook an open one with the same head and base, as
 	// creations do that are in flight together.
 	LaxParallel int

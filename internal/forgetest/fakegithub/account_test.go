@@ -151,9 +151,9 @@ func TestMergesThatAreRefused(t *testing.T) {
 		"a conflict": {func(b *bed) { b.push("main", "checks/x.md", "other\n") }, 405, "Pull Request is not mergeable"},
 		"without a review": {func(b *bed) {
 			b.host.World(b.t, b.ref, nil).Review(1, "ann", "dismissed", "")
-			b.Configure(b.ref, func(s *Settings) { s.RequireReview = true })
+			b.Configure(b.ref, func(s *Settings) { s.Protection.RequireReview = true })
 		}, 405, "At least 1 approving review is required"},
-		"by a reader": {func(b *bed) { b.Configure(b.ref, func(s *Settings) { s.Permission = "read" }) }, 403,
+		"by a reader": {func(b *bed) { b.Configure(b.ref, func(s *Settings) { s.Token.Permission = "read" }) }, 403,
 			"Resource not accessible"},
 	} {
 		t.Run(name, func(t *testing.T) {

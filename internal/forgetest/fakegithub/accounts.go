@@ -39,19 +39,19 @@ func (c *accounts) named(login string) string {
 func (c *accounts) admit(a *exchange) bool {
 	scheme, token, _ := strings.Cut(a.r.Header.Get("Authorization"), " ")
 	if c.s.apps.signs(a) {
-		a.who = viewer // the signature is checked by the route
+		a.by.who = viewer // the signature is checked by the route
 		return true
 	}
 	if known, admitted := c.s.apps.admit(a, token); known {
 		a.header.Del("X-OAuth-Scopes") // an app's token has none
 		return admitted
 	}
-	c.s.host.Locked(func() { a.who = c.tokens[token] })
+	c.s.host.Locked(func() { a.by.who = c.tokens[token] })
 	switch {
 	case scheme == "":
 		a.fail(http.StatusUnauthorized, "Requires authentication")
 		return false
-	case (lower(scheme) != "bearer" && lower(scheme) != "token") || a.who == "":
+	case (lower(scheme) != "bearer" && lower(scheme) != "token") || a.by.who == "":
 		a.fail(http.StatusUnauthorized, "Bad credentials")
 		return false
 	}
@@ -78,7 +78,7 @@ func (r *rights) allows(who, permission string) bool {
 	switch {
 	case who == viewer:
 		return r.at.set.allows(permission)
-	case slices.Contains(r.at.set.Collaborators, who):
+	case slices.Contains(r.at.set.People.Collaborators, who):
 		return atLeast("write", permission)
 	case r.at.set.Private:
 		return atLeast("none", permission)

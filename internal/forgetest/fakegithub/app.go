@@ -134,7 +134,7 @@ func (i *appInstallation) admit(a *exchange, token string) (known, admitted bool
 		case i.app.Suspended:
 			a.fail(http.StatusForbidden, "This installation has been suspended")
 		default:
-			a.who, a.grant, admitted = viewer, i.appTokens[at], true
+			a.by.who, a.by.grant, admitted = viewer, i.appTokens[at], true
 		}
 	})
 	return known, admitted

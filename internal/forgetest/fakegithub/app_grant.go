@@ -11,7 +11,7 @@ import (
 // as runs do under the host's lock, on behalf of who asks.
 func (s *Server) as(a *exchange, do func()) {
 	s.host.Locked(func() {
-		s.apps.acting = a.grant
+		s.apps.acting = a.by.grant
 		defer func() { s.apps.acting = nil }()
 		do()
 	})
@@ -63,10 +63,10 @@ func (r *rights) viewerPermission() any {
 	switch {
 	case r.at.s.apps.acting != nil:
 		return nil
-	case r.at.set.Permission == "none":
+	case r.at.set.Token.Permission == "none":
 		return "READ" // everybody reads what is public
 	}
-	return strings.ToUpper(r.at.set.Permission)
+	return strings.ToUpper(r.at.set.Token.Permission)
 }
 
 // guarded is a field that an app may read with the permissions alone.

@@ -11,7 +11,7 @@ import (
 
 func TestTheMergeabilityIsUnknownForSomeReadsAfterAChange(t *testing.T) {
 	b := scene(t)
-	b.Configure(b.ref, func(set *Settings) { set.MergeableReads = 2 })
+	b.Configure(b.ref, func(set *Settings) { set.Delays.MergeableReads = 2 })
 	read := func() any {
 		return b.repo(`pullRequest(number: 1) { mergeable mergeStateStatus }`).at("pullRequest", "mergeable")
 	}
@@ -23,11 +23,11 @@ func TestTheMergeabilityIsUnknownForSomeReadsAfterAChange(t *testing.T) {
 func TestTheStateOfAMergeHasAReason(t *testing.T) {
 	for want, set := range map[string]func(*Settings){
 		"UNSTABLE": func(*Settings) {},
-		"BLOCKED":  func(s *Settings) { s.RequireReview = true },
-		"CLEAN":    func(s *Settings) { s.CheckRuns = nil },
+		"BLOCKED":  func(s *Settings) { s.Protection.RequireReview = true },
+		"CLEAN":    func(s *Settings) { s.CI.CheckRuns = nil },
 	} {
 		b := scene(t)
-		b.Configure(b.ref, func(s *Settings) { s.MergeableReads = 0; set(s) })
+		b.Configure(b.ref, func(s *Settings) { s.Delays.MergeableReads = 0; set(s) })
 		if want == "BLOCKED" {
 			b.host.World(t, b.ref, nil).Review(1, "ann", "dismissed", "")
 		}
@@ -108,7 +108,7 @@ func TestTheNewestChangeComesFirst(t *testing.T) {
 func TestSomebodyCanActBetweenTwoMutations(t *testing.T) {
 	b := newBed(t)
 	b.Configure(b.ref, func(set *Settings) {
-		set.Before = func(mutation string, repo *memhost.Repo) {
+		set.Delays.Before = func(mutation string, repo *memhost.Repo) {
 			if mutation == "createRef" {
 				repo.Write("main", "meanwhile", []memhost.File{{Path: "README.md", Content: "moved\n"}})
 			}

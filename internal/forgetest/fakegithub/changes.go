@@ -132,7 +132,7 @@ func (r *pullRules) mergeable(pr *memhost.PR) *bool {
 	st := r.at.pull(pr)
 	base := r.at.repo.Branches[pr.Base]
 	if now := base + " " + pr.HeadCommit; st.mergeOf != now {
-		st.mergeOf, st.unknown = now, r.at.set.MergeableReads
+		st.mergeOf, st.unknown = now, r.at.set.Delays.MergeableReads
 	}
 	if pr.State != gitprovider.StateOpen {
 		return nil

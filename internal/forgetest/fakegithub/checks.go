@@ -11,7 +11,7 @@ import (
 // have it as their head. Of several of one context only the newest counts.
 func (p *place) statuses(commit string) []Status {
 	var out []Status
-	for _, st := range p.set.Statuses[commit] {
+	for _, st := range p.set.CI.Statuses[commit] {
 		if !slices.ContainsFunc(out, func(have Status) bool { return have.Context == st.Context }) {
 			out = append(out, st)
 		}
@@ -35,7 +35,7 @@ func (p *place) statuses(commit string) []Status {
 
 // runs are the check runs of a commit.
 func (p *place) runs(commit string) []CheckRun {
-	out := slices.Clone(p.set.CheckRuns[commit])
+	out := slices.Clone(p.set.CI.CheckRuns[commit])
 	for i := range out {
 		if out[i].Status == "" {
 			out[i].Status = "completed"

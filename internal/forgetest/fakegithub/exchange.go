@@ -13,12 +13,17 @@ import (
 // object is a JSON object of REST.
 type object = map[string]any
 
+// asker is who makes a request.
+type asker struct {
+	who   string    // login
+	grant *AppToken // the token, if it is one of an app's installation
+}
+
 // exchange is one request and the answer that is being made for it.
 type exchange struct {
 	s      *Server
 	r      *http.Request
-	who    string            // the login of who asks
-	grant  *AppToken         // the token, if it is one of an app's installation
+	by     asker
 	route  string            // method and path template
 	path   map[string]string // by parameter, unescaped
 	query  url.Values

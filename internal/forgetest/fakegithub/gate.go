@@ -35,7 +35,7 @@ func (r *rights) writes(who, what, permission string) *refusal {
 		permission = "none" // an app has no role
 	}
 	switch {
-	case who == viewer && (r.at.set.MissingScopes || slices.Contains(r.at.set.NotGranted, what)), !r.allows(who, permission):
+	case who == viewer && (r.at.set.Token.MissingScopes || slices.Contains(r.at.set.Token.NotGranted, what)), !r.allows(who, permission):
 		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}
 	case r.at.repo.Archived:
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}
@@ -45,7 +45,7 @@ func (r *rights) writes(who, what, permission string) *refusal {
 
 // mayWrite is writes for a REST handler: it sets the refusal, if there is one.
 func (r *rights) mayWrite(a *exchange, what, permission string) bool {
-	if no := r.writes(a.who, what, permission); no != nil {
+	if no := r.writes(a.by.who, what, permission); no != nil {
 		no.rest(a)
 		return false
 	}

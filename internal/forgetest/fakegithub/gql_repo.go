@@ -56,7 +56,7 @@ func (g *gitGraph) addRefFields(out fields) {
 		return g.at.s.graph.people("assignableUsers", people, in)
 	})
 	out["branchProtectionRules"] = lazy(func(in args) (any, error) {
-		rules := g.at.set.Protected
+		rules := g.at.set.Protection.Protected
 		if !g.at.set.allows("admin") {
 			rules = nil // only administrators see them
 		}
@@ -66,7 +66,7 @@ func (g *gitGraph) addRefFields(out fields) {
 		}, in, nil)
 	})
 	out["rulesets"] = lazy(func(in args) (any, error) {
-		rules := g.at.set.Protected
+		rules := g.at.set.Protection.Protected
 		return gql.Connection("RepositoryRuleset", "rulesets", gql.Items{
 			Len: len(rules), Key: func(i int) string { return rules[i] },
 			Node: func(i int) *gql.Object {
@@ -126,7 +126,7 @@ func (g *gitGraph) ref(branch string) *gql.Object {
 }
 
 func (p *place) approvals() int {
-	if p.set.RequireReview {
+	if p.set.Protection.RequireReview {
 		return 1
 	}
 	return 0
@@ -136,7 +136,7 @@ func (g *gitGraph) protection(pattern string) *gql.Object {
 	return &gql.Object{Type: "BranchProtectionRule", Fields: fields{
 		"id": nodeID(kindProtection, g.at.id, pattern), "databaseId": 1, "pattern": pattern, "allowsDeletions": false,
 		"allowsForcePushes": false, "blocksCreations": true, "isAdminEnforced": true, "lockBranch": false,
-		"restrictsPushes": true, "requiresApprovingReviews": g.at.set.RequireReview,
+		"restrictsPushes": true, "requiresApprovingReviews": g.at.set.Protection.RequireReview,
 		"requiredApprovingReviewCount": g.at.approvals(), "requiresStatusChecks": false,
 		"requiredStatusCheckContexts": []any{}, "requiresCommitSignatures": false, "requiresLinearHistory": false,
 		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),

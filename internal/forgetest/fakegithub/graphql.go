@@ -148,7 +148,7 @@ func (g *graphServer) user(login string) *gql.Object {
 }
 
 func (g *pullGraph) team(slug string) *gql.Object {
-	for _, have := range g.at.set.Teams {
+	for _, have := range g.at.set.People.Teams {
 		if have == slug {
 			return &gql.Object{Type: "Team", Fields: fields{
 				"id": nodeID(kindTeam, g.at.id, slug), "name": slug, "slug": slug, "combinedSlug": g.at.repo.Ref.Owner + "/" + slug,

@@ -68,8 +68,8 @@ func TestWhatIsFoundIsGivenBesideWhatIsNot(t *testing.T) {
 
 func TestRefusalsOfMutations(t *testing.T) {
 	archived := func(s *Settings) { s.Archived = true }
-	reader := func(s *Settings) { s.Permission = "read" }
-	fenced := func(s *Settings) { s.Protected = []string{"claude-ops/*/*", "main"} }
+	reader := func(s *Settings) { s.Token.Permission = "read" }
+	fenced := func(s *Settings) { s.Protection.Protected = []string{"claude-ops/*/*", "main"} }
 	commit := func(changes map[string]any) func(*bed) reply {
 		return func(b *bed) reply {
 			return b.mutate("createCommitOnBranch", map[string]any{

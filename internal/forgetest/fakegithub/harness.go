@@ -20,7 +20,7 @@ var _ providertest.Harness = Harness{}
 func (h Harness) NewRepo(t testing.TB, files ...memhost.File) providertest.World {
 	s := New(t)
 	ref := s.AddRepo(files...)
-	s.Configure(ref, func(set *Settings) { set.Collaborators = []string{"ann", "bob"} })
+	s.Configure(ref, func(set *Settings) { set.People.Collaborators = []string{"ann", "bob"} })
 	return s.host.World(t, ref, h.NewProvider(t, s))
 }
 

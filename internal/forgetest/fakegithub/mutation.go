@@ -34,8 +34,8 @@ func (g *graphServer) mutationRoot() *gql.Object {
 			if err != nil {
 				return nil, err
 			}
-			if p.set.Before != nil {
-				p.set.Before(name, p.repo)
+			if p.set.Delays.Before != nil {
+				p.set.Delays.Before(name, p.repo)
 				p.changed()
 			}
 			payload, err := m.do(p, in)

@@ -67,7 +67,7 @@ func (r *repositories) place(repo *memhost.Repo) *place {
 			id: 1_000_000 + len(r.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
 			looks: map[string]labelLook{},
-			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Permission: "write", MergeableReads: 1},
+			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Token: Token{Permission: "write"}, Delays: Delays{MergeableReads: 1}},
 		}
 		r.states[repo] = st
 		r.byID[st.id] = repo
@@ -101,7 +101,7 @@ func (r *repositories) byNumber(id int) *place {
 
 // ifVisible is the place, or nil if the repository was deleted or the owner of the token may not see it.
 func (p *place) ifVisible() *place {
-	if p.deleted || p.rights().foreign() || p.set.Private && (p.set.MissingScopes || !p.set.allows("read")) {
+	if p.deleted || p.rights().foreign() || p.set.Private && (p.set.Token.MissingScopes || !p.set.allows("read")) {
 		return nil
 	}
 	return p

@@ -68,7 +68,7 @@ func (r *pullRules) decision(pr *memhost.PR) any {
 }
 
 func (r *pullRules) needsReview(pr *memhost.PR) bool {
-	return r.at.set.RequireReview && (len(r.at.set.Protected) == 0 || r.at.set.protects(pr.Base))
+	return r.at.set.Protection.RequireReview && (len(r.at.set.Protection.Protected) == 0 || r.at.set.protects(pr.Base))
 }
 
 // mergeState is why a pull request can be merged, or not; ok is what mergeable said.

@@ -100,20 +100,20 @@ func TestRefusalsOfREST(t *testing.T) {
 		"reference backwards": {nil, "PATCH", "/git/refs/heads/new", map[string]any{"sha": "TIP"}, 422,
 			"Update is not a fast forward"},
 		"deleting what is gone": {nil, "DELETE", "/git/refs/heads/none", nil, 422, "Reference does not exist"},
-		"protected branch": {func(s *Settings) { s.Protected = []string{"claude-ops/*/*"} }, "POST", "/git/refs",
+		"protected branch": {func(s *Settings) { s.Protection.Protected = []string{"claude-ops/*/*"} }, "POST", "/git/refs",
 			map[string]any{"ref": "refs/heads/claude-ops/fix/a", "sha": "TIP"}, 422,
 			"Cannot create ref due to creations being restricted."},
-		"unprotected branch": {func(s *Settings) { s.Permission = "admin" }, "GET", "/branches/main/protection", nil,
+		"unprotected branch": {func(s *Settings) { s.Token.Permission = "admin" }, "GET", "/branches/main/protection", nil,
 			404, "Branch not protected"},
 		"protection, writer": {nil, "GET", "/branches/main/protection", nil, 403, "not accessible by personal access token"},
 		"missing branch":     {nil, "GET", "/branches/none", nil, 404, "Branch not found"},
 		"archived": {func(s *Settings) { s.Archived = true }, "POST", "/labels",
 			map[string]any{"name": "x"}, 403, "Repository was archived so is read-only."},
-		"reader": {func(s *Settings) { s.Permission = "read" }, "POST", "/issues/1/labels", []string{"x"},
+		"reader": {func(s *Settings) { s.Token.Permission = "read" }, "POST", "/issues/1/labels", []string{"x"},
 			403, "not accessible by personal access token"},
-		"token without scope": {func(s *Settings) { s.MissingScopes = true }, "POST", "/git/refs",
+		"token without scope": {func(s *Settings) { s.Token.MissingScopes = true }, "POST", "/git/refs",
 			map[string]any{"ref": "refs/heads/n", "sha": "TIP"}, 403, "not accessible by personal access token"},
-		"private repository": {func(s *Settings) { s.Private, s.MissingScopes = true, true }, "GET", "", nil, 404,
+		"private repository": {func(s *Settings) { s.Private, s.Token.MissingScopes = true, true }, "GET", "", nil, 404,
 			"Not Found"},
 		"empty repository": {func(s *Settings) { s.Empty = true }, "GET", "/git/ref/heads/main", nil, 409,
 			"Git Repository is empty."},
@@ -152,7 +152,7 @@ func TestRefusalsOfREST(t *testing.T) {
 
 func TestATokenWithoutScopesSaysSo(t *testing.T) {
 	b := newBed(t)
-	b.Configure(b.ref, func(s *Settings) { s.MissingScopes = true })
+	b.Configure(b.ref, func(s *Settings) { s.Token.MissingScopes = true })
 	got := b.want(b.in("POST", "/git/refs", map[string]any{"ref": "refs/heads/n", "sha": b.tip("main")}), 403)
 	b.same("has and needs", []string{got.header.Get("X-OAuth-Scopes"), got.header.Get("X-Accepted-GitHub-Permissions")},
 		[]string{"read:user", "contents=write"})

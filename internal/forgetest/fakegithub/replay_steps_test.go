@@ -95,10 +95,10 @@ func (r *replay) say(e recorded) {
 	_ = json.Unmarshal(e.Request.Body, &in)
 	commit := r.ours[objectID.FindString(e.Request.Path)]
 	r.s.Configure(r.repo, func(set *Settings) {
-		if set.Statuses == nil {
-			set.Statuses = map[string][]Status{}
+		if set.CI.Statuses == nil {
+			set.CI.Statuses = map[string][]Status{}
 		}
-		set.Statuses[commit] = append(set.Statuses[commit], Status{in.Context, in.State, in.Description, in.Target})
+		set.CI.Statuses[commit] = append(set.CI.Statuses[commit], Status{in.Context, in.State, in.Description, in.Target})
 	})
 }
 
@@ -120,7 +120,7 @@ func (r *replay) rename(e recorded) {
 	former := r.repo
 	r.repo.Name += "-newname"
 	r.s.host.Add(r.repo.Owner, r.repo.Name, memhost.File{Path: "README.md", Content: "x"})
-	r.s.Configure(r.repo, func(set *Settings) { set.RenamedFrom, set.Permission = []string{former.String()}, "admin" })
+	r.s.Configure(r.repo, func(set *Settings) { set.RenamedFrom, set.Token.Permission = []string{former.String()}, "admin" })
 	r.pairRepo(e)
 }
 

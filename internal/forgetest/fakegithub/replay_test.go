@@ -100,7 +100,7 @@ func newReplay(t *testing.T, file string) *replay {
 	r.s.TokenOf("ann")
 	if file == "get-repository" {
 		r.s.host.Add(organisation, name, memhost.File{Path: "README.md", Content: "# hello-world"})
-		r.s.Configure(r.repo, func(set *Settings) { set.Permission = "admin" })
+		r.s.Configure(r.repo, func(set *Settings) { set.Token.Permission = "admin" })
 		r.s.host.Locked(func() { r.s.repos.place(r.s.host.Repo(r.repo)).rename(memhost.MainBranch, "master") })
 	}
 	if file == "paginate-issues" {

@@ -78,8 +78,8 @@ func (r *restRouter) serve(a *exchange) {
 	if wrong := r.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
 		r.s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
 	}
-	if a.who != viewer && !takenFromAll(a.route) {
-		r.s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.who)
+	if a.by.who != viewer && !takenFromAll(a.route) {
+		r.s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.by.who)
 	}
 	if found.account != nil {
 		found.account(a)
@@ -179,7 +179,7 @@ func (r *restRouter) inRepo(a *exchange, handle handler) {
 		})
 		return
 	}
-	if p.set.Private && !p.rights().allows(a.who, "read") || p.rights().foreign() {
+	if p.set.Private && !p.rights().allows(a.by.who, "read") || p.rights().foreign() {
 		a.notFound()
 		return
 	}

@@ -16,7 +16,7 @@ func (c *accounts) routes() map[string]func(*exchange) {
 		return func(a *exchange) { c.s.host.Locked(func() { answer(a) }) }
 	}
 	return map[string]func(*exchange){
-		"GET /user":       locked(func(a *exchange) { a.reply(http.StatusOK, c.restSelf(a.who)) }),
+		"GET /user":       locked(func(a *exchange) { a.reply(http.StatusOK, c.restSelf(a.by.who)) }),
 		"GET /rate_limit": locked(func(a *exchange) { a.reply(http.StatusOK, c.restRateLimit()) }),
 		"POST /user/repos": func(a *exchange) {
 			c.postRepo(a, viewer)
@@ -67,7 +67,7 @@ func (c *accounts) postRepo(a *exchange, owner string) {
 	c.s.host.Add(owner, in.Name, files...)
 	c.s.host.Locked(func() {
 		p := c.s.repos.place(c.s.host.Repo(ref))
-		p.set.Permission, p.set.Private, p.set.Labels = "admin", in.Private, defaultLabels()
+		p.set.Token.Permission, p.set.Private, p.set.Labels = "admin", in.Private, defaultLabels()
 		p.rename(p.repo.Default, c.s.repos.initial)
 		a.header.Set("Location", p.api())
 		a.reply(http.StatusCreated, p.rest().restFullRepo())
@@ -116,13 +116,13 @@ func (c *accounts) restRateLimit() object {
 // acceptInvitation makes the invited a collaborator. Nobody else may accept.
 func (c *accounts) acceptInvitation(a *exchange) {
 	inv := c.invitations[a.number("invitation_id")]
-	if inv == nil || inv.invitee != a.who || c.s.repos.states[inv.repo].deleted {
+	if inv == nil || inv.invitee != a.by.who || c.s.repos.states[inv.repo].deleted {
 		a.notFound()
 		return
 	}
 	delete(c.invitations, inv.id)
 	set := c.s.repos.states[inv.repo].set
-	set.Collaborators = append(set.Collaborators, inv.invitee)
+	set.People.Collaborators = append(set.People.Collaborators, inv.invitee)
 	a.reply(http.StatusNoContent, nil)
 }
 

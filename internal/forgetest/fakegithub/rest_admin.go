@@ -17,7 +17,7 @@ func adminRoutes() map[string]handler {
 
 // deleteRepo needs no repository that takes writes: archived ones go too.
 func deleteRepo(p *place, a *exchange) {
-	if p.set.MissingScopes || !p.rights().allows(a.who, "admin") {
+	if p.set.Token.MissingScopes || !p.rights().allows(a.by.who, "admin") {
 		(&refusal{status: http.StatusForbidden, message: "Must have admin rights to Repository.",
 			accepts: "administration=write"}).rest(a)
 		return
@@ -60,7 +60,7 @@ func putCollaborator(p *place, a *exchange) {
 	case invitee == p.repo.Ref.Owner:
 		a.custom("Repository", "Repository owner cannot be a collaborator")
 		return
-	case slices.Contains(p.set.Collaborators, invitee):
+	case slices.Contains(p.set.People.Collaborators, invitee):
 		a.reply(http.StatusNoContent, nil)
 		return
 	}

@@ -54,7 +54,7 @@ func (v *restView) restBranch(branch string) object {
 func getProtection(p *place, a *exchange) {
 	branch := a.path["branch"]
 	switch {
-	case p.set.MissingScopes || !p.set.allows("admin"):
+	case p.set.Token.MissingScopes || !p.set.allows("admin"):
 		(&refusal{status: http.StatusForbidden, message: "Resource not accessible by personal access token",
 			accepts: "administration=read"}).rest(a)
 	case p.tip(branch) == "":
@@ -68,7 +68,7 @@ func getProtection(p *place, a *exchange) {
 			"allow_force_pushes": object{"enabled": false}, "allow_deletions": object{"enabled": false},
 			"block_creations": object{"enabled": true}, "lock_branch": object{"enabled": false},
 		}
-		if p.set.RequireReview {
+		if p.set.Protection.RequireReview {
 			out["required_pull_request_reviews"] = object{
 				"url": url + "/required_pull_request_reviews", "dismiss_stale_reviews": false,
 				"require_code_owner_reviews": false, "required_approving_review_count": 1,

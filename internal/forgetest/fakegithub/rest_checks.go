@@ -72,13 +72,13 @@ func listRuns(p *place, a *exchange) {
 func actionsRoutes() map[string]handler {
 	return map[string]handler{
 		"GET /repos/{owner}/{repo}/actions/permissions": func(p *place, a *exchange) {
-			if p.set.MissingScopes || !p.set.allows("admin") {
+			if p.set.Token.MissingScopes || !p.set.allows("admin") {
 				(&refusal{status: http.StatusForbidden, message: "Resource not accessible by personal access token",
 					accepts: "administration=read"}).rest(a)
 				return
 			}
-			out := object{"enabled": !p.set.NoActions}
-			if !p.set.NoActions {
+			out := object{"enabled": !p.set.CI.NoActions}
+			if !p.set.CI.NoActions {
 				out["allowed_actions"] = "all"
 			}
 			a.reply(http.StatusOK, out)
@@ -89,7 +89,7 @@ func actionsRoutes() map[string]handler {
 
 func listWorkflows(p *place, a *exchange) {
 	flows := []object{}
-	if tip := p.tip(p.repo.Default); tip != "" && !p.set.NoActions {
+	if tip := p.tip(p.repo.Default); tip != "" && !p.set.CI.NoActions {
 		p.read().walk(p.read().root(tip), "", func(full string, e treeEntry) {
 			if path.Dir(full) != ".github/workflows" || !strings.HasPrefix(strings.TrimPrefix(path.Ext(full), "."), "y") {
 				return

@@ -37,7 +37,7 @@ func (v *restView) restReview(pr *memhost.PR, i int) object {
 func listReviews(p *place, a *exchange, pr *memhost.PR) {
 	out := []object{}
 	for i, r := range pr.Reviews {
-		if r.State != gitprovider.ReviewPending || r.Author == a.who {
+		if r.State != gitprovider.ReviewPending || r.Author == a.by.who {
 			out = append(out, p.rest().restReview(pr, i))
 		}
 	}
@@ -51,11 +51,11 @@ func postReview(p *place, a *exchange, pr *memhost.PR) {
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
 		return
 	}
-	review := gitprovider.Review{Author: a.who, Body: in.Body, State: map[string]gitprovider.ReviewState{
+	review := gitprovider.Review{Author: a.by.who, Body: in.Body, State: map[string]gitprovider.ReviewState{
 		"APPROVE": gitprovider.ReviewApproved, "REQUEST_CHANGES": gitprovider.ReviewChangesRequested,
 		"COMMENT": gitprovider.ReviewCommented, "": gitprovider.ReviewPending,
 	}[in.Event]}
-	own := a.who == p.rules().author(pr)
+	own := a.by.who == p.rules().author(pr)
 	refuse := func(why string) { a.fail(http.StatusUnprocessableEntity, "Unprocessable Entity", why) }
 	switch {
 	case own && in.Event == "APPROVE":
@@ -65,7 +65,7 @@ func postReview(p *place, a *exchange, pr *memhost.PR) {
 	case strings.TrimSpace(in.Body) == "" && (in.Event == "COMMENT" || in.Event == "REQUEST_CHANGES"):
 		refuse("Review Body can't be blank") // these words nobody has seen; the description only says that it is required
 	case in.Event == "" && slices.ContainsFunc(pr.Reviews, func(r gitprovider.Review) bool {
-		return r.Author == a.who && r.State == gitprovider.ReviewPending
+		return r.Author == a.by.who && r.State == gitprovider.ReviewPending
 	}):
 		refuse("User can only have one pending review per pull request")
 	default:

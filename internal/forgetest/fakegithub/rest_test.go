@@ -19,9 +19,9 @@ func scene(t *testing.T) *bed {
 	w.OpenPR("claude-ops/check/x", "Watch x", "claude-ops")
 	w.Review(1, "ann", gitprovider.ReviewApproved, "Fine")
 	b.Configure(b.ref, func(set *Settings) {
-		set.Collaborators, set.Teams = []string{"ann"}, []string{"crew"}
-		set.CheckRuns = map[string][]CheckRun{tip: {{Name: "test", Conclusion: "failure"}, {Name: "slow", Status: "queued"}}}
-		set.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
+		set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"crew"}
+		set.CI.CheckRuns = map[string][]CheckRun{tip: {{Name: "test", Conclusion: "failure"}, {Name: "slow", Status: "queued"}}}
+		set.CI.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
 	})
 	return b
 }
@@ -29,7 +29,7 @@ func scene(t *testing.T) *bed {
 func TestReadsFitTheDescription(t *testing.T) {
 	b := scene(t)
 	b.Configure(b.ref, func(set *Settings) {
-		set.Permission, set.Protected, set.RequireReview = "admin", []string{"main"}, true
+		set.Token.Permission, set.Protection.Protected, set.Protection.RequireReview = "admin", []string{"main"}, true
 	})
 	tip := b.tip("claude-ops/check/x")
 	tree := b.in("GET", "/git/trees/main", nil).at("sha").(string)

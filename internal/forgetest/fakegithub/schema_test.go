@@ -56,10 +56,10 @@ func explore(t *testing.T) *walker {
 	world.Review(number, "ann", "approved", "Fine")
 	world.Comment(number, "ann", "Why?")
 	b.Configure(b.ref, func(set *Settings) {
-		set.Permission, set.Protected, set.Archived = "admin", []string{"ma*", "claude-ops/check/*"}, true
-		set.CheckRuns = map[string][]CheckRun{tip: {{Name: "a test", Conclusion: "failure"}}}
-		set.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
-		set.Collaborators, set.Teams = []string{"ann"}, []string{"crew"}
+		set.Token.Permission, set.Protection.Protected, set.Archived = "admin", []string{"ma*", "claude-ops/check/*"}, true
+		set.CI.CheckRuns = map[string][]CheckRun{tip: {{Name: "a test", Conclusion: "failure"}}}
+		set.CI.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
+		set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"crew"}
 	})
 	w := &walker{b: b, found: map[string]*gql.Object{}, args: args{
 		"owner": b.ref.Owner, "name": b.ref.Name, "first": 10, "number": number, "path": "vendor", "login": "ann",

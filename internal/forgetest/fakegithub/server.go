@@ -178,10 +178,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.accounts.admit(a):
 		a.header.Del("X-OAuth-Scopes")
-	case a.grant != nil && r.URL.Path == "/user":
+	case a.by.grant != nil && r.URL.Path == "/user":
 		a.fail(http.StatusForbidden, "Resource not accessible by integration")
-	case r.URL.Path == "/graphql" && a.who != viewer:
-		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.who)
+	case r.URL.Path == "/graphql" && a.by.who != viewer:
+		a.s.t.Errorf("the fake GitHub speaks GraphQL with the owner of Token only, not with %s", a.by.who)
 		a.notFound()
 	case r.URL.Path == "/graphql":
 		s.graph.serve(a)
@@ -219,10 +219,10 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 // lacks them.
 func (s *Server) scopes() string {
 	for _, st := range s.repos.states {
-		if st.set.FineGrained {
+		if st.set.Token.FineGrained {
 			return ""
 		}
-		if st.set.MissingScopes {
+		if st.set.Token.MissingScopes {
 			return "read:user"
 		}
 	}

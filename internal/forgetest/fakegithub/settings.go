@@ -10,17 +10,22 @@ import (
 // Settings is what a test may set about a repository; see Server.Configure.
 type Settings struct {
 	Labels      []string // that the repository defines
-	Permission  string   // of the token: none, read, triage, write, maintain or admin; "write" at first
+	Token       Token
 	Private     bool     // only who may read it sees it
 	Archived    bool     // takes no writes
 	Fork        bool     // a fork of another repository
 	Empty       bool     // setting it removes all branches and commits
 	RenamedFrom []string // former names as owner/name: 301 in REST, followed in GraphQL
-	// Protected are patterns of branches, as for path.Match, that nobody may create, update or delete directly.
-	Protected []string
-	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
-	RequireReview bool
-	NoDrafts      bool // the plan has no draft pull requests
+	Protection  Protection
+	NoDrafts    bool // the plan has no draft pull requests
+	People      People
+	CI          CI
+	Delays      Delays
+}
+
+// Token is what the owner of Server.Token, and the token itself, may do.
+type Token struct {
+	Permission string // none, read, triage, write, maintain or admin; "write" at first
 	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
 	// found, and writes are refused.
 	MissingScopes bool
@@ -28,16 +33,35 @@ type Settings struct {
 	// may not write with, whatever its owner may do.
 	FineGrained bool
 	NotGranted  []string
-	// Collaborators may write, and be reviewers and assignees, besides the owner of the token. Teams are slugs.
-	Collaborators []string
-	Teams         []string
+}
+
+// Protection is what branches are protected by.
+type Protection struct {
+	// Protected are patterns of branches, as for path.Match, that nobody may create, update or delete directly.
+	Protected []string
+	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
+	RequireReview bool
+}
+
+// People are those besides the owner of the token.
+type People struct {
+	Collaborators []string // may write, and be reviewers and assignees
+	Teams         []string // slugs
+}
+
+// CI is what is said of commits.
+type CI struct {
+	CheckRuns map[string][]CheckRun // by commit
+	Statuses  map[string][]Status   // by commit, newest first
+	// NoActions turns GitHub Actions off. Otherwise every file below .github/workflows is a workflow.
+	NoActions bool
+}
+
+// Delays are what GitHub does not know yet, and what happens at the same time as a request.
+type Delays struct {
 	// MergeableReads is how many reads of a pull request answer that its mergeability is unknown after it has changed; 1
 	// at first.
 	MergeableReads int
-	CheckRuns      map[string][]CheckRun // by commit
-	Statuses       map[string][]Status   // by commit, newest first
-	// NoActions turns GitHub Actions off. Otherwise every file below .github/workflows is a workflow.
-	NoActions bool
 	// Before, if set, runs before each root field of a mutation, named by the field, on the repository that the mutation
 	// is about: what somebody else does in between. It runs under the host's lock.
 	Before func(mutation string, repo *memhost.Repo)
@@ -63,7 +87,7 @@ func (s *Settings) protects(branch string) bool { return s.protection(branch) !=
 
 // protection is the pattern that protects a branch, or "".
 func (s *Settings) protection(branch string) string {
-	for _, pattern := range s.Protected {
+	for _, pattern := range s.Protection.Protected {
 		if ok, err := path.Match(pattern, branch); err == nil && ok {
 			return pattern
 		}
@@ -73,7 +97,7 @@ func (s *Settings) protection(branch string) string {
 
 // allows reports whether the token's permission is at least as high as the one named.
 func (s *Settings) allows(permission string) bool {
-	return atLeast(s.Permission, permission)
+	return atLeast(s.Token.Permission, permission)
 }
 
 // Configure hands the settings of a repository to change. The changes hold for requests that come later.
@@ -94,4 +118,4 @@ func (s *Server) Configure(ref gitprovider.RepoRef, change func(*Settings)) {
 }
 
 // people are those whom a repository knows: the owner of the token and the collaborators.
-func (s *Settings) people() []string { return append([]string{viewer}, s.Collaborators...) }
+func (s *Settings) people() []string { return append([]string{viewer}, s.People.Collaborators...) }

@@ -173,7 +173,7 @@ func counted(body object) reply {
 func TestExamineOnAServerOfPeople(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	sc.configure(func(s *fakegitea.Settings) { s.ProtectedPatterns = []string{"main"}; s.Fork = true })
+	sc.configure(func(s *fakegitea.Settings) { s.Protection.ProtectedPatterns = []string{"main"}; s.Fork = true })
 	access, err := sc.p.Examine(t.Context(), sc.Ref(), "", []string{gitprovider.LabelOurs})
 	sc.must(err)
 	if access.User != fakegitea.Owner || !*access.CanPush || *access.CanPushToBase || !*access.BaseProtected ||

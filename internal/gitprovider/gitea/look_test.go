@@ -182,7 +182,7 @@ func TestContentsOfManyFilesCostAFewRequests(t *testing.T) {
 				changes = append(changes, providertest.Update(files[i].Path, ""))
 			}
 			sc.Push(memhost.MainBranch, files...)
-			sc.configure(func(s *fakegitea.Settings) { s.NoFileContents = tc.old })
+			sc.configure(func(s *fakegitea.Settings) { s.Features.NoFileContents = tc.old })
 			q := sc.query(changes)
 			q.Contents = true
 			snap, err := sc.p.Snapshot(t.Context(), q)

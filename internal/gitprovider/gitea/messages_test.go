@@ -23,7 +23,7 @@ func (sc *scene) reads() map[string]error {
 func TestThatPullRequestsAreSwitchedOffIsSaid(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	sc.configure(func(s *fakegitea.Settings) { s.NoPulls = true })
+	sc.configure(func(s *fakegitea.Settings) { s.Features.NoPulls = true })
 	for method, err := range sc.reads() {
 		wantCode(t, err, fault.RepoNotAllowed)
 		if !strings.Contains(err.Error(), "switched off") || strings.Contains(err.Error(), "write access") {
@@ -59,7 +59,7 @@ func TestABranchThatIsProtectedFromDeletionIsSaidToBe(t *testing.T) {
 	sc := newScene(t)
 	made, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 	sc.must(err)
-	sc.configure(func(s *fakegitea.Settings) { s.ProtectedPatterns = []string{"claude-ops/**"} })
+	sc.configure(func(s *fakegitea.Settings) { s.Protection.ProtectedPatterns = []string{"claude-ops/**"} })
 	err = sc.p.DeleteBranch(t.Context(), sc.Ref(), ourBranch, made.ID)
 	wantCode(t, err, fault.RepoNotAllowed)
 	if !strings.Contains(err.Error(), "branch protection") || strings.Contains(err.Error(), "write access") {

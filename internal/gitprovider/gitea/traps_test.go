@@ -65,7 +65,7 @@ func TestABaseThatMovesWhileTheServerWorksLeavesTheCommitOnTheApprovedOne(t *tes
 	sc := newScene(t)
 	approved := sc.Branches()[memhost.MainBranch]
 	sc.configure(func(s *fakegitea.Settings) {
-		s.BeforeRefUpdate = func() { sc.Push(memhost.MainBranch, memhost.File{Path: "README.md", Content: "moved"}) }
+		s.Delays.BeforeRefUpdate = func() { sc.Push(memhost.MainBranch, memhost.File{Path: "README.md", Content: "moved"}) }
 	})
 	made, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 	sc.must(err)
@@ -77,7 +77,7 @@ func TestABranchThatSomebodyMakesWhileTheServerWorksIsAConflict(t *testing.T) {
 	sc := newScene(t)
 	var theirs string
 	sc.configure(func(s *fakegitea.Settings) {
-		s.BeforeRefUpdate = func() { theirs = sc.Push(ourBranch, memhost.File{Path: "README.md", Content: "theirs"}) }
+		s.Delays.BeforeRefUpdate = func() { theirs = sc.Push(ourBranch, memhost.File{Path: "README.md", Content: "theirs"}) }
 	})
 	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 	wantCode(t, err, fault.Conflict)
@@ -98,10 +98,10 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 		"archived repository": {func(sc *scene) { sc.configure(func(s *fakegitea.Settings) { s.Archived = true }) },
 			fault.RepoNotAllowed, "archived"},
 		"protected names": {func(sc *scene) {
-			sc.configure(func(s *fakegitea.Settings) { s.ProtectedPatterns = []string{"claude-ops/**"} })
+			sc.configure(func(s *fakegitea.Settings) { s.Protection.ProtectedPatterns = []string{"claude-ops/**"} })
 		}, fault.RepoNotAllowed, "let that user push to claude-ops/**"},
 		"protected files": {func(sc *scene) {
-			sc.configure(func(s *fakegitea.Settings) { s.ProtectedFiles = []string{"checks/**"} })
+			sc.configure(func(s *fakegitea.Settings) { s.Protection.ProtectedFiles = []string{"checks/**"} })
 		}, fault.RepoNotAllowed, "protected file patterns"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestCreationsThatOverlookEachOtherEndWithTheOlder(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
 	first := sc.propose(sc.p, ourBranch)
-	sc.configure(func(s *fakegitea.Settings) { s.LaxParallel = 1 })
+	sc.configure(func(s *fakegitea.Settings) { s.Delays.LaxParallel = 1 })
 	// The other process looked before the first one opened: its look is answered as if there were nothing.
 	sc.s.Faults().Plan(isFind, httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: `{"message":"not found"}`})
 	pr, err := sc.provider().OpenPullRequest(t.Context(), sc.spec(ourBranch))
@@ -227,7 +227,7 @@ func TestMergeableIsLookedAtAgainWhileTheServerRechecks(t *testing.T) {
 			t.Parallel()
 			sc := newScene(t)
 			pr := sc.propose(sc.p, ourBranch)
-			sc.configure(func(s *fakegitea.Settings) { s.MergeableReads.Checking = tc.checking })
+			sc.configure(func(s *fakegitea.Settings) { s.Delays.MergeableReads.Checking = tc.checking })
 			file := memhost.File{Path: "README.md", Content: "moved"}
 			if tc.conflict {
 				file.Path = "checks/disk.md"
@@ -258,7 +258,7 @@ func TestADeletedHeadThatTheServerHasNotNoticedIsWaitedForAndThenClosed(t *testi
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	sc := newScene(t, func(o *gitea.Options) { o.Now = func() time.Time { return now } })
 	pr := sc.propose(sc.p, ourBranch)
-	sc.configure(func(s *fakegitea.Settings) { s.LateClose = 2 })
+	sc.configure(func(s *fakegitea.Settings) { s.Delays.LateClose = 2 })
 	sc.must(sc.p.DeleteBranch(t.Context(), sc.Ref(), ourBranch, pr.HeadCommit))
 	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
 	sc.must(err)

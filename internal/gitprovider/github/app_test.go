@@ -229,7 +229,7 @@ func TestOptionalPermissionsAreAskedForIfTheyAreGranted(t *testing.T) {
 	})
 	pr := s.propose("claude-ops/fix/x")
 	s.configure(func(set *fakegithub.Settings) {
-		set.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: {{Context: "lint", State: "failure"}}}
+		set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: {{Context: "lint", State: "failure"}}}
 	})
 	if got := s.status(pr.Number).Checks; got.State != gitprovider.ChecksNone {
 		t.Errorf("checks that the app may not see: %+v", got)

@@ -40,7 +40,7 @@ func TestAnExecutableFileCostsOneRequestMore(t *testing.T) {
 func TestEachMethodHasItsCost(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
-	s.configure(func(set *fakegithub.Settings) { set.MergeableReads = 2 }) // the opening reads it too
+	s.configure(func(set *fakegithub.Settings) { set.Delays.MergeableReads = 2 }) // the opening reads it too
 	pr := s.propose("claude-ops/fix/one")
 	request := s.request("claude-ops/fix/two")
 	var made gitprovider.Commit

@@ -28,7 +28,7 @@ func holding(text string) func(*http.Request) bool {
 func (s *scene) before(mutation string, do func(*memhost.Repo)) {
 	done := false
 	s.configure(func(set *fakegithub.Settings) {
-		set.Before = func(name string, repo *memhost.Repo) {
+		set.Delays.Before = func(name string, repo *memhost.Repo) {
 			if name == mutation && !done {
 				done = true
 				do(repo)
@@ -129,12 +129,12 @@ func TestACommitIsRefusedForGood(t *testing.T) {
 		set  func(*fakegithub.Settings)
 		want fault.Code
 	}{
-		"by a rule for branches": {func(s *fakegithub.Settings) { s.Protected = []string{"claude-ops/*/*"} },
+		"by a rule for branches": {func(s *fakegithub.Settings) { s.Protection.Protected = []string{"claude-ops/*/*"} },
 			fault.RepoNotAllowed},
 		"by an archived repository":      {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
-		"for a token that may only read": {func(s *fakegithub.Settings) { s.Permission = "read" }, fault.ProviderDisabled},
-		"for a token without the scope":  {func(s *fakegithub.Settings) { s.MissingScopes = true }, fault.ProviderDisabled},
-		"for a repository that is gone": {func(s *fakegithub.Settings) { s.Private, s.Permission = true, "none" },
+		"for a token that may only read": {func(s *fakegithub.Settings) { s.Token.Permission = "read" }, fault.ProviderDisabled},
+		"for a token without the scope":  {func(s *fakegithub.Settings) { s.Token.MissingScopes = true }, fault.ProviderDisabled},
+		"for a repository that is gone": {func(s *fakegithub.Settings) { s.Private, s.Token.Permission = true, "none" },
 			fault.NotFound},
 	} {
 		for _, file := range []string{"checks/disk.md", "playbooks/restart.md"} {

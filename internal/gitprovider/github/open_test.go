@@ -67,8 +67,8 @@ func TestAnOpeningIsRefusedForGood(t *testing.T) {
 		want fault.Code
 	}{
 		"in an archived repository":      {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
-		"for a token without the scope":  {func(s *fakegithub.Settings) { s.MissingScopes = true }, fault.ProviderDisabled},
-		"in a repository that is hidden": {func(s *fakegithub.Settings) { s.Private, s.Permission = true, "none" }, fault.NotFound},
+		"for a token without the scope":  {func(s *fakegithub.Settings) { s.Token.MissingScopes = true }, fault.ProviderDisabled},
+		"in a repository that is hidden": {func(s *fakegithub.Settings) { s.Private, s.Token.Permission = true, "none" }, fault.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

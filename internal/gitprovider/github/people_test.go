@@ -13,7 +13,9 @@ import (
 
 func TestReviewersAndAssigneesAreNamed(t *testing.T) {
 	s := newScene(t)
-	s.configure(func(set *fakegithub.Settings) { set.Collaborators, set.Teams = []string{"ann", "bob"}, []string{"ops"} })
+	s.configure(func(set *fakegithub.Settings) {
+		set.People.Collaborators, set.People.Teams = []string{"ann", "bob"}, []string{"ops"}
+	})
 	pr := s.propose(branch)
 	for range 2 {
 		s.same("requests", s.cost(func() {
@@ -25,7 +27,7 @@ func TestReviewersAndAssigneesAreNamed(t *testing.T) {
 
 func TestNamesThatGitHubDoesNotTakeAreTold(t *testing.T) {
 	s := newScene(t)
-	s.configure(func(set *fakegithub.Settings) { set.Collaborators = []string{"ann"} })
+	s.configure(func(set *fakegithub.Settings) { set.People.Collaborators = []string{"ann"} })
 	pr := s.propose(branch)
 	err := s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "stranger", "octo/none"}, []string{"ann", "nobody"})
 	e := wantCode(t, err, fault.NotFound)
@@ -66,12 +68,12 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 		want []string // push, push to base, merge, protected
 	}{
 		"in a plain repository":     {func(*fakegithub.Settings) {}, []string{"yes", "yes", "yes", "no"}},
-		"as a reader":               {func(s *fakegithub.Settings) { s.Permission = "read" }, []string{"no", "no", "no", "no"}},
+		"as a reader":               {func(s *fakegithub.Settings) { s.Token.Permission = "read" }, []string{"no", "no", "no", "no"}},
 		"in an archived repository": {func(s *fakegithub.Settings) { s.Archived = true }, []string{"no", "no", "no", "no"}},
-		"with a protected base": {func(s *fakegithub.Settings) { s.Protected = []string{"main"} },
+		"with a protected base": {func(s *fakegithub.Settings) { s.Protection.Protected = []string{"main"} },
 			[]string{"yes", "no", "no", "yes"}},
 		"with reviews": {reviewed, []string{"yes", "no", "no", "yes"}},
-		"as an administrator besides": {func(s *fakegithub.Settings) { reviewed(s); s.Permission = "admin" },
+		"as an administrator besides": {func(s *fakegithub.Settings) { reviewed(s); s.Token.Permission = "admin" },
 			[]string{"yes", "no", "yes", "yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +94,9 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 	}
 }
 
-func reviewed(s *fakegithub.Settings) { s.Protected, s.RequireReview = []string{"main"}, true }
+func reviewed(s *fakegithub.Settings) {
+	s.Protection.Protected, s.Protection.RequireReview = []string{"main"}, true
+}
 
 func TestExamineTellsWhetherChecksRun(t *testing.T) {
 	workflow := memhost.File{Path: ".github/workflows/ci.yml", Content: "on: pull_request\n"}
@@ -105,7 +109,7 @@ func TestExamineTellsWhetherChecksRun(t *testing.T) {
 		"no workflow": {[]memhost.File{plain}, func(string, *fakegithub.Settings) {}, "no"},
 		"a workflow":  {[]memhost.File{plain, workflow}, func(string, *fakegithub.Settings) {}, "yes"},
 		"another service": {[]memhost.File{plain}, func(base string, set *fakegithub.Settings) {
-			set.Statuses = map[string][]fakegithub.Status{base: {{Context: "ci", State: "success"}}}
+			set.CI.Statuses = map[string][]fakegithub.Status{base: {{Context: "ci", State: "success"}}}
 		}, "yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +136,7 @@ func TestExamineOfWhatIsNotThere(t *testing.T) {
 
 func TestExamineOfATokenWithoutTheScopeSaysThatItMayNotPush(t *testing.T) {
 	s := newScene(t)
-	s.configure(func(set *fakegithub.Settings) { set.MissingScopes = true })
+	s.configure(func(set *fakegithub.Settings) { set.Token.MissingScopes = true })
 	access := s.examine("")
 	s.same("push", told(access.CanPush), "no")
 	s.same("lacks", access.Lacks, []string{"repo"})
@@ -145,15 +149,15 @@ func TestExamineFindsWhatAFineGrainedTokenLacksWithoutWriting(t *testing.T) {
 		push  string
 	}{
 		"nothing":       {func(*fakegithub.Settings) {}, nil, "yes"},
-		"contents":      {func(s *fakegithub.Settings) { s.NotGranted = []string{"contents"} }, []string{"Contents: read and write"}, "no"},
-		"pull requests": {func(s *fakegithub.Settings) { s.NotGranted = []string{"pull_requests"} }, []string{"Pull requests: read and write"}, "no"},
-		"both": {func(s *fakegithub.Settings) { s.NotGranted = []string{"contents", "pull_requests"} },
+		"contents":      {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"contents"} }, []string{"Contents: read and write"}, "no"},
+		"pull requests": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"pull_requests"} }, []string{"Pull requests: read and write"}, "no"},
+		"both": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"contents", "pull_requests"} },
 			[]string{"Contents: read and write", "Pull requests: read and write"}, "no"},
-		"what its user may not do either": {func(s *fakegithub.Settings) { s.Permission = "read"; s.NotGranted = []string{"contents"} }, nil, "no"},
+		"what its user may not do either": {func(s *fakegithub.Settings) { s.Token.Permission = "read"; s.Token.NotGranted = []string{"contents"} }, nil, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.configure(func(set *fakegithub.Settings) { set.FineGrained = true; row.set(set) })
+			s.configure(func(set *fakegithub.Settings) { set.Token.FineGrained = true; row.set(set) })
 			before := s.Branches()
 			var access gitprovider.Access
 			if cost := s.cost(func() { access = s.examine("") }); cost > 6 {

@@ -28,7 +28,7 @@ func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
 			s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) {
 				o.Sleep = func(_ context.Context, d time.Duration) { waits = append(waits, d) }
 			})
-			s.configure(func(set *fakegithub.Settings) { set.MergeableReads = 1 + row.unknown }) // the opening reads it too
+			s.configure(func(set *fakegithub.Settings) { set.Delays.MergeableReads = 1 + row.unknown }) // the opening reads it too
 			pr := s.propose(branch)
 			s.same("mergeable", s.status(pr.Number).Mergeable, row.want)
 			s.same("waits", waits, row.waits)
@@ -78,8 +78,8 @@ func TestFailingChecksAreNamed(t *testing.T) {
 			s := newScene(t)
 			pr := s.propose(branch)
 			s.configure(func(set *fakegithub.Settings) {
-				set.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: row.runs}
-				set.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: row.statuses}
+				set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: row.runs}
+				set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: row.statuses}
 			})
 			s.same("checks", s.status(pr.Number).Checks, row.want)
 		})
@@ -102,7 +102,9 @@ func TestChecksAreReadToTheEnd(t *testing.T) {
 	for i := range 130 {
 		statuses = append(statuses, fakegithub.Status{Context: fmt.Sprintf("ci-%03d", i), State: "failure"})
 	}
-	s.configure(func(set *fakegithub.Settings) { set.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: statuses} })
+	s.configure(func(set *fakegithub.Settings) {
+		set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: statuses}
+	})
 	s.same("failing", len(s.status(pr.Number).Checks.Failing), 130)
 }
 
