@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,18 +14,14 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-func (a *app) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "audit", Short: "Read and verify the record of every attempt", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.auditListCommand(), a.auditShowCommand(), a.auditVerifyCommand())
-	return cmd
+func auditCommand(a *app) *cobra.Command {
+	return group("audit", "Read and verify the record of every attempt", auditListCommand(a), auditShowCommand(a), auditVerifyCommand(a))
 }
 
-func (a *app) auditListCommand() *cobra.Command {
+func auditListCommand(a *app) *cobra.Command {
 	var q record.AuditQuery
 	var outcome, code, pull string
 	cmd := &cobra.Command{
@@ -44,7 +39,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := p.entriesOf(cmd.Context(), rows)
+			entries, err := entriesOf(cmd.Context(), p.store.Pulls, rows)
 			if err != nil {
 				return err
 			}
@@ -63,26 +58,18 @@ func (a *app) auditListCommand() *cobra.Command {
 }
 
 // entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
-func (p *parts) entriesOf(ctx context.Context, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
-	var keys []record.PullKey
-	for _, r := range rows {
-		if r.PRNumber > 0 && !slices.Contains(keys, r.PullKey()) {
-			keys = append(keys, r.PullKey())
-		}
-	}
+func entriesOf(ctx context.Context, pulls records.Pulls, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	entries := make([]record.AuditEntry, 0, len(rows))
-	seen := map[record.PullKey]record.PullRecord{}
-	for part := range slices.Chunk(keys, record.MaxAttemptLimit) {
-		found, err := p.store.Pulls.PullRecords(ctx, part)
+	for part := range slices.Chunk(rows, record.MaxAttemptLimit) {
+		seen, err := records.PullsOf(ctx, pulls, part)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(seen, found)
-	}
-	for _, r := range rows {
-		entry := r.Entry()
-		entry.PullState = string(seen[r.PullKey()].State)
-		entries = append(entries, entry)
+		for _, r := range part {
+			entry := r.Entry()
+			entry.PullState = string(seen[r.PullKey()].State)
+			entries = append(entries, entry)
+		}
 	}
 	return entries, nil
 }
@@ -107,7 +94,7 @@ func shown(text string, runes int) string {
 	return content.Clean(strings.Join(strings.Fields(text), " "), runes)
 }
 
-func (a *app) auditShowCommand() *cobra.Command {
+func auditShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SEQ|REQUEST-ID", Short: "Show one attempt, gate by gate", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,7 +103,7 @@ func (a *app) auditShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := p.entriesOf(cmd.Context(), []record.RecordedAttempt{row})
+			entries, err := entriesOf(cmd.Context(), p.store.Pulls, []record.RecordedAttempt{row})
 			if err != nil {
 				return err
 			}
@@ -160,7 +147,7 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	fmt.Fprintf(w, "  row %d, hash %s\n  after      %s\n", e.Seq, e.Hash, e.PrevHash)
 }
 
-func (a *app) auditVerifyCommand() *cobra.Command {
+func auditVerifyCommand(a *app) *cobra.Command {
 	var head string
 	cmd := &cobra.Command{
 		Use:   "verify",

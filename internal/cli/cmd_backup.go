@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/keyfile"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func backupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FOLDER",
 		Short: "Copy the state folder to a new one, while servers go on working",
@@ -23,7 +23,7 @@ func (a *app) backupCommand() *cobra.Command {
 			"The folder is a state folder. To restore it, end every claudeops, put it where the state folder was, or name it with\n" +
 			"CLAUDEOPS_STATE_DIR, and run claudeops audit verify --expect-head HEAD. Records in PostgreSQL are backed up with pg_dump.",
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.backUp(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runBackup(cmd.Context(), a, args[0]) },
 	}
 }
 
@@ -35,7 +35,7 @@ type backupAnswer struct {
 	Head   string   `json:"head,omitempty"`
 }
 
-func (a *app) backUp(ctx context.Context, folder string) error {
+func runBackup(ctx context.Context, a *app, folder string) error {
 	p := a.wire(needs{records: true})
 	if p.cfg.Records.Dir == "" {
 		return fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
@@ -45,10 +45,10 @@ func (a *app) backUp(ctx context.Context, folder string) error {
 		return err
 	}
 	answer := backupAnswer{Folder: folder, Files: append([]string{}, files...), Rows: report.Rows, Head: report.Head}
-	return a.print(answer, func(w *strings.Builder) { p.describeBackup(w, answer) })
+	return a.print(answer, func(w *strings.Builder) { describeBackup(p, w, answer) })
 }
 
-func (p *parts) describeBackup(w *strings.Builder, b backupAnswer) {
+func describeBackup(p *parts, w *strings.Builder, b backupAnswer) {
 	if p.cfg.Records.DatabaseURL == "" {
 		fmt.Fprintf(w, "Backed up to %s: %d rows of the audit, head %s\n", b.Folder, b.Rows, b.Head)
 	} else {

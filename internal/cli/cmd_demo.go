@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *app) *cobra.Command {
 	var dir string
 	var serve bool
 	cmd := &cobra.Command{
@@ -25,12 +25,12 @@ func (a *app) demoCommand() *cobra.Command {
 			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := a.demoOptions(dir)
+			options, err := demoOptions(a, dir)
 			if err != nil {
 				return err
 			}
 			if serve {
-				err = demo.Serve(cmd.Context(), options, a.demoAddr(cmd.Context()))
+				err = demo.Serve(cmd.Context(), options, demoAddr(cmd.Context(), a))
 			} else {
 				err = demo.Run(cmd.Context(), options)
 			}
@@ -49,7 +49,7 @@ func (a *app) demoCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) demoOptions(dir string) (demo.Options, error) {
+func demoOptions(a *app, dir string) (demo.Options, error) {
 	binary, err := os.Executable()
 	if err == nil && dir == "" {
 		dir, err = os.MkdirTemp("", "claudeops-demo-")
@@ -59,7 +59,7 @@ func (a *app) demoOptions(dir string) (demo.Options, error) {
 }
 
 // demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.
-func (a *app) demoAddr(ctx context.Context) string {
+func demoAddr(ctx context.Context, a *app) string {
 	if addr, _ := a.environment("CLAUDEOPS_ADDR"); addr != "" {
 		return addr
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/keyfile"
+	"github.com/claudeops/claudeops/internal/mcpconfig"
+	"github.com/claudeops/claudeops/internal/mounted"
 )
 
 type doctorOptions struct {
@@ -19,7 +20,7 @@ type doctorOptions struct {
 	repos  []string
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -29,7 +30,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			"enough to propose, and not so much that they could merge. It ends with exit code 3 if something would stop a pull\n" +
 			"request: every one, or every one at a provider that is configured or to a repository that is named.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a, o) },
 	}
 	cmd.Flags().BoolVar(&o.online, "online", false, "ask the providers about our access")
 	cmd.Flags().StringArrayVar(&o.repos, "repo", nil,
@@ -37,7 +38,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, o doctorOptions) error {
+func runDoctor(ctx context.Context, a *app, o doctorOptions) error {
 	if len(o.repos) > 0 && !o.online {
 		return usageError{errors.New("--repo goes with --online")}
 	}
@@ -49,7 +50,7 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) error {
 		}
 		repos = append(repos, repo)
 	}
-	d := a.wire(needs{}).doctor()
+	d := newDoctor(a.wire(needs{}))
 	findings := d.Look(ctx)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
@@ -77,24 +78,18 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 }
 
 // doctor looks at everything that this process is configured with.
-func (p *parts) doctor() *doctor.Doctor {
+func newDoctor(p *parts) *doctor.Doctor {
 	o := doctor.Options{
-		Config: p.cfg, Policy: p.policy, ReadOnly: p.readOnlyReason(), Records: p.store, Audit: p.store.Audit, Outbox: p.store.Outbox, Registry: p.registry, Key: p.keyOfMarks,
-		Notifying: p.notifier.Names(), Mounted: p.mountedFinding, Redact: p.scanner.Redact,
+		Config: p.cfg, Rules: doctor.Rules{Policy: p.rules.policy, ReadOnly: p.rules.readOnly()}, Redact: p.scanner.Redact,
+		Records: p.store, Audit: p.store.Audit, Outbox: p.store.Outbox, Registry: p.providers.registry, Key: p.keyOfMarks,
+		Notifying: p.notifier.Names(),
+		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return mergedMCP(p.cfg, offers, nil) },
 	}
-	if p.policyErr != nil {
-		o.PolicyProblem = p.policyErr.Error()
+	if p.rules.policyErr != nil {
+		o.Rules.Problem = p.rules.policyErr.Error()
 	}
-	if p.local != nil {
-		o.Git = p.local
+	if p.providers.local != nil {
+		o.Git = p.providers.local
 	}
 	return doctor.New(o)
-}
-
-// keyOfMarks is markKey without making a key: nil if there is none yet.
-func (p *parts) keyOfMarks() ([]byte, error) {
-	if p.cfg.Records.MarkKey != "" || p.cfg.Records.Dir == "" {
-		return p.markKey()
-	}
-	return keyfile.Find(p.cfg.Records.Dir)
 }

@@ -19,18 +19,18 @@ import (
 // healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
 const healthBound = 6 * time.Second
 
-func (a *app) healthCommand() *cobra.Command {
+func healthCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Ask the server on CLAUDEOPS_ADDR whether it is ready",
 		Long: "health asks the server that listens on CLAUDEOPS_ADDR for /readyz, without a token, and exits with 0 if it can serve\n" +
 			"and its records can be read, with 1 if not. It is what a container's health check runs.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.health(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runHealth(cmd.Context(), a) },
 	}
 }
 
-func (a *app) health(ctx context.Context) error {
+func runHealth(ctx context.Context, a *app) error {
 	cfg := config.Load(a.environment, forges.All())
 	if cfg.Web.Problem != "" {
 		return usageError{errors.New(cfg.Web.Problem)}

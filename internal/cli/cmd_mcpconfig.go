@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
@@ -26,7 +25,7 @@ type mcpServerConfig struct {
 	Env     map[string]string `json:"env"`
 }
 
-func (a *app) mcpConfigCommand() *cobra.Command {
+func mcpConfigCommand(a *app) *cobra.Command {
 	var explain bool
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
@@ -37,13 +36,13 @@ func (a *app) mcpConfigCommand() *cobra.Command {
 			"far as CLAUDEOPS_MOUNTED_MCP admits them; who contributed what, and what was refused, is said on standard error, or\n" +
 			"with --explain on standard output instead of the configuration.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.mcpConfig(explain) },
+		RunE: func(*cobra.Command, []string) error { return runMCPConfig(a, explain) },
 	}
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd
 }
 
-func (a *app) mcpConfig(explain bool) error {
+func runMCPConfig(a *app, explain bool) error {
 	cfg := config.Load(a.environment, forges.All())
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", warning)
@@ -95,18 +94,12 @@ func mergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 	if err := encoder.Encode(mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env}); err != nil {
 		return mcpconfig.Result{}, err
 	}
-	var contributions []mcpconfig.Contribution
-	for _, r := range offers.Repositories {
-		if r.MCP != nil {
-			contributions = append(contributions, mcpconfig.Contribution{From: r.Folder, Text: r.MCP.Text, Problem: r.MCP.Problem})
-		}
-	}
 	blank := config.AgentSecrets()
 	for _, v := range config.ServerVariables(forges.All()) {
 		blank = append(blank, v.Name)
 	}
 	system := []mcpconfig.System{{Name: "claudeops", JSON: bytes.TrimSpace(entry.Bytes())}}
-	return mcpconfig.Merge(system, contributions, mcpconfig.Rules{
+	return mcpconfig.Merge(system, offers.Contributions(), mcpconfig.Rules{
 		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Forges: driver.Prefixes(forges.All()), Binary: binary,
 	}), nil
 }
@@ -136,36 +129,4 @@ func explainOffers(w *strings.Builder, offers mounted.Offers) {
 	for _, problem := range offers.Problems {
 		fmt.Fprintf(w, "problem  %s: %s\n", offers.Dir, problem)
 	}
-}
-
-// mountedFinding says what is mounted, and how much of it is left out.
-func (p *parts) mountedFinding() doctor.Finding {
-	f := doctor.Finding{Name: "mounted repositories", Status: "ok"}
-	info, err := os.Stat(p.cfg.Mounted.Dir)
-	if err != nil || !info.IsDir() {
-		f.Status, f.Detail = "off", p.cfg.Mounted.Dir+" is no folder"
-		if p.cfg.Mounted.Dir != config.DefaultReposDir {
-			f.Status, f.Detail = "warning", f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
-		}
-		return f
-	}
-	offers := mounted.Repos{Dir: p.cfg.Mounted.Dir}.Offers()
-	problems := len(offers.Problems)
-	for _, r := range offers.Repositories {
-		problems += len(r.Problems)
-	}
-	f.Detail = fmt.Sprintf("%s: %d, which may name their provider and offer procedures", p.cfg.Mounted.Dir, len(offers.Repositories))
-	merged, err := mergedMCP(p.cfg, offers, nil)
-	if err != nil {
-		f.Status, f.Detail = "warning", f.Detail+"; their MCP servers cannot be merged: "+err.Error()
-		return f
-	}
-	if refused := len(merged.Refused); refused > 0 || problems > 0 {
-		f.Status = "warning"
-		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused, problems)
-	}
-	if n := len(merged.Servers) - 1; n > 0 {
-		f.Detail += fmt.Sprintf("; MCP servers merged: %d", n)
-	}
-	return f
 }

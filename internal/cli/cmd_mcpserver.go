@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 )
 
-func (a *app) mcpServerCommand() *cobra.Command {
+func mcpServerCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp-server",
 		Short: "Serve the tools over MCP on stdin and stdout",

@@ -12,28 +12,15 @@ import (
 	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
-func (a *app) policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "policy", Short: "Show the effective rules, and ask them about paths", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.policyShowCommand(), a.policyCheckCommand())
-	return cmd
+func policyCommand(a *app) *cobra.Command {
+	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a), policyCheckCommand(a))
 }
 
-// effectivePolicy is the policy, or why the one that is configured cannot be read.
-func (p *parts) effectivePolicy() (policy.Policy, error) {
-	if problem := p.policyProblem(); problem != "" {
-		return policy.Policy{}, fault.Wrap(p.policyErr, fault.Misconfigured, "%s", problem)
-	}
-	return p.policy, nil
-}
-
-func (a *app) policyShowCommand() *cobra.Command {
+func policyShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the effective policy", Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			effective, err := a.wire(needs{}).effectivePolicy()
+			effective, err := a.wire(needs{}).rules.effective()
 			if err != nil {
 				return err
 			}
@@ -97,7 +84,7 @@ type pathVerdict struct {
 	Rule    string     `json:"rule"`
 }
 
-func (a *app) policyCheckCommand() *cobra.Command {
+func policyCheckCommand(a *app) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
@@ -106,18 +93,18 @@ func (a *app) policyCheckCommand() *cobra.Command {
 			"them may not. --paths-from takes a JSON array of strings, for paths that no command line can hold.",
 		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			paths, err := a.pathsToCheck(args, from)
+			paths, err := pathsToCheck(a, args, from)
 			if err != nil {
 				return err
 			}
-			return a.policyCheck(paths)
+			return runPolicyCheck(a, paths)
 		},
 	}
 	cmd.Flags().StringVar(&from, "paths-from", "", "file with a JSON array of strings; - reads stdin")
 	return cmd
 }
 
-func (a *app) pathsToCheck(args []string, from string) ([]string, error) {
+func pathsToCheck(a *app, args []string, from string) ([]string, error) {
 	switch {
 	case from == "" && len(args) == 0:
 		return nil, usageError{errors.New("name at least one path, or give --paths-from")}
@@ -139,8 +126,8 @@ func (a *app) pathsToCheck(args []string, from string) ([]string, error) {
 	return wrapped.Paths, nil
 }
 
-func (a *app) policyCheck(paths []string) error {
-	effective, err := a.wire(needs{}).effectivePolicy()
+func runPolicyCheck(a *app, paths []string) error {
+	effective, err := a.wire(needs{}).rules.effective()
 	if err != nil {
 		return err
 	}

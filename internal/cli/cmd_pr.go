@@ -21,13 +21,8 @@ import (
 // maxInput bounds what the command line reads from files and stdin, in bytes; an MCP message has the same bound.
 const maxInput = 4 << 20
 
-func (a *app) prCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "pr", Short: "Propose, list and read pull requests", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.prCreateCommand(), a.prListCommand(), a.prStatusCommand(), a.prResumeCommand())
-	return cmd
+func prCommand(a *app) *cobra.Command {
+	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a), prResumeCommand(a))
 }
 
 type prCreateOptions struct {
@@ -36,7 +31,7 @@ type prCreateOptions struct {
 	create, update, remove           []string
 }
 
-func (a *app) prCreateCommand() *cobra.Command {
+func prCreateCommand(a *app) *cobra.Command {
 	var o prCreateOptions
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -45,7 +40,7 @@ func (a *app) prCreateCommand() *cobra.Command {
 			"      --create checks/inodes.md=./inodes.md --update checks/disk.md=./disk.md --delete checks/old.md\n" +
 			"  claudeops pr create --from request.json     # the arguments of the create_pr tool; - reads stdin",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.prCreate(cmd, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPRCreate(a, cmd, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
@@ -62,8 +57,8 @@ func (a *app) prCreateCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) prCreate(cmd *cobra.Command, o prCreateOptions) error {
-	raw, err := a.createRequest(o)
+func runPRCreate(a *app, cmd *cobra.Command, o prCreateOptions) error {
+	raw, err := createRequest(a, o)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (a *app) caller(p *parts) operation.Caller {
 	return operation.Caller{Door: record.DoorCLI, Name: name}
 }
 
-func (a *app) createRequest(o prCreateOptions) ([]byte, error) {
+func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	switch {
 	case o.from != "" && !reflect.DeepEqual(o, prCreateOptions{from: o.from}):
 		return nil, usageError{errors.New("--from holds the whole request: leave the other flags out")}
@@ -112,7 +107,7 @@ func (a *app) createRequest(o prCreateOptions) ([]byte, error) {
 		specs  []string
 	}{{gitprovider.ActionCreate, o.create}, {gitprovider.ActionUpdate, o.update}} {
 		for _, spec := range list.specs {
-			file, err := a.fileRequest(list.action, spec)
+			file, err := fileRequest(a, list.action, spec)
 			if err != nil {
 				return nil, err
 			}
@@ -125,7 +120,7 @@ func (a *app) createRequest(o prCreateOptions) ([]byte, error) {
 	return json.Marshal(req)
 }
 
-func (a *app) fileRequest(action gitprovider.Action, spec string) (prflow.FileRequest, error) {
+func fileRequest(a *app, action gitprovider.Action, spec string) (prflow.FileRequest, error) {
 	path, file, ok := strings.Cut(spec, "=")
 	if !ok || path == "" || file == "" {
 		return prflow.FileRequest{}, usageError{fmt.Errorf("--%s %q is not of the form PATH=FILE", action, spec)}
@@ -185,7 +180,7 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	}
 }
 
-func (a *app) prListCommand() *cobra.Command {
+func prListCommand(a *app) *cobra.Command {
 	var repo, cloneURL string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the open pull requests labelled claude-ops", Args: usageArgs(cobra.NoArgs),
@@ -225,7 +220,7 @@ func describeList(w *strings.Builder, r prflow.ListResult) {
 	}
 }
 
-func (a *app) prStatusCommand() *cobra.Command {
+func prStatusCommand(a *app) *cobra.Command {
 	var repo, cloneURL string
 	cmd := &cobra.Command{
 		Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks", Args: usageArgs(cobra.ExactArgs(1)),

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 )
 
-func (a *app) prResumeCommand() *cobra.Command {
+func prResumeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
 		Short: "Settle what killed processes and unclear answers have left",
@@ -40,13 +40,13 @@ func (a *app) prResumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printSettled(settled)
+			return printSettled(a, settled)
 		},
 	}
 }
 
 // printSettled prints what was settled. Entries without a request id are branches without a record.
-func (a *app) printSettled(settled []prflow.Settled) error {
+func printSettled(a *app, settled []prflow.Settled) error {
 	failed := slices.ContainsFunc(settled, func(s prflow.Settled) bool { return s.Error != "" })
 	err := a.print(settled, func(w *strings.Builder) {
 		if len(settled) == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-func (a *app) pruneCommand() *cobra.Command {
+func pruneCommand(a *app) *cobra.Command {
 	var age string
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -39,7 +39,7 @@ func (a *app) pruneCommand() *cobra.Command {
 			if keep == 0 {
 				return usageError{errors.New("everything is kept: set CLAUDEOPS_RETENTION, such as 90d, or give --older-than")}
 			}
-			return a.prune(cmd.Context(), p, keep)
+			return runPrune(cmd.Context(), a, p, keep)
 		},
 	}
 	cmd.Flags().StringVar(&age, "older-than", "", "age such as 90d, at least 7d (default: CLAUDEOPS_RETENTION)")
@@ -53,7 +53,7 @@ type pruneAnswer struct {
 	Removed []store.Pruned `json:"removed"`
 }
 
-func (a *app) prune(ctx context.Context, p *parts, keep time.Duration) (err error) {
+func runPrune(ctx context.Context, a *app, p *parts, keep time.Duration) (err error) {
 	answer := pruneAnswer{DryRun: p.cfg.Permissions.DryRun, Before: time.Now().Add(-keep).UTC()}
 	if answer.Removed, err = pruneOlder(ctx, p, a.caller(p), answer.Before); err != nil {
 		return err

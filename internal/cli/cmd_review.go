@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 )
 
-func (a *app) reviewCommand() *cobra.Command {
+func reviewCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review",
 		Short: "Review and merge pull requests of local repositories, as a person",
@@ -22,14 +22,14 @@ func (a *app) reviewCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.reviewListCommand(), a.reviewShowCommand())
+	cmd.AddCommand(reviewListCommand(a), reviewShowCommand(a))
 	for _, verb := range review.Verbs() {
-		cmd.AddCommand(a.reviewActCommand(verb))
+		cmd.AddCommand(reviewActCommand(a, verb))
 	}
 	return cmd
 }
 
-func (a *app) reviewActCommand(verb review.Verb) *cobra.Command {
+func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 	var repo string
 	r := review.Request{Verb: verb.Name, Provider: local.Name}
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ func (a *app) reviewActCommand(verb review.Verb) *cobra.Command {
 				return err
 			}
 			r.Owner, r.Name, r.Number = ref.Owner, ref.Name, number
-			return a.review(cmd.Context(), verb, r)
+			return runReview(cmd.Context(), a, verb, r)
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
@@ -55,14 +55,14 @@ func (a *app) reviewActCommand(verb review.Verb) *cobra.Command {
 }
 
 // review acts as the command's user, and prints what came of it.
-func (a *app) review(ctx context.Context, verb review.Verb, r review.Request) error {
+func runReview(ctx context.Context, a *app, verb review.Verb, r review.Request) error {
 	p := a.wire(needs{})
 	caller := a.caller(p)
 	if r.By.Name != "" {
 		caller.Name = r.By.Name
 	}
 	r.By = caller
-	outcome, err := p.reviews().Do(ctx, r)
+	outcome, err := newReviews(p).Do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -109,4 +109,15 @@ func parseState(state string) (gitprovider.State, error) {
 		return "", nil
 	}
 	return "", usageError{errors.New("--state is open, closed, merged or all")}
+}
+
+// newReviews is the use case of what people do to pull requests.
+func newReviews(p *parts) *review.Service {
+	o := review.Options{
+		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Disabled: p.providers.localDisabled,
+	}
+	if p.providers.local != nil {
+		o.Host = local.NewReviewer(p.providers.local)
+	}
+	return review.New(o)
 }

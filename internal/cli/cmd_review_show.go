@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 )
 
-func (a *app) reviewListCommand() *cobra.Command {
+func reviewListCommand(a *app) *cobra.Command {
 	var repo, state string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
@@ -26,7 +26,7 @@ func (a *app) reviewListCommand() *cobra.Command {
 				return err
 			}
 			p := a.wire(needs{})
-			prs, err := p.reviews().List(cmd.Context(), local.Name, ref, wanted)
+			prs, err := newReviews(p).List(cmd.Context(), local.Name, ref, wanted)
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func describeReviewList(w *strings.Builder, entries []reviewEntry) {
 	columns(w, rows)
 }
 
-func (a *app) reviewShowCommand() *cobra.Command {
+func reviewShowCommand(a *app) *cobra.Command {
 	var repo string
 	cmd := &cobra.Command{
 		Use: "show NUMBER", Short: "Show a pull request with its reviews and its diff", Args: usageArgs(cobra.ExactArgs(1)),
@@ -85,18 +85,18 @@ func (a *app) reviewShowCommand() *cobra.Command {
 				return err
 			}
 			p := a.wire(needs{})
-			detail, err := p.reviews().Show(cmd.Context(), local.Name, ref, number)
+			detail, err := newReviews(p).Show(cmd.Context(), local.Name, ref, number)
 			if err != nil {
 				return err
 			}
-			return a.printDetail(detail)
+			return printDetail(a, detail)
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
 	return cmd
 }
 
-func (a *app) printDetail(d local.Detail) error {
+func printDetail(a *app, d local.Detail) error {
 	type review struct {
 		Author, State, Body string
 		SubmittedAt         time.Time

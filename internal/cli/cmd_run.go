@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/session"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:   "run --tier N",
@@ -27,7 +27,7 @@ func (a *app) runCommand() *cobra.Command {
 			"One session runs at a time in a state folder. The exit code is 0 if every session succeeded.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tier, err := a.askedTier()
+			tier, err := askedTier(a)
 			if err != nil {
 				return err
 			}
@@ -37,13 +37,13 @@ func (a *app) runCommand() *cobra.Command {
 				}
 			}
 			p := a.wire(needs{})
-			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: p.supervisor}
+			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
 			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
 			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
 			if err != nil && len(records) == 0 {
 				return err
 			}
-			return a.tellRun(records, err)
+			return tellRun(a, records, err)
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
@@ -51,7 +51,7 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
-func (a *app) askedTier() (gitprovider.Tier, error) {
+func askedTier(a *app) (gitprovider.Tier, error) {
 	raw, _ := a.environment("CLAUDEOPS_TIER")
 	tier, ok := gitprovider.ParseTier(raw)
 	if !ok || strings.TrimSpace(raw) == "" {
@@ -72,7 +72,7 @@ func readNote(in io.Reader) (string, error) {
 }
 
 // tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
-func (a *app) tellRun(records []session.Record, err error) error {
+func tellRun(a *app, records []session.Record, err error) error {
 	answer := map[string]any{"sessions": records}
 	if err != nil && a.json {
 		answer["error"] = fault.From(err).Wire(operation.RequestIDOf(err))

@@ -22,7 +22,7 @@ import (
 // settled by the next process, as after any kill.
 const drainBound = 30 * time.Second
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the dashboard for people and the REST API for programs",
@@ -31,7 +31,7 @@ func (a *app) serveCommand() *cobra.Command {
 			"one, in the state folder, and prints an address that signs a browser in once. With --interval it starts an agent session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
 			"CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
 	}
 	a.flags["CLAUDEOPS_INTERVAL"] = cmd.Flags().String("interval", "",
 		"how often to start a session of tier 1, such as 1h; 0 is never (CLAUDEOPS_INTERVAL)")
@@ -41,12 +41,12 @@ func (a *app) serveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context) error {
+func runServe(ctx context.Context, a *app) error {
 	p := a.wire(needs{log: logQueued})
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
-	if err := p.refuseGuessedSchedule(); err != nil {
+	if err := refuseGuessedSchedule(p); err != nil {
 		return err
 	}
 	in := newSignIn(p)
@@ -54,10 +54,10 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.refuseUnusableState(ctx); err != nil {
+	if err := refuseUnusableState(ctx, p); err != nil {
 		return err
 	}
-	agents, err := p.agentSessions()
+	agents, err := newAgentSessions(p)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	follower := p.follower()
-	handler, err := p.webServer(a.toolsets(), follower, agents, listener.Addr())
+	follower := newFollower(p)
+	handler, err := newWebServer(p, a.toolsets(), follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -92,7 +92,7 @@ func (a *app) serve(ctx context.Context) error {
 	fmt.Fprintf(a.streams.Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Permissions.Tier, welcome)
 	defer end()
-	return p.run(ctx, handler.HTTPServer(), listener)
+	return serveUntil(ctx, p, handler.HTTPServer(), listener)
 }
 
 // reachable is an address of the listener that this machine can open.
@@ -105,7 +105,7 @@ func reachable(at net.Addr) string {
 }
 
 // run serves until ctx is done, and then lets what was begun end.
-func (p *parts) run(ctx context.Context, server *http.Server, listener net.Listener) error {
+func serveUntil(ctx context.Context, p *parts, server *http.Server, listener net.Listener) error {
 	server.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelWarn)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -125,7 +125,7 @@ func (p *parts) run(ctx context.Context, server *http.Server, listener net.Liste
 }
 
 // refuseGuessedSchedule refuses to start agents by themselves on settings that cannot be understood.
-func (p *parts) refuseGuessedSchedule() error {
+func refuseGuessedSchedule(p *parts) error {
 	c := p.cfg.Sessions
 	switch {
 	case c.Schedule.Problem != "":
@@ -140,7 +140,7 @@ func (p *parts) refuseGuessedSchedule() error {
 
 // refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
 // recorded, and so nothing be done. A database that is away for a while is none of these.
-func (p *parts) refuseUnusableState(ctx context.Context) error {
+func refuseUnusableState(ctx context.Context, p *parts) error {
 	err := servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {
 		return err

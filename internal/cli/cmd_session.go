@@ -14,16 +14,11 @@ import (
 	"github.com/claudeops/claudeops/internal/session"
 )
 
-func (a *app) sessionCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "session", Short: "Look at the sessions of agents", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.sessionListCommand(), a.sessionShowCommand())
-	return cmd
+func sessionCommand(a *app) *cobra.Command {
+	return group("session", "Look at the sessions of agents", sessionListCommand(a), sessionShowCommand(a))
 }
 
-func (a *app) sessionListCommand() *cobra.Command {
+func sessionListCommand(a *app) *cobra.Command {
 	var state, tier string
 	var limit int
 	cmd := &cobra.Command{
@@ -66,7 +61,7 @@ func (a *app) sessionListCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionShowCommand() *cobra.Command {
+func sessionShowCommand(a *app) *cobra.Command {
 	var events bool
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show a session", Args: usageArgs(cobra.ExactArgs(1)),

@@ -15,13 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/people"
 )
 
-func (a *app) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "token", Short: "Make, list and revoke the tokens of REST and sign-in", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
-	return cmd
+func tokenCommand(a *app) *cobra.Command {
+	return group("token", "Make, list and revoke the tokens of REST and sign-in", tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
 }
 
 // tokenEntry is a token in answers. Token is the secret, which is shown once.
@@ -52,7 +47,7 @@ func describeToken(t access.Token) string {
 // maxTokenName bounds the name of a token, in bytes. It is in the record of all that the token does.
 const maxTokenName = 64
 
-func (a *app) tokenCreateCommand() *cobra.Command {
+func tokenCreateCommand(a *app) *cobra.Command {
 	var name, scopes string
 	var tier int
 	cmd := &cobra.Command{
@@ -102,7 +97,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) tokenListCommand() *cobra.Command {
+func tokenListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List tokens, revoked ones included", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -126,7 +121,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) tokenRevokeCommand() *cobra.Command {
+func tokenRevokeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME|ID", Short: "Make a token, and the sessions signed in with it, useless at once",
 		Args: usageArgs(cobra.ExactArgs(1)),

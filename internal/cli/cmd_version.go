@@ -26,7 +26,7 @@ func version() string {
 	return release
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

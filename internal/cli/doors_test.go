@@ -124,11 +124,11 @@ func (d *doors) rest(method, target, body string) (int, map[string]any) {
 	d.Helper()
 	a := d.app("", new(bytes.Buffer))
 	p := a.wire(needs{})
-	agents, err := p.agentSessions()
+	agents, err := newAgentSessions(p)
 	if err != nil {
 		d.Fatal(err)
 	}
-	server, err := p.webServer(a.toolsets(), p.follower(), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	server, err := newWebServer(p, a.toolsets(), newFollower(p), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 		}
 	}()
 	p := a.wire(needs{})
-	follower := p.follower()
+	follower := newFollower(p)
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
 		t.Helper()

@@ -51,15 +51,12 @@ func (a *app) addOperations(root *cobra.Command) {
 		words := strings.Fields(o.Command)
 		parent, last := root, len(words)-1
 		for _, word := range words[:last] {
-			group := child(parent, word)
-			if group == nil {
-				group = &cobra.Command{
-					Use: word, Short: "Commands of " + word, Args: usageArgs(cobra.NoArgs),
-					RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-				}
-				parent.AddCommand(group)
+			found := child(parent, word)
+			if found == nil {
+				found = group(word, "Commands of "+word)
+				parent.AddCommand(found)
 			}
-			parent = group
+			parent = found
 		}
 		if child(parent, words[last]) == nil {
 			parent.AddCommand(a.operationCommand(o, words[last]))

@@ -37,22 +37,22 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a.globalFlags(root)
 	root.AddCommand(
-		a.mcpServerCommand(),
-		a.prCommand(),
-		a.reviewCommand(),
-		a.policyCommand(),
-		a.auditCommand(),
-		a.doctorCommand(),
-		a.serveCommand(),
-		a.healthCommand(),
-		a.runCommand(),
-		a.sessionCommand(),
-		a.tokenCommand(),
-		a.mcpConfigCommand(),
-		a.demoCommand(),
-		a.versionCommand(),
-		a.backupCommand(),
-		a.pruneCommand(),
+		mcpServerCommand(a),
+		prCommand(a),
+		reviewCommand(a),
+		policyCommand(a),
+		auditCommand(a),
+		doctorCommand(a),
+		serveCommand(a),
+		healthCommand(a),
+		runCommand(a),
+		sessionCommand(a),
+		tokenCommand(a),
+		mcpConfigCommand(a),
+		demoCommand(a),
+		versionCommand(a),
+		backupCommand(a),
+		pruneCommand(a),
 	)
 	a.addOperations(root)
 	return root
@@ -86,6 +86,15 @@ func (a *app) environment(name string) (string, bool) {
 		return *flag, true
 	}
 	return a.lookup(name)
+}
+
+// group is a command that holds others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: usageArgs(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // usageArgs makes wrong arguments a usage error.

@@ -27,7 +27,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}
 	p := &parts{log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
-	go func() { ended <- p.run(ctx, server, listener) }()
+	go func() { ended <- serveUntil(ctx, p, server, listener) }()
 	answered := make(chan string, 1)
 	go func() {
 		answer, err := http.Get("http://" + listener.Addr().String())

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	claudeops "github.com/claudeops/claudeops"
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
 // agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
-func (p *parts) agentSessions() (*session.Service, error) {
-	s := &session.Service{People: p.people, Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(p.supervisor)}
+func newAgentSessions(p *parts) (*session.Service, error) {
+	s := &session.Service{People: p.people, Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })}
 	if p.cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
@@ -31,8 +32,8 @@ func (p *parts) agentSessions() (*session.Service, error) {
 }
 
 // supervisor makes what runs sessions.
-func (p *parts) supervisor() (*session.Supervisor, error) {
-	settings, err := p.sessionSettings()
+func newSupervisor(p *parts) (*session.Supervisor, error) {
+	settings, err := sessionSettings(p)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (p *parts) supervisor() (*session.Supervisor, error) {
 }
 
 // sessionSettings turns configuration into the settings of sessions.
-func (p *parts) sessionSettings() (session.Settings, error) {
+func sessionSettings(p *parts) (session.Settings, error) {
 	c := p.cfg.Sessions
 	binary, err := os.Executable()
 	if err != nil {
@@ -63,7 +64,7 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 	if s.Folders.State == "" {
 		s.Problem = p.cfg.Records.Problem
 	}
-	s.Offers = p.sessionOffers
+	s.Offers = func() session.Offering { return sessionOffers(p.cfg) }
 	for _, t := range c.Tools {
 		s.Tools = append(s.Tools, session.ToolRule{From: t.From, Rule: t.Rule})
 	}
@@ -79,10 +80,10 @@ func (p *parts) sessionSettings() (session.Settings, error) {
 }
 
 // sessionOffers is what the mounted repositories add to a session that starts now.
-func (p *parts) sessionOffers() session.Offering {
-	offers := mounted.Repos{Dir: p.cfg.Mounted.Dir}.Offers()
+func sessionOffers(cfg config.Config) session.Offering {
+	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
-	merged, err := mergedMCP(p.cfg, offers, nil) // the session writes our own entry itself
+	merged, err := mergedMCP(cfg, offers, nil) // the session writes our own entry itself
 	if err != nil {
 		out.Refused = append(out.Refused, "the MCP servers of mounted repositories are left out: "+err.Error())
 		return out

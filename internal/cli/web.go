@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"crypto/rand"
 	"net"
 	"net/netip"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -20,10 +18,10 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func (p *parts) webServer(toolsets []operation.Toolset, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
+func newWebServer(p *parts, toolsets []operation.Toolset, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason()},
-		Network:  p.network(at), Access: p.access,
+		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly()},
+		Network:  networkOf(p, at), Access: p.access,
 		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
 			Attempts: servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}, Audit: p.store.Audit, Replies: p.store.Replies,
@@ -31,25 +29,18 @@ func (p *parts) webServer(toolsets []operation.Toolset, follower api.Follower, a
 		},
 		Sessions: agents,
 		Providers: web.Providers{
-			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: p.reviews(), Registry: p.registry},
-			Remaining: p.remaining, Latency: p.latency,
+			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: newReviews(p), Registry: p.providers.registry},
+			Remaining: p.providers.remaining, Latency: p.providers.latency,
 		},
-		Webhooks: api.Webhooks{Follower: follower, Senders: p.webhooks()},
-		Policy:   p.effectivePolicy, Doctor: p.doctor().Look,
+		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
+		Policy:   p.rules.effective, Doctor: newDoctor(p).Look,
 		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
 		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }
 
-func (p *parts) gatekeeper() *access.Gatekeeper {
-	return access.NewGatekeeper(access.Options{
-		Tokens: p.store.Access, Logins: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
-		Random: rand.Reader,
-	})
-}
-
 // network is how the server is reached. Whether only this machine can connect is asked of the listener itself.
-func (p *parts) network(at net.Addr) guard.Network {
+func networkOf(p *parts, at net.Addr) guard.Network {
 	w := p.cfg.Web
 	n := guard.Network{
 		Hosts: w.Hosts, BasePath: w.BasePath, TrustedProxies: w.TrustedProxies, ProxyUserHeader: w.ProxyUserHeader,
@@ -75,9 +66,9 @@ const followDrain = 10 * time.Second
 
 // follower follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
 // read-only or in dry run has one, too.
-func (p *parts) follower() *follow.Follower {
+func newFollower(p *parts) *follow.Follower {
 	var enabled []string
-	for _, entry := range p.registry.Entries() {
+	for _, entry := range p.providers.registry.Entries() {
 		if entry.Provider != nil {
 			enabled = append(enabled, entry.Name)
 		}
@@ -90,7 +81,7 @@ func (p *parts) follower() *follow.Follower {
 }
 
 // webhooks are those that are listened to, and the secrets of their senders.
-func (p *parts) webhooks() (out []api.Sender) {
+func webhooks(p *parts) (out []api.Sender) {
 	for _, f := range p.cfg.Forges.All {
 		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: f.HookSecret})
 	}

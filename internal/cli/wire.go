@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -13,37 +14,25 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
-	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/keyfile"
-	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/store"
-	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 // parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
 type parts struct {
 	cfg       config.Config
 	log       *slog.Logger
-	policy    policy.Policy
-	policyErr error
+	rules     rules
 	store     *store.Store
-	access    *access.Gatekeeper
 	scanner   *content.Scanner
-	local     *local.Provider // nil when disabled
+	access    *access.Gatekeeper
 	people    *people.Service
-
-	localDisabled string // why local is nil
-	registry      *gitprovider.Registry
-	clients       map[string]*transport.Transport // of forges, by provider
-	latency       *metrics.ProviderLatency        // of their requests
-	flow          *prflow.Service
-	notifier      *notify.Deliverer
+	providers *providers
+	flow      *prflow.Service
+	notifier  *notify.Deliverer
 }
 
 // needs is what a command says of itself before its parts are made.
@@ -58,68 +47,44 @@ func (a *app) wire(n needs) *parts {
 	if a.parts != nil {
 		return a.parts
 	}
-	p := &parts{cfg: config.Load(a.environment, forges.All()), clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
+	p := &parts{cfg: config.Load(a.environment, forges.All())}
 	p.log = a.logger(n.log, p.cfg)
+	targets, problems := notify.ParseTargets(notify.Settings(p.cfg.Notifications))
+	p.cfg.Warnings = append(p.cfg.Warnings, problems...)
 	for _, w := range p.cfg.Warnings {
 		p.log.Warn(w)
 	}
-	p.policy, p.policyErr = policy.Load(p.cfg.Permissions.PolicyFile)
-	if p.policyErr != nil {
-		p.policy = policy.Default()
-	}
-	p.policy.Targets.EnvRepositories = p.cfg.Permissions.Repos
-	targets := p.readTargets()
+	p.rules = readRules(p.cfg.Permissions)
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
 	p.store = store.New(p.cfg.Records.Dir, store.Options{
 		DatabaseURL: p.cfg.Records.DatabaseURL,
 		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: n.records,
 	})
-	p.access = p.gatekeeper()
-	p.notifier = p.newNotifier(targets, a.lookup)
-	p.providers()
-	p.people = p.peopleService()
+	p.access = access.NewGatekeeper(access.Options{
+		Tokens: p.store.Access, Logins: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
+		Random: rand.Reader,
+	})
+	p.notifier = notify.New(p.store.Outbox, targets.Senders(notify.SenderOptions{
+		Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
+	}), notify.Options{Log: p.log})
+	p.providers = newProviders(p)
+	p.people = people.New(people.Options{
+		Settings: people.Settings{
+			Policy: p.rules.policy, PolicyProblem: p.rules.problem(), ReadOnly: p.cfg.Permissions.ReadOnly, DryRun: p.cfg.Permissions.DryRun,
+		},
+		Audit: p.store.Ledger, Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+	})
 	p.flow = prflow.New(prflow.Options{
-		Registry: p.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner,
+		Registry: p.providers.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner,
 		Authority: prflow.Authority{
-			Policy: p.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.readOnlyReason(),
+			Policy: p.rules.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly(),
 			Session: p.cfg.SessionID,
 		},
 		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
 	})
 	a.parts = p
 	return p
-}
-
-// providers registers every provider, those that lack something as disabled with the reason.
-func (p *parts) providers() {
-	var entries []gitprovider.Registration
-	for _, f := range p.cfg.Forges.All {
-		entries = append(entries, p.forge(f))
-	}
-	localEntry := gitprovider.Registration{
-		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
-	}
-	if p.cfg.Forges.LocalRoot != "" {
-		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{}); err != nil {
-			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
-		} else {
-			p.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
-		}
-	}
-	p.localDisabled = localEntry.Disabled
-	var pins []gitprovider.Pin
-	for _, r := range p.policy.AllRepositories() {
-		if pin, ok := r.Pin(); ok {
-			pins = append(pins, pin)
-		}
-	}
-	for _, pin := range p.policy.Targets.Pins {
-		pins = append(pins, gitprovider.Pin{
-			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
-		})
-	}
-	p.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
-		mounted.Repos{Dir: p.cfg.Mounted.Dir})
 }
 
 // markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key
@@ -138,16 +103,12 @@ func (p *parts) markKey() ([]byte, error) {
 	return key, nil
 }
 
-// readOnlyReason says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
-// a wider one, so it shuts the door; reading stays possible.
-func (p *parts) readOnlyReason() string {
-	switch {
-	case p.policyProblem() != "":
-		return p.policyProblem() + "; nothing can be proposed until the operator corrects it"
-	case p.cfg.Permissions.ReadOnly:
-		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
+// keyOfMarks is markKey without making a key: nil if there is none yet.
+func (p *parts) keyOfMarks() ([]byte, error) {
+	if p.cfg.Records.MarkKey != "" || p.cfg.Records.Dir == "" {
+		return p.markKey()
 	}
-	return ""
+	return keyfile.Find(p.cfg.Records.Dir)
 }
 
 func (a *app) close() error {

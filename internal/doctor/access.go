@@ -20,7 +20,7 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 		}
 	}
 	stops(a.Archived, "it is archived and takes no changes")
-	stops(a.Fork && !d.Policy.Targets.AllowForks, "it is a fork; set allow_forks in the policy if it may be targeted")
+	stops(a.Fork && !d.Rules.Policy.Targets.AllowForks, "it is a fork; set allow_forks in the policy if it may be targeted")
 	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+", so no pull request can be opened; give it that")
 	stops(len(a.Lacks) == 0 && is(a.CanPush, false),
 		"the token's user may not push, so no branch can be made; give that user write access")
@@ -30,7 +30,7 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 	warns(is(a.CanMerge, true), "the token may merge pull requests into "+a.Base+"; it should not: a person merges. Require a review "+
 		"there, or give another token")
 	warns(is(a.BaseProtected, false), a.Base+" is not protected; protect it, so that changes come by pull requests alone")
-	warns(len(a.MissingLabels) > 0 && !d.Policy.Pulls.CreateLabels, "it lacks the labels "+strings.Join(a.MissingLabels, ", ")+
+	warns(len(a.MissingLabels) > 0 && !d.Rules.Policy.Pulls.CreateLabels, "it lacks the labels "+strings.Join(a.MissingLabels, ", ")+
 		"; create them, or set pull_requests.create_labels in the policy")
 	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests")
 	return out

@@ -8,6 +8,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/mcpconfig"
+	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -56,24 +58,28 @@ type Git interface {
 	GitVersion(ctx context.Context) (string, error)
 }
 
+// Rules are the operator's rules, as far as they can be read.
+type Rules struct {
+	Policy   policy.Policy
+	Problem  string // why the policy file cannot be read, or ""
+	ReadOnly string // why proposals are refused altogether, or ""
+}
+
 // Options are what a Doctor is made of. All are required but Git.
 type Options struct {
-	Config   config.Config
-	Policy   policy.Policy
-	ReadOnly string // why proposals are refused altogether, or ""
-	// PolicyProblem is why the policy file cannot be read, or "".
-	PolicyProblem string
-	Records       Records
-	Audit         Audit
-	Outbox        Outbox
+	Config  config.Config
+	Rules   Rules
+	Records Records
+	Audit   Audit
+	Outbox  Outbox
 	// Key reads the key of the marks without making one; nil if there is none yet.
 	Key       func() ([]byte, error)
 	Registry  *gitprovider.Registry
 	Git       Git      // nil without local repositories
 	Notifying []string // names of those who are told
-	// Mounted looks at mounted working copies and what they offer.
-	Mounted func() Finding
-	Redact  func(text string) string
+	// MergeMCP merges our MCP servers with those that mounted working copies offer.
+	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
+	Redact   func(text string) string
 }
 
 // Doctor looks. It is safe for concurrent use.
@@ -93,7 +99,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 			out = append(out, d.ask(ctx, repo)...)
 		}
 	}
-	out = append(out, d.Mounted(), d.notifications(ctx), d.sessions(), d.ends(), d.server())
+	out = append(out, d.mounted(), d.notifications(ctx), d.sessions(), d.ends(), d.server())
 	for _, w := range d.Config.Warnings {
 		out = append(out, Finding{Name: "configuration", Status: warning, Detail: w})
 	}

@@ -56,13 +56,13 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 	return New(Options{
 		Config: config.Config{
 			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate}, Sessions: config.Sessions{Binary: config.DefaultClaude},
+			Mounted: config.Mounted{Dir: "/does/not/exist"},
 		},
-		Policy: p, Records: sound{}, Audit: sound{}, Outbox: sound{}, Key: func() ([]byte, error) { return nil, nil },
+		Rules: Rules{Policy: p}, Records: sound{}, Audit: sound{}, Outbox: sound{}, Key: func() ([]byte, error) { return nil, nil },
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: f}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
 		}, nil, "", nil),
-		Mounted: func() Finding { return Finding{Name: "mounted repositories", Status: off} },
-		Redact:  func(text string) string { return strings.ReplaceAll(text, "a-secret", "[redacted]") },
+		Redact: func(text string) string { return strings.ReplaceAll(text, "a-secret", "[redacted]") },
 	})
 }
 
@@ -86,7 +86,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 	}{
 		"records":                 {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} }, want: "records"},
 		"a key":                   {change: func(d *Doctor, _ *forge) { d.Key = func() ([]byte, error) { return nil, errors.New("x") } }, want: "key of the marks"},
-		"a policy":                {change: func(d *Doctor, _ *forge) { d.PolicyProblem = "broken" }, want: "policy", says: "broken"},
+		"a policy":                {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy", says: "broken"},
 		"a malformed list":        {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" }, want: "allowlist"},
 		"an unknown provider":     {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
 		"a disabled provider":     {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
@@ -133,7 +133,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 }
 
 func onlyOthers(d *Doctor, _ *forge) {
-	d.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+	d.Rules.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
 }
 
 // giteaToken is an environment with a token of Gitea and no address.

@@ -10,11 +10,12 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/mounted"
 )
 
 func (d *Doctor) tier() Finding {
 	tier := d.Config.Permissions.Tier
-	limit := d.Policy.Tiers.MaxFiles(tier)
+	limit := d.Rules.Policy.Tiers.MaxFiles(tier)
 	if limit == 0 {
 		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", tier))
 	}
@@ -23,8 +24,8 @@ func (d *Doctor) tier() Finding {
 
 func (d *Doctor) switches() Finding {
 	switch {
-	case d.ReadOnly != "":
-		return blocks("switches", d.ReadOnly)
+	case d.Rules.ReadOnly != "":
+		return blocks("switches", d.Rules.ReadOnly)
 	case d.Config.Permissions.DryRun:
 		return blocks("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written")
 	}
@@ -32,10 +33,10 @@ func (d *Doctor) switches() Finding {
 }
 
 func (d *Doctor) policy() Finding {
-	if d.PolicyProblem != "" {
-		return blocks("policy", d.PolicyProblem)
+	if d.Rules.Problem != "" {
+		return blocks("policy", d.Rules.Problem)
 	}
-	return Finding{Name: "policy", Status: ok, Detail: d.Policy.Source + ", hash " + d.Policy.Hash()}
+	return Finding{Name: "policy", Status: ok, Detail: d.Rules.Policy.Source + ", hash " + d.Rules.Policy.Hash()}
 }
 
 func (d *Doctor) records(ctx context.Context) Finding {
@@ -179,4 +180,37 @@ func (d *Doctor) server() Finding {
 		return Finding{Name: "server", Status: warning, Detail: problem + "; claudeops serve does not start"}
 	}
 	return Finding{}
+}
+
+// mounted says what is mounted, and how much of it is left out.
+func (d *Doctor) mounted() Finding {
+	f := Finding{Name: "mounted repositories", Status: ok}
+	dir := d.Config.Mounted.Dir
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		f.Status, f.Detail = off, dir+" is no folder"
+		if dir != config.DefaultReposDir {
+			f.Status, f.Detail = warning, f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
+		}
+		return f
+	}
+	offers := mounted.Repos{Dir: dir}.Offers()
+	problems := len(offers.Problems)
+	for _, r := range offers.Repositories {
+		problems += len(r.Problems)
+	}
+	f.Detail = fmt.Sprintf("%s: %d, which may name their provider and offer procedures", dir, len(offers.Repositories))
+	merged, err := d.MergeMCP(offers)
+	if err != nil {
+		f.Status, f.Detail = warning, f.Detail+"; their MCP servers cannot be merged: "+err.Error()
+		return f
+	}
+	if refused := len(merged.Refused); refused > 0 || problems > 0 {
+		f.Status = warning
+		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused, problems)
+	}
+	if n := len(merged.Servers) - 1; n > 0 {
+		f.Detail += fmt.Sprintf("; MCP servers merged: %d", n)
+	}
+	return f
 }

@@ -18,7 +18,7 @@ func (d *Doctor) list() (out []Finding) {
 		return []Finding{blocks(name, d.Config.Permissions.ReposProblem)}
 	}
 	var names []string
-	for _, r := range d.Policy.AllRepositories() {
+	for _, r := range d.Rules.Policy.AllRepositories() {
 		names = append(names, r.String())
 		if problem := d.entryProblem(r); problem != "" {
 			out = append(out, blocks(name, r.String()+": "+problem))
@@ -55,14 +55,14 @@ func (d *Doctor) entryProblem(r policy.RepoPattern) string {
 
 // disjoint names the entries of CLAUDEOPS_REPOS that the policy's own list shuts out: a repository must be on both.
 func (d *Doctor) disjoint() (out []string) {
-	if len(d.Policy.Targets.Repositories) == 0 {
+	if len(d.Rules.Policy.Targets.Repositories) == 0 {
 		return nil
 	}
-	for _, r := range d.Policy.Targets.EnvRepositories {
+	for _, r := range d.Rules.Policy.Targets.EnvRepositories {
 		if _, one := exact(r); !one {
 			continue
 		}
-		if !slices.ContainsFunc(d.Policy.Targets.Repositories, func(p policy.RepoPattern) bool {
+		if !slices.ContainsFunc(d.Rules.Policy.Targets.Repositories, func(p policy.RepoPattern) bool {
 			return (r.Provider == "" || p.Provider == "" || p.Provider == r.Provider) && p.Matches(p.Provider, r.Owner, r.Name)
 		}) {
 			out = append(out, r.String()+" is in CLAUDEOPS_REPOS and not in the policy's repositories: it must be in both")
@@ -79,7 +79,7 @@ func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
 
 // named are the repositories that the allowlist writes out, once each.
 func (d *Doctor) named() (out []gitprovider.RepoRef) {
-	for _, r := range d.Policy.AllRepositories() {
+	for _, r := range d.Rules.Policy.AllRepositories() {
 		repo, one := exact(r)
 		if one && !slices.ContainsFunc(out, func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) }) {
 			out = append(out, repo)
@@ -150,7 +150,7 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 		return []Finding{blocks(name, fault.From(err).Message)}
 	}
 	provider := resolution.Provider
-	if _, listed := d.Policy.AllowsRepo(provider.Name(), repo.Owner, repo.Name); !listed {
+	if _, listed := d.Rules.Policy.AllowsRepo(provider.Name(), repo.Owner, repo.Name); !listed {
 		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name()+"; add it to CLAUDEOPS_REPOS and to the policy's "+
 			"repositories, whichever is set")}
 	}
@@ -158,7 +158,7 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	if !can {
 		return []Finding{{Name: name, Status: off, Detail: "the provider " + provider.Name() + " cannot tell"}}
 	}
-	access, err := examiner.Examine(ctx, resolution.Repo, resolution.BaseBranch, d.Policy.Labels)
+	access, err := examiner.Examine(ctx, resolution.Repo, resolution.BaseBranch, d.Rules.Policy.Labels)
 	if err != nil {
 		return []Finding{blocks(name, fault.From(err).Message)}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/mcpconfig"
 )
 
 // Bounds of what is offered: working copies in all, entries of a folder that are looked at, files of one kind that one
@@ -44,6 +45,16 @@ type Offers struct {
 	Dir          string       `json:"dir"`
 	Repositories []Repository `json:"repositories"`
 	Problems     []string     `json:"problems"`
+}
+
+// Contributions are what the repositories add to the agent's MCP servers.
+func (o Offers) Contributions() (out []mcpconfig.Contribution) {
+	for _, r := range o.Repositories {
+		if r.MCP != nil {
+			out = append(out, mcpconfig.Contribution{From: r.Folder, Text: r.MCP.Text, Problem: r.MCP.Problem})
+		}
+	}
+	return out
 }
 
 // mcpName is the path of a repository's contribution to the agent's MCP servers, maxMCPBytes how much of it is read: one

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/web/metrics"
+)
+
+// maxCAFile bounds CLAUDEOPS_CA_FILE, in bytes.
+const maxCAFile = 4 << 20
+
+// providers are those of pull requests, and what is known of the requests to them.
+type providers struct {
+	registry      *gitprovider.Registry
+	local         *local.Provider                 // nil when disabled
+	localDisabled string                          // why local is nil
+	clients       map[string]*transport.Transport // of forges, by provider
+	latency       *metrics.ProviderLatency        // of their requests
+}
+
+// newProviders registers every provider, those that lack something as disabled with the reason.
+func newProviders(p *parts) *providers {
+	all := &providers{clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
+	var entries []gitprovider.Registration
+	for _, f := range p.cfg.Forges.All {
+		entries = append(entries, all.forge(p, f))
+	}
+	localEntry := gitprovider.Registration{
+		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
+	}
+	if p.cfg.Forges.LocalRoot != "" {
+		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{}); err != nil {
+			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
+		} else {
+			all.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
+		}
+	}
+	all.localDisabled = localEntry.Disabled
+	var pins []gitprovider.Pin
+	for _, r := range p.rules.policy.AllRepositories() {
+		if pin, ok := r.Pin(); ok {
+			pins = append(pins, pin)
+		}
+	}
+	for _, pin := range p.rules.policy.Targets.Pins {
+		pins = append(pins, gitprovider.Pin{
+			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
+		})
+	}
+	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
+		mounted.Repos{Dir: p.cfg.Mounted.Dir})
+	return all
+}
+
+// forge is the registration of a forge: disabled, with the reason, if its settings or its client are no good.
+func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
+	name := f.Driver.Name
+	entry := gitprovider.Registration{Name: name, Hosts: f.Driver.Hosts(f.URL), Disabled: f.Problem}
+	if entry.Disabled != "" {
+		return entry
+	}
+	provider, client, err := f.Driver.New(f.Settings, driver.Runtime{
+		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
+			return all.transport(p, s, o)
+		}, Learn: func(secret string) (forget func()) { return p.scanner.Learn(secret) },
+		CreateLabels: p.rules.policy.Pulls.CreateLabels, Paths: p.store.PullPaths(name), Now: time.Now, Sleep: sleep,
+	})
+	if err != nil {
+		entry.Disabled = err.Error()
+		return entry
+	}
+	all.clients[name], entry.Provider = client, provider
+	return entry
+}
+
+// transport makes an HTTP client of a forge. Its token is read again when it is in a file that is replaced.
+func (all *providers) transport(p *parts, s driver.Settings, o transport.Options) (*transport.Transport, error) {
+	roots, err := certificates(p.cfg.Forges.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	o.Base, o.Token = s.URL, s.Token.Text
+	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.cfg.Forges.AllowPlainHTTP}
+	if o.Credential == nil && s.Token.File != "" {
+		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.scanner.Learn(token) }))
+	}
+	o.UserAgent, o.Log = "claudeops", p.log
+	o.Clock = transport.Clock{Now: time.Now, Sleep: sleep}
+	o.Observe = func(outcome string, took time.Duration) { all.latency.Observe(o.Name, outcome, took) }
+	return transport.New(o)
+}
+
+// remaining is how many requests each forge last said are left.
+func (all *providers) remaining() map[string]int {
+	out := map[string]int{}
+	for name, client := range all.clients {
+		if n, known := client.Remaining(); known {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// certificates are the system's and those of the file; nil, the system's alone, without a file.
+func certificates(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > maxCAFile {
+		return nil, fmt.Errorf("CLAUDEOPS_CA_FILE names a file that cannot be read or is larger than %d bytes", maxCAFile)
+	}
+	text, err := os.ReadFile(file) // #nosec G304: the operator names the file
+	if err != nil {
+		return nil, errors.New("CLAUDEOPS_CA_FILE names a file that cannot be read")
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("CLAUDEOPS_CA_FILE names a file without a PEM certificate")
+	}
+	return pool, nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/policy"
+)
+
+// rules are the operator's, as far as they can be read.
+type rules struct {
+	policy    policy.Policy // the default where the configured one cannot be read
+	policyErr error
+	allowed   config.Permissions
+}
+
+func readRules(c config.Permissions) rules {
+	r := rules{allowed: c}
+	if r.policy, r.policyErr = policy.Load(c.PolicyFile); r.policyErr != nil {
+		r.policy = policy.Default()
+	}
+	r.policy.Targets.EnvRepositories = c.Repos
+	return r
+}
+
+// problem says why the rules cannot be known, or "".
+func (r rules) problem() string {
+	if r.policyErr != nil {
+		return r.policyErr.Error()
+	}
+	return r.allowed.ReposProblem
+}
+
+// effective is the policy, or why the one that is configured cannot be read.
+func (r rules) effective() (policy.Policy, error) {
+	if problem := r.problem(); problem != "" {
+		return policy.Policy{}, fault.Wrap(r.policyErr, fault.Misconfigured, "%s", problem)
+	}
+	return r.policy, nil
+}
+
+// readOnly says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
+// a wider one, so it shuts the door; reading stays possible.
+func (r rules) readOnly() string {
+	switch {
+	case r.problem() != "":
+		return r.problem() + "; nothing can be proposed until the operator corrects it"
+	case r.allowed.ReadOnly:
+		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
+	}
+	return ""
+}
