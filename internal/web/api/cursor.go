@@ -34,8 +34,7 @@ func pageOf(listing, cursor string, limit int) (page, error) {
 	number, ours := strings.CutPrefix(string(text), listing+":")
 	before, numberErr := strconv.ParseInt(number, 10, 64)
 	if err != nil || !ours || numberErr != nil || before < 1 {
-		v := handler.BadParameter("cursor", "is none that this listing has given")
-		return p, handler.Invalid([]fault.Violation{v})
+		return p, badCursor()
 	}
 	p.before = before
 	return p, nil
@@ -53,4 +52,8 @@ func cut[T any](listing string, p page, rows []T, seq func(T) int64) (kept []T, 
 	}
 	kept = rows[:p.limit]
 	return kept, cursorAfter(listing, seq(kept[p.limit-1]))
+}
+
+func badCursor() error {
+	return handler.Invalid([]fault.Violation{handler.BadParameter("cursor", "is none that this listing has given")})
 }

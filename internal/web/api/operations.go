@@ -1,13 +1,9 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -67,7 +63,7 @@ func (h *operations) handle(
 	if err == nil && o.Route.MaxBody > 0 {
 		raw, err = handler.ReadBody(req, "application/json")
 	} else if err == nil {
-		raw, err = arguments(req, o.Input)
+		raw, err = handler.Arguments(req, queryOf(req, o), o.Input)
 	}
 	if err != nil {
 		e := fault.From(err)
@@ -82,6 +78,15 @@ func (h *operations) handle(
 		output, err := o.Handle(req.Context(), call(req, raw))
 		return response(output), err
 	})
+}
+
+// queryOf is the query of a request. Nobody looks at it if it has no part in the input.
+func queryOf(req *handler.Request, o operation.Operation) string {
+	inQuery := func(f operation.Field) bool { return f.Tag.Get("path") == "" }
+	if slices.ContainsFunc(operation.Fields(o.Input), inQuery) {
+		return req.URL.RawQuery
+	}
+	return ""
 }
 
 // response is an output as HTTP has it.
@@ -110,61 +115,4 @@ func docOf(o operation.Operation) handler.Doc {
 		d.Params = input
 	}
 	return d
-}
-
-// arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names included:
-// the operation's decoder refuses those, in the same words for every way in. The query is not looked at if it has no part in
-// the input.
-func arguments(req *handler.Request, input reflect.Type) ([]byte, error) {
-	query, err := url.ParseQuery(req.URL.RawQuery)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.InvalidArgument, "the query is malformed")
-	}
-	var members [][]byte
-	member := func(name string, value any) {
-		members = append(members, slices.Concat(handler.EncodeJSON(name), []byte(":"), handler.EncodeJSON(value)))
-	}
-	types := map[string]reflect.Type{}
-	for _, f := range operation.Fields(input) {
-		if part := f.Tag.Get("path"); part != "" {
-			member(f.JSON, typed(f.Type, req.PathValue(part)))
-		} else {
-			types[f.JSON] = f.Type
-		}
-	}
-	names := make([]string, 0, len(query))
-	for name := range query {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		t, known := types[name]
-		switch {
-		case len(types) == 0:
-		case known && t.Kind() == reflect.Slice:
-			member(name, query[name])
-		default:
-			for _, value := range query[name] {
-				if value != "" || !known || t.Kind() == reflect.String {
-					member(name, typed(t, value))
-				}
-			}
-		}
-	}
-	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
-}
-
-// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the decoder says
-// what is wrong with it.
-func typed(t reflect.Type, value string) any {
-	if t == nil {
-		return value
-	}
-	if n, err := strconv.Atoi(value); err == nil && t.Kind() == reflect.Int {
-		return n
-	}
-	if t.Kind() == reflect.Bool && (value == "true" || value == "false") {
-		return json.RawMessage(value)
-	}
-	return value
 }

@@ -62,7 +62,7 @@ func (h *probes) alive(*handler.Request) (handler.Response, error) {
 }
 
 type readyParams struct {
-	Providers string `json:"providers,omitempty" query:"providers" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
+	Providers string `json:"providers,omitempty" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
 }
 
 // ready says whether a request could be served. The reason stays in the log: anybody may ask. A provider that is down makes

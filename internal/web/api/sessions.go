@@ -114,8 +114,7 @@ func sessionCursor(cursor string) (string, error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	id, ours := strings.CutPrefix(string(text), listSessions+":")
 	if cursor != "" && (err != nil || !ours || id == "") {
-		v := handler.BadParameter("cursor", "is none that this listing has given")
-		return "", &fault.Error{Code: fault.InvalidArgument, Message: v.Message, Violations: []fault.Violation{v}}
+		return "", badCursor()
 	}
 	return id, nil
 }

@@ -30,8 +30,8 @@ type auditPage struct {
 }
 
 type auditPageParams struct {
-	Before int `query:"before"`
-	After  int `query:"after"`
+	Before int `json:"before,omitempty" minimum:"1"`
+	After  int `json:"after,omitempty" minimum:"1"`
 }
 
 func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {

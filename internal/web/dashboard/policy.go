@@ -20,8 +20,8 @@ type policyPage struct {
 
 // askParams are the fields of the form on the page of the policy.
 type askParams struct {
-	Tier int    `query:"tier"`
-	Path string `query:"path"`
+	Tier int    `json:"tier,omitempty" minimum:"1"`
+	Path string `json:"path,omitempty"`
 }
 
 // policyView is what the page shows.

@@ -24,8 +24,8 @@ const (
 
 // viewParams choose how a difference is shown.
 type viewParams struct {
-	View string `query:"view" enum:"unified,split"`
-	Done string `query:"done" enum:"approve,request-changes,comment,merge,close"`
+	View string `json:"view,omitempty" enum:"unified,split"`
+	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close"`
 }
 
 // proposalPage is all that is known of one proposal.

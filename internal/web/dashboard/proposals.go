@@ -30,17 +30,17 @@ type proposalPages struct {
 
 // filterParams are the fields of the form above the listing of proposals.
 type filterParams struct {
-	Repo    string `query:"repo"`
-	Outcome string `query:"outcome" enum:"opened,reused,dry_run,refused,failed"`
-	Gate    string `query:"gate" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
-	Caller  string `query:"caller"`
-	Since   string `query:"since"` // a day
-	Until   string `query:"until"` // a day, inclusive
-	Q       string `query:"q"`
-	Session string `query:"session"`
-	Pull    string `query:"pull" enum:"open,merged,closed,gone"`
-	Before  int    `query:"before"`
-	After   int    `query:"after"`
+	Repo    string `json:"repo,omitempty"`
+	Outcome string `json:"outcome,omitempty" enum:"opened,reused,dry_run,refused,failed"`
+	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
+	Caller  string `json:"caller,omitempty"`
+	Since   string `json:"since,omitempty"` // a day
+	Until   string `json:"until,omitempty"` // a day, inclusive
+	Q       string `json:"q,omitempty"`
+	Session string `json:"session,omitempty"`
+	Pull    string `json:"pull,omitempty" enum:"open,merged,closed,gone"`
+	Before  int    `json:"before,omitempty" minimum:"1"`
+	After   int    `json:"after,omitempty" minimum:"1"`
 }
 
 func (h *proposalPages) list(req *handler.Request) (handler.Response, error) {

@@ -21,7 +21,7 @@ const (
 )
 
 type oneSessionParams struct {
-	From int `query:"from"` // number of the first event; 0: the last ones
+	From int `json:"from,omitempty" minimum:"1"` // number of the first event; 0: the last ones
 }
 
 // sessionPage is one session.

@@ -28,8 +28,8 @@ type sessionPages struct {
 }
 
 type sessionPageParams struct {
-	State  string `query:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
-	Before string `query:"before"`
+	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
+	Before string `json:"before,omitempty"`
 }
 
 // sessionsPage is the listing of sessions.

@@ -1,48 +1,81 @@
 package handler
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
-// DecodeQuery reads the query of a request into dst, a pointer to a struct whose fields of kind string, int and time.Time
-// carry a tag `query:"name"`, and `enum:"a,b"` where only those are known. It refuses unknown, repeated and malformed
-// parameters, all at once. Empty values count as absent.
+// DecodeQuery reads the query of a request into dst, a pointer to a struct that strictjson decodes, within its limits.
 func DecodeQuery(r *Request, dst any) error {
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	raw, err := Arguments(r, r.URL.RawQuery, reflect.TypeOf(dst).Elem())
 	if err != nil {
-		return fault.Wrap(err, fault.InvalidArgument, "the query is malformed")
+		return err
 	}
-	target := reflect.ValueOf(dst).Elem()
-	var violations []fault.Violation
-	known := map[string]bool{}
-	for i := range target.NumField() {
-		field := target.Type().Field(i)
-		name := field.Tag.Get("query")
-		known[name] = true
-		switch values := query[name]; {
-		case len(values) > 1:
-			violations = append(violations, BadParameter(name, "is given %d times", len(values)))
-		case len(values) == 1 && values[0] != "":
-			if problem := setParameter(target.Field(i), values[0], field.Tag.Get("enum")); problem != "" {
-				violations = append(violations, BadParameter(name, "%s", problem))
+	return Invalid(strictjson.DecodeWithinLimits(raw, dst, strictjson.Options{What: "query"}))
+}
+
+// Arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names included: the
+// decoder refuses those, in the same words for every way in. input is the struct type of the object; a field with the tag path
+// is that part of the path. An empty value of what is no text counts as absent.
+func Arguments(r *Request, rawQuery string, input reflect.Type) ([]byte, error) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.InvalidArgument, "the query is malformed")
+	}
+	var members [][]byte
+	member := func(name string, value any) {
+		members = append(members, slices.Concat(EncodeJSON(name), []byte(":"), EncodeJSON(value)))
+	}
+	types := map[string]reflect.Type{}
+	for _, f := range operation.Fields(input) {
+		if part := f.Tag.Get("path"); part != "" {
+			member(f.JSON, typed(f.Type, r.PathValue(part)))
+		} else {
+			types[f.JSON] = f.Type
+		}
+	}
+	names := make([]string, 0, len(query))
+	for name := range query {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t, known := types[name]
+		if known && t.Kind() == reflect.Slice {
+			member(name, query[name])
+			continue
+		}
+		for _, value := range query[name] {
+			if value != "" || !known || t.Kind() == reflect.String {
+				member(name, typed(t, value))
 			}
 		}
 	}
-	for name := range query {
-		if !known[name] {
-			violations = append(violations, BadParameter(Quote(name), "is not known here"))
-		}
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
+}
+
+// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the decoder says
+// what is wrong with it.
+func typed(t reflect.Type, value string) any {
+	if t == nil {
+		return value
 	}
-	slices.SortFunc(violations, func(a, b fault.Violation) int { return strings.Compare(a.Path, b.Path) })
-	return Invalid(violations)
+	if n, err := strconv.Atoi(value); err == nil && t.Kind() == reflect.Int {
+		return n
+	}
+	if t.Kind() == reflect.Bool && (value == "true" || value == "false") {
+		return json.RawMessage(value)
+	}
+	return value
 }
 
 // BadParameter is the violation of a parameter of the query.
@@ -56,30 +89,4 @@ func Quote(s string) string {
 	const most = 40
 	q := strconv.QuoteToASCII(s[:min(len(s), most)])
 	return q[1 : len(q)-1]
-}
-
-// setParameter stores a value, or says what is wrong with it.
-func setParameter(field reflect.Value, value, enum string) (problem string) {
-	switch field.Interface().(type) {
-	case string:
-		if enum != "" && !slices.Contains(strings.Split(enum, ","), value) {
-			return "is not one of " + enum
-		}
-		field.SetString(value)
-	case int:
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 {
-			return "is no whole number of at least 1"
-		}
-		field.SetInt(int64(n))
-	case time.Time:
-		t, err := time.Parse(time.RFC3339, value)
-		if err != nil {
-			return "is no time as in 2006-01-02T15:04:05Z"
-		}
-		field.Set(reflect.ValueOf(t))
-	default:
-		panic(fmt.Sprintf("handler: no parameter can be of type %s", field.Type()))
-	}
-	return ""
 }

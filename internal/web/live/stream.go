@@ -23,7 +23,7 @@ const (
 )
 
 type eventParams struct {
-	After string `query:"after"` // position of the page, as long as there is no Last-Event-ID
+	After string `json:"after,omitempty"` // position of the page, as long as there is no Last-Event-ID
 }
 
 // Events tells a page what has changed, for as long as it listens: server-sent events with the topic and its version.
