@@ -43,7 +43,7 @@ func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
 	if len(violations) > 0 {
 		return ListResult{}, reader.failed(fault.Refusal(violations))
 	}
-	resolution, err := reader.resolve(req.RepoOwner, req.RepoName, req.CloneURL)
+	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
 		return ListResult{}, reader.failed(err)
 	}
@@ -107,7 +107,7 @@ func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) 
 	if len(violations) > 0 {
 		return StatusResult{}, reader.failed(fault.Refusal(violations))
 	}
-	resolution, err := reader.resolve(req.RepoOwner, req.RepoName, req.CloneURL)
+	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
 		return StatusResult{}, reader.failed(err)
 	}

@@ -108,24 +108,20 @@ func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (o
 
 // at is a repository at the provider that is named.
 func (r Reader) at(provider, owner, name string) (gitprovider.Resolution, error) {
-	repo, violations := parseRepo(owner, name, "")
-	if len(violations) > 0 {
-		return gitprovider.Resolution{}, fault.Refusal(violations)
-	}
-	return r.allowed(r.registry.ResolveAt(provider, repo))
+	return r.find(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
+		return r.registry.ResolveAt(provider, repo)
+	})
 }
 
-// resolve finds the provider of a repository.
-func (r Reader) resolve(owner, name, cloneURL string) (gitprovider.Resolution, error) {
+// find is a repository that the operator allows, at the provider that resolve finds.
+func (r Reader) find(
+	owner, name, cloneURL string, resolve func(gitprovider.RepoRef) (gitprovider.Resolution, error),
+) (gitprovider.Resolution, error) {
 	repo, violations := parseRepo(owner, name, cloneURL)
 	if len(violations) > 0 {
 		return gitprovider.Resolution{}, fault.Refusal(violations)
 	}
-	return r.allowed(r.registry.Resolve(repo))
-}
-
-// allowed keeps to the operator's list.
-func (r Reader) allowed(found gitprovider.Resolution, err error) (gitprovider.Resolution, error) {
+	found, err := resolve(repo)
 	if err != nil {
 		return found, err
 	}

@@ -59,8 +59,7 @@ func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest, olderPul
 	return same, err
 }
 
-// withdraw closes the pull request. Its body says that nobody has rejected it, in words and by the mark, for everybody who
-// asks the gate of the cooldown: with these records or with others.
+// withdraw closes the pull request that this creation has opened, if nobody has changed its branch.
 func (w *writer) withdraw(ctx context.Context, pr, older gitprovider.PullRequest) error {
 	draft := w.creation.draft
 	if w.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != w.commit {
@@ -73,14 +72,9 @@ func (w *writer) withdraw(ctx context.Context, pr, older gitprovider.PullRequest
 	if err != nil {
 		return err
 	}
-	body, err := withdrawnBody(reader, draft.body, draft.branch,
+	pr.Body, pr.Branch, pr.HeadCommit = draft.body, draft.branch, w.commit
+	err = withdraw(ctx, w.provider, w.repo, reader, pr,
 		fmt.Sprintf("Withdrawn by Claude Ops: #%d, opened at the same moment, changes the same files.", older.Number))
-	if err != nil {
-		return err
-	}
-	err = w.provider.Withdraw(ctx, w.repo, gitprovider.Withdrawal{
-		Number: pr.Number, Branch: draft.branch, Head: w.commit, Body: body,
-	})
 	if fault.CodeOf(err).Ambiguous() && w.isWithdrawn(ctx, pr, reader) {
 		return nil
 	}

@@ -66,17 +66,26 @@ func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left re
 		return err
 	}
 	if m, isTrue := reader.read(pr); !isTrue || !m.Withdrawn {
-		body, err := withdrawnBody(reader, pr.Body, pr.Branch,
+		err := withdraw(ctx, p, repo, reader, pr,
 			"Closed because Claude Ops has removed its branch: the server had not answered, and nobody has rejected this.")
-		if err == nil {
-			err = p.Withdraw(ctx, repo, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit, Body: body})
-		}
 		if err != nil {
 			s.log.warn("pull request not marked as withdrawn", err, "request_id", left.ID, "pr", pr.Number)
 		}
 	}
 	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it", pr.Number))
+}
+
+// withdraw closes a pull request. Its body says why, in words and by the mark, for everybody who asks the gate of the cooldown:
+// with these records or with others.
+func withdraw(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, marks markReader, pr gitprovider.PullRequest, reason string,
+) error {
+	body, err := withdrawnBody(marks, pr.Body, pr.Branch, reason)
+	if err != nil {
+		return err
+	}
+	return p.Withdraw(ctx, repo, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit, Body: body})
 }
 
 // lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had sent

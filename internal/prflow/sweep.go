@@ -122,29 +122,25 @@ func (r *round) isOrphan(ctx context.Context, at branchAt) (orphan bool, request
 	if err != nil {
 		return false, "", err
 	}
-	key, err := r.settler.key()
-	if err != nil {
-		return false, "", err
-	}
-	m, marked, _ := readCommitMark(key, at.provider, r.repo, at.branch, info)
+	content, request, marked := readCommitMark(info)
 	switch {
 	case !marked:
 		orphan, err = r.isBare(ctx, at)
 	case r.settler.clock.Now().Sub(info.Time) < orphanAge:
 		return false, "", nil
 	default:
-		orphan, err = r.holdsOnly(ctx, at.branch, info, m)
+		orphan, err = r.holdsOnly(ctx, at.branch, info, content)
 		r.settled[at] = err == nil && !orphan
 	}
 	if err != nil || !orphan {
 		return false, "", err
 	}
 	pr, err := r.provider.FindByHead(ctx, r.repo, at.branch)
-	if err == nil && pr != nil && carries(newMarkReader(key, at.provider, r.repo), *pr, at.tip) {
+	if err == nil && pr != nil && carries(newMarkReader(nil, at.provider, r.repo), *pr, at.tip) {
 		r.settled[at] = true
 		return false, "", nil
 	}
-	return err == nil, m.Request, err
+	return err == nil, request, err
 }
 
 // carries reports whether the commit is a pull request's, so that its branch is not left behind: that of an open one, and of
@@ -175,7 +171,7 @@ func (r *round) isBare(ctx context.Context, at branchAt) (bool, error) {
 
 // holdsOnly reports whether a commit is exactly the change that its mark names: nobody has amended it. It asks no key, which
 // may have been lost with the records.
-func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.CommitInfo, m commitMark) (bool, error) {
+func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.CommitInfo, content string) (bool, error) {
 	query := gitprovider.SnapshotQuery{Repo: r.repo, Base: branch, Contents: true}
 	for _, p := range info.Paths {
 		path, err := gitprovider.ParsePath(p)
@@ -192,15 +188,15 @@ func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.C
 	for _, path := range query.Paths {
 		change := gitprovider.Change{Path: path, Action: gitprovider.ActionDelete}
 		if _, there := snapshot.Tree[path.String()]; there {
-			content, read := snapshot.Contents[path]
+			text, read := snapshot.Contents[path]
 			if !read {
 				return false, nil
 			}
-			change.Action, change.Content = gitprovider.ActionUpdate, string(content)
+			change.Action, change.Content = gitprovider.ActionUpdate, string(text)
 		}
 		changes = append(changes, change)
 	}
-	return contentDigest(changes) == m.Content, nil
+	return contentDigest(changes) == content, nil
 }
 
 // remove removes the branch, and records that.
