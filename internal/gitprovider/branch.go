@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // BranchPrefix begins the name of every branch that Claude Ops makes.
@@ -85,6 +87,15 @@ func CheckBranchName(s string) error {
 		if segment[0] == '.' || strings.HasSuffix(segment, ".lock") {
 			return errors.New("has a part that begins with a dot or ends with .lock")
 		}
+	}
+	return nil
+}
+
+// CheckOurs refuses, with invalid_argument, every branch that Claude Ops may not write: one outside BranchPrefix, or that
+// no branch can be named.
+func CheckOurs(branch string) error {
+	if !strings.HasPrefix(branch, BranchPrefix) || CheckBranchName(branch) != nil {
+		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch, BranchPrefix)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package gitprovider
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // LabelOurs marks the pull requests that Claude Ops opened; ListOpen is asked for it.
 const LabelOurs = "claude-ops"
@@ -78,4 +82,50 @@ type Status struct {
 	Reviews   []Review
 	Checks    Checks
 	MergedBy  string // who merged it, as the host names them; "" if it is not merged, and where the host does not say
+}
+
+// MarkOpening begins the signed mark that Claude Ops puts into the bodies of its pull requests. Whether a mark is true
+// only the holder of the key can tell; internal/prflow does.
+const MarkOpening = "<!-- claude-ops:"
+
+// MayBeOurs reports whether a pull request may be one of ours: by its label, by its branch, or by a mark, and never if its
+// head is in a fork. It is the measure of Snapshot's Open and Closed; Body must be complete for it.
+func MayBeOurs(pr PullRequest) bool {
+	return ClearlyOurs(pr) || HasMark(pr)
+}
+
+// ClearlyOurs is MayBeOurs without the mark.
+func ClearlyOurs(pr PullRequest) bool {
+	return !pr.Fork && (slices.Contains(pr.Labels, LabelOurs) || strings.HasPrefix(pr.Branch, BranchPrefix))
+}
+
+// HasMark reports whether a pull request of the repository's own branches has a mark, true or not.
+func HasMark(pr PullRequest) bool { return !pr.Fork && strings.Contains(pr.Body, MarkOpening) }
+
+// Listed is the measure of ListOpen: a pull request of the repository's own branches with the label or with a mark.
+func Listed(pr PullRequest, label string) bool {
+	return !pr.Fork && (slices.Contains(pr.Labels, label) || HasMark(pr))
+}
+
+// Opinions counts the people whose last word is an approval or a request for changes, whatever the order of the reviews. A
+// remark, or a review that is not submitted yet, takes nothing back; a dismissal does.
+func Opinions(reviews []Review) (approvals, objections int) {
+	reviews = slices.Clone(reviews)
+	slices.SortStableFunc(reviews, func(a, b Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
+	last := map[string]ReviewState{}
+	for _, r := range reviews {
+		switch r.State {
+		case ReviewApproved, ReviewChangesRequested, ReviewDismissed:
+			last[r.Author] = r.State
+		}
+	}
+	for _, state := range last {
+		switch state {
+		case ReviewApproved:
+			approvals++
+		case ReviewChangesRequested:
+			objections++
+		}
+	}
+	return approvals, objections
 }
