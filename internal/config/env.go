@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // env reads variables by our rules, and remembers the secrets among them.
@@ -132,9 +132,9 @@ func (e *env) variableOrFile(name string) string {
 	if file == "" {
 		return ""
 	}
-	text, err := credentialfile.Read(file)
+	text, err := secretfile.Read(file)
 	if err != nil {
-		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, credentialfile.MaxSize, name)
+		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize, name)
 	}
 	return text
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/credentialfile"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Records is where records are kept and for how long.
@@ -56,7 +56,7 @@ func OperatorToken(stateDir string) string {
 	if stateDir == "" {
 		return ""
 	}
-	text, err := credentialfile.Read(filepath.Join(stateDir, OperatorTokenFile))
+	text, err := secretfile.Read(filepath.Join(stateDir, OperatorTokenFile))
 	if err != nil {
 		return ""
 	}

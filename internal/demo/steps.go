@@ -118,12 +118,21 @@ func (s *story) listTools(ctx context.Context) error {
 	return c.close()
 }
 
+// propose makes a proposal that must be accepted. err is that of making the change.
+func (s *story) propose(ctx context.Context, dryRun bool, change map[string]any, err error) (reply, error) {
+	if err != nil {
+		return reply{}, err
+	}
+	answer, err := s.ask(ctx, "2", dryRun, "create_pr", change)
+	if err == nil && answer.isError {
+		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
+	}
+	return answer, err
+}
+
 func (s *story) dryRun(ctx context.Context) error {
 	change, err := s.change()
-	if err != nil {
-		return err
-	}
-	answer, err := s.ask(ctx, "2", true, "create_pr", change)
+	answer, err := s.propose(ctx, true, change, err)
 	if err != nil {
 		return err
 	}
@@ -148,15 +157,12 @@ func (s *story) branches(ctx context.Context) (string, error) {
 
 func (s *story) open(ctx context.Context) error {
 	change, err := s.change()
-	if err != nil {
-		return err
-	}
-	answer, err := s.ask(ctx, "2", false, "create_pr", change)
+	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
 		return err
 	}
 	branch, _ := answer.structured["branch"].(string)
-	if answer.isError || answer.structured["number"] != 1.0 || branch == "" {
+	if answer.structured["number"] != 1.0 || branch == "" {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
@@ -175,10 +181,7 @@ func (s *story) open(ctx context.Context) error {
 
 func (s *story) again(ctx context.Context) error {
 	change, err := s.change()
-	if err != nil {
-		return err
-	}
-	answer, err := s.ask(ctx, "2", false, "create_pr", change)
+	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
 		return err
 	}
@@ -301,14 +304,11 @@ func (s *story) audit(ctx context.Context) error {
 func (s *story) openAnother(ctx context.Context) error {
 	change, err := s.appended("Warn three weeks before a certificate ends", "checks/certificate-expiry.md",
 		"Three weeks leave time for a failed renewal to be repaired: warn at 21 days.")
+	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
 		return err
 	}
-	answer, err := s.ask(ctx, "2", false, "create_pr", change)
-	if err != nil {
-		return err
-	}
-	if answer.isError || answer.structured["number"] != 2.0 {
+	if answer.structured["number"] != 2.0 {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	_, err = s.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment", "Say which hosts this is about.")
@@ -318,10 +318,7 @@ func (s *story) openAnother(ctx context.Context) error {
 func (s *story) leaveDryRun(ctx context.Context) error {
 	change, err := s.appended("Look at failed timers, too", "checks/failed-units.md",
 		"A timer whose unit failed is listed as a unit; one that never fired is not: `systemctl list-timers --all`.")
-	if err != nil {
-		return err
-	}
-	answer, err := s.ask(ctx, "2", true, "create_pr", change)
+	answer, err := s.propose(ctx, true, change, err)
 	if err == nil && answer.structured["dry_run"] != true {
 		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}

@@ -14,7 +14,7 @@ const killBound = 10 * time.Second
 func (r *reaper) killAll(bound time.Duration) bool {
 	end := time.NewTimer(bound)
 	defer end.Stop()
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		_ = killGroup(r.start.Group) // what it does not reach is found below this process
 		stopAll()
 		signalAll(syscall.SIGKILL)

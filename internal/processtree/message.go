@@ -14,8 +14,8 @@ type start struct {
 
 // order is every further line.
 type order struct {
-	// AskFirst has the command, which runs still, held until the others have ended.
-	AskFirst bool `json:"ask_first"`
+	// OthersFirst has the command, which runs still, stopped until all other processes have ended.
+	OthersFirst bool `json:"others_first"`
 }
 
 // report is a line that the reaper answers. One of the fields is set.

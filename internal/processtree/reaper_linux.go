@@ -168,7 +168,7 @@ func (r *reaper) known() *uint32 {
 
 // end ends all that is below this process and reports it. It returns when nothing is left, however long that takes.
 func (r *reaper) end(how ending) {
-	if !r.askAll(how) && !r.killAll(killBound) {
+	if !r.terminateAll(how) && !r.killAll(killBound) {
 		r.tell(report{Ended: &ended{Status: r.known(), Remaining: pids(descendants(os.Getpid()))}})
 		for !r.killAll(killBound) {
 		}

@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !linux
 
 package processtree
 
@@ -7,20 +7,28 @@ import (
 	"os/exec"
 )
 
-// Tree is a command that was started.
+// Tree is a command that was started; with Unix, its process group, too.
 type Tree struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
+	options Options
+	cmd     *exec.Cmd
+	exited  chan struct{}
 }
 
 // Reap needs Linux.
 func Reap() int { return 2 }
 
-// Start starts the command.
+// Start starts the command, with Unix in a process group of its own.
 func Start(c Command, o Options) (*Tree, error) {
-	cmd := c.prepare()
-	t := &Tree{cmd: cmd, exited: make(chan struct{})}
-	cmd.WaitDelay = o.Grace
+	cmd := exec.Command(c.Path) //nolint:noctx // its life is that of the tree
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin = c.Args, c.Env, c.Dir, c.Stdin
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
+	cmd.SysProcAttr, cmd.WaitDelay = ownGroup(), o.Grace
+	t := &Tree{options: o, cmd: cmd, exited: make(chan struct{})}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -31,14 +39,24 @@ func Start(c Command, o Options) (*Tree, error) {
 	return t, nil
 }
 
-// Exited is closed when the command has ended, however it did.
+// Exited is closed when the command has ended, however it did. Other processes of its group may run still.
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
-// End ends the command alone: process groups need Unix. It may be called once.
+// End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may be
+// called once.
 func (t *Tree) End(bool) End {
-	_ = t.cmd.Process.Kill() // that it has ended already is fine
-	<-t.exited
-	return End{Exit: exitOf(t.cmd)}
+	remaining := t.endProcesses()
+	end := End{Remaining: remaining, Exit: Exit{Code: -1, Text: "its end was not seen"}}
+	if len(remaining) == 0 {
+		<-t.exited
+	}
+	if state := t.cmd.ProcessState; state != nil {
+		end.Exit = Exit{Code: state.ExitCode()}
+		if !state.Success() {
+			end.Exit.Text = state.String()
+		}
+	}
+	return end
 }
 
 // Marked needs Linux.
@@ -52,6 +70,3 @@ func MakeGroup(string) (string, error) { return "", errors.ErrUnsupported }
 
 // RemoveGroup needs Linux.
 func RemoveGroup(string) error { return nil }
-
-// Isolate needs process groups: here the command alone is killed when its context ends.
-func Isolate(*exec.Cmd) {}

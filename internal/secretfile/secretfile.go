@@ -1,4 +1,6 @@
-// Package secretfile makes files with secrets of our own in the state folder: once, whole, and for nobody else to read.
+// Package secretfile keeps secrets in files. Those of our own are made in the state folder, once, whole, and for nobody else
+// to read (Load). Those that the operator names are read again when they are replaced, so that a token can be changed while
+// the process runs (File).
 package secretfile
 
 import (

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/credentialfile"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Environment is where variables are read.
@@ -31,7 +31,7 @@ func (s Secret) Source(learn func(text string) (forget func())) transport.Source
 	if s.File == "" {
 		return constant(s.Text)
 	}
-	return credentialfile.New(s.File, s.Text, func(text string) { learn(Redacted(text)) })
+	return secretfile.New(s.File, s.Text, func(text string) { learn(Redacted(text)) })
 }
 
 // constant is a secret that was given in a variable, and stays.

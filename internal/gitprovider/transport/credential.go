@@ -49,7 +49,7 @@ func (f fixed) Token(context.Context, Use) (string, error) { return string(f), n
 // Refused implements Credential.
 func (fixed) Refused(Use, string) bool { return false }
 
-// Source is a secret that may be replaced while the process runs, such as a file (package credentialfile).
+// Source is a secret that may be replaced while the process runs, such as a file (package secretfile).
 type Source interface {
 	// Value is the secret as it is now.
 	Value() string

@@ -1,6 +1,4 @@
-// Package credentialfile reads tokens and keys from files, and again when such a file is replaced, so that a token can be changed while
-// the process runs.
-package credentialfile
+package secretfile
 
 import (
 	"errors"

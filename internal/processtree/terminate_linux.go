@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// How often the reaper looks whether what it waits for has happened.
+// How long the reaper waits before it checks again whether what it waits for has happened: ever longer.
 const (
-	firstLook = 2 * time.Millisecond
-	lastLook  = 50 * time.Millisecond
+	firstPause   = 2 * time.Millisecond
+	longestPause = 50 * time.Millisecond
 )
 
-// askAll asks all processes of the tree to end (SIGTERM), and reports whether they have done so within the grace.
+// terminateAll asks all processes of the tree to end (SIGTERM), and reports whether they have done so within the grace.
 //
-// With askFirst the others are asked while the command is held still (SIGSTOP): the Claude CLI would otherwise kill its
+// With OthersFirst the others are asked while the command is stopped (SIGSTOP): the Claude CLI would otherwise kill its
 // MCP server half a second after it was asked to end itself, in the middle of a write; see docs/adr/0012. It goes on as
 // soon as it is alone. SIGKILL ends it even so.
-func (r *reaper) askAll(how ending) bool {
+func (r *reaper) terminateAll(how ending) bool {
 	grace := time.NewTimer(r.start.Grace)
 	defer grace.Stop()
 	if how.orphaned {
 		r.signalCommand(syscall.SIGKILL) // nobody reads what it says; its children may finish what they are at
 	}
-	held := how.AskFirst && r.signalCommand(syscall.SIGSTOP)
+	stopped := how.OthersFirst && r.signalCommand(syscall.SIGSTOP)
 	signalAll(syscall.SIGTERM)
 	exited := r.exited
 	if r.known() != nil {
 		exited = nil
 	}
-	pause := firstLook
-	look := time.NewTimer(pause)
-	defer look.Stop()
+	pause := firstPause
+	check := time.NewTimer(pause)
+	defer check.Stop()
 	for {
 		select {
 		case <-r.empty:
@@ -39,21 +39,21 @@ func (r *reaper) askAll(how ending) bool {
 		case <-exited:
 			exited = nil
 			signalAll(syscall.SIGTERM) // what it started meanwhile
-		case <-look.C:
-			if held && r.alone() {
+		case <-check.C:
+			if stopped && r.onlyCommandLeft() {
 				r.signalCommand(syscall.SIGCONT)
-				held = false
+				stopped = false
 			}
-			pause = min(2*pause, lastLook)
-			look.Reset(pause)
+			pause = min(2*pause, longestPause)
+			check.Reset(pause)
 		case <-grace.C:
 			return false
 		}
 	}
 }
 
-// alone reports whether the command is all that is left of the tree.
-func (r *reaper) alone() bool {
+// onlyCommandLeft reports whether the command is all that is left of the tree.
+func (r *reaper) onlyCommandLeft() bool {
 	for _, p := range descendants(os.Getpid()) {
 		if p.pid != r.pid {
 			return false

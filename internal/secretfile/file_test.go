@@ -1,4 +1,4 @@
-package credentialfile_test
+package secretfile_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/credentialfile"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 func write(t *testing.T, path, text string) {
@@ -22,7 +22,7 @@ func TestAFileThatChangesIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	write(t, path, "first\n")
 	var learned []string
-	f := credentialfile.New(path, "first", func(value string) { learned = append(learned, value) })
+	f := secretfile.New(path, "first", func(value string) { learned = append(learned, value) })
 	want := func(step, value string) {
 		t.Helper()
 		if got := f.Value(); got != value {
@@ -46,7 +46,7 @@ func TestAFileThatChangesIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("gone for a moment", "third")
-	write(t, path, strings.Repeat("x", credentialfile.MaxSize+1))
+	write(t, path, strings.Repeat("x", secretfile.MaxSize+1))
 	want("too large", "third")
 	write(t, path, "fourth")
 	want("back", "fourth")
@@ -66,7 +66,7 @@ func TestAChangeThatLeavesNoTraceIsSeenWhenAskedFor(t *testing.T) {
 		}
 	}
 	put("token-1")
-	f := credentialfile.New(path, "token-1", nil)
+	f := secretfile.New(path, "token-1", nil)
 	if got := f.Value(); got != "token-1" {
 		t.Fatalf("got %q", got)
 	}
@@ -79,9 +79,9 @@ func TestAChangeThatLeavesNoTraceIsSeenWhenAskedFor(t *testing.T) {
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large")
-	write(t, large, strings.Repeat("x", credentialfile.MaxSize+1))
+	write(t, large, strings.Repeat("x", secretfile.MaxSize+1))
 	for _, path := range []string{dir, large, filepath.Join(dir, "missing")} {
-		if text, err := credentialfile.Read(path); err == nil || text != "" {
+		if text, err := secretfile.Read(path); err == nil || text != "" {
 			t.Errorf("%s: got %d bytes, %v", path, len(text), err)
 		}
 	}
