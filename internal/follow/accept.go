@@ -12,12 +12,12 @@ import (
 // none: then no provider is asked, and the delivery is not remembered. conflict if it was taken before; provider_disabled if
 // nobody could look.
 func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error) {
-	l := f.lanes[provider]
-	if l == nil {
+	q := f.queues[provider]
+	if q == nil {
 		return false, fault.New(fault.ProviderDisabled, "the provider %s is not configured, so that nobody could look at its pull "+
 			"requests; `claudeops doctor` says what is missing", provider)
 	}
-	ours, err := f.ours(ctx, provider, d)
+	ours, err := f.ourPulls(ctx, provider, d)
 	if err != nil {
 		return false, err
 	}
@@ -32,7 +32,7 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 		return false, fault.New(fault.Conflict, "this delivery was taken before; what it is about was looked at then")
 	}
 	for _, key := range ours {
-		if !l.add(key) {
+		if !q.add(key) {
 			f.Log.Warn("too many pull requests wait for a look; the poll will see this one", "provider", provider,
 				"repo", key.Owner+"/"+key.Repo, "number", key.Number)
 		}
@@ -40,8 +40,8 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 	return true, nil
 }
 
-// ours are the pull requests that a delivery is about and that we opened.
-func (f *Follower) ours(ctx context.Context, provider string, d webhook.Delivery) ([]record.PullKey, error) {
+// ourPulls are the pull requests that a delivery is about and that we opened.
+func (f *Follower) ourPulls(ctx context.Context, provider string, d webhook.Delivery) ([]record.PullKey, error) {
 	if d.Branch != "" {
 		return f.Records.OpenPullsOf(ctx, provider, d.Owner, d.Repo, d.Branch)
 	}

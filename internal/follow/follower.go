@@ -1,3 +1,8 @@
+// Package follow keeps the records of our pull requests true: it looks at the provider when a webhook says that something has
+// happened, and by itself at an interval. What it records is what the provider answers, never what a webhook claims, so that a
+// delivery that is forged, repeated or late leads at worst to one look more.
+//
+// It only reads at providers. The gates do not ask its records.
 package follow
 
 import (
@@ -61,7 +66,7 @@ type Options struct {
 // Follower follows pull requests. It is safe for concurrent use.
 type Follower struct {
 	Options
-	lanes  map[string]*lane
+	queues map[string]*queue
 	stop   chan struct{}
 	done   sync.WaitGroup
 	cancel context.CancelFunc // ends the looks that webhooks have asked for
@@ -69,9 +74,9 @@ type Follower struct {
 
 // New makes a Follower, which does nothing before Begin.
 func New(o Options) *Follower {
-	f := &Follower{Options: o, lanes: map[string]*lane{}, stop: make(chan struct{}), cancel: func() {}}
+	f := &Follower{Options: o, queues: map[string]*queue{}, stop: make(chan struct{}), cancel: func() {}}
 	for _, provider := range o.Providers {
-		f.lanes[provider] = newLane(provider)
+		f.queues[provider] = newQueue(provider)
 	}
 	return f
 }
@@ -80,8 +85,8 @@ func New(o Options) *Follower {
 func (f *Follower) Begin(ctx context.Context) {
 	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.cancel = cancel
-	for _, l := range f.lanes {
-		f.done.Go(func() { f.serve(asked, l) })
+	for _, q := range f.queues {
+		f.done.Go(func() { f.serve(asked, q) })
 	}
 	if f.Every > 0 && f.After != nil {
 		f.done.Go(func() { f.poll(ctx) })

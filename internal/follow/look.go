@@ -25,7 +25,7 @@ func (f *Follower) look(ctx context.Context, key record.PullKey, by record.Door)
 		case err == nil:
 			now, action = f.next(was, status)
 		case fault.CodeOf(err) == fault.NotFound:
-			now, action = f.missed(was)
+			now, action = f.notFound(was)
 		default:
 			return err
 		}
@@ -44,7 +44,7 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	}
 	a := f.attempt(now, action)
 	var notices []record.Notice
-	if event := eventOf(action); event != "" && isNews(was, now) {
+	if event := eventOf(action); event != "" && isNewEnd(was, now) {
 		notices = f.Notifier.Notices(event, a)
 	}
 	done, err = f.Records.SeePull(ctx, now, &a, notices...)
@@ -56,9 +56,9 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	return done, err
 }
 
-// isNews reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
+// isNewEnd reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
 // told of the very same: an answer that was out of date may have made it look reopened in between.
-func isNews(was, now record.PullRecord) bool {
+func isNewEnd(was, now record.PullRecord) bool {
 	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
 }
 

@@ -30,7 +30,7 @@ func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now r
 		now.State = status.State
 	}
 	if now.State != was.State {
-		action = f.turn(was, &now, status)
+		action = f.stateChange(was, &now, status)
 	}
 	changed := now
 	changed.TriedAt, changed.SeenAt, changed.Misses = was.TriedAt, was.SeenAt, was.Misses
@@ -40,8 +40,8 @@ func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now r
 	return now, action
 }
 
-// turn fills in what comes with a new state.
-func (f *Follower) turn(was record.PullRecord, now *record.PullRecord, status gitprovider.Status) (action string) {
+// stateChange fills in what comes with a new state.
+func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord, status gitprovider.Status) (action string) {
 	if now.Open() {
 		now.EndedBy = ""
 		if was.State == record.StateGone {
@@ -60,8 +60,8 @@ func (f *Follower) turn(was record.PullRecord, now *record.PullRecord, status gi
 	return record.ActionPullClosed
 }
 
-// missed is the record after the provider has answered that there is no such pull request.
-func (f *Follower) missed(was record.PullRecord) (now record.PullRecord, action string) {
+// notFound is the record after the provider has answered that there is no such pull request.
+func (f *Follower) notFound(was record.PullRecord) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was
 	now.TriedAt = t

@@ -20,12 +20,12 @@ const (
 const round = "poll"
 
 const (
-	// firstNap is how long a server that begins waits before it looks whether a round is due.
-	firstNap = 30 * time.Second
-	// longestNap is how long it waits before it looks at the clock again: a clock may be set, a machine may sleep.
-	longestNap = time.Minute
-	// retryNap is how long it waits after the records could not be asked.
-	retryNap = 30 * time.Second
+	// firstWait is how long a server that begins waits before it looks whether a round is due.
+	firstWait = 30 * time.Second
+	// longestWait is how long it waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	longestWait = time.Minute
+	// retryWait is how long it waits after the records could not be asked.
+	retryWait = 30 * time.Second
 )
 
 // poll makes a round whenever one is due: an interval after the last one was begun, by whatever process.
@@ -39,16 +39,16 @@ func (f *Follower) poll(ctx context.Context) {
 		}
 		cancel()
 	})
-	for nap := firstNap; ; {
+	for wait := firstWait; ; {
 		select {
-		case <-f.After(nap):
+		case <-f.After(wait):
 		case <-ctx.Done():
 			return
 		}
 		next, err := f.Round(ctx)
-		nap = min(max(next.Sub(f.Now()), 0), longestNap)
+		wait = min(max(next.Sub(f.Now()), 0), longestWait)
 		if err != nil {
-			nap = retryNap
+			wait = retryWait
 		}
 		if err != nil && ctx.Err() == nil {
 			f.Log.Warn("pull requests were not looked at", "error", f.Redact(fault.From(err).Message))
@@ -65,22 +65,22 @@ func (f *Follower) Round(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	var looks sync.WaitGroup
-	for _, l := range f.lanes {
-		looks.Go(func() { f.roundAt(ctx, l) })
+	for _, q := range f.queues {
+		looks.Go(func() { f.roundAt(ctx, q) })
 	}
 	looks.Wait()
 	return next, nil
 }
 
-func (f *Follower) roundAt(ctx context.Context, l *lane) {
+func (f *Follower) roundAt(ctx context.Context, q *queue) {
 	now := f.Now()
-	if l.resting(now) {
+	if q.paused(now) {
 		return
 	}
-	due, err := f.Records.DuePulls(ctx, l.provider, now.Add(-f.Every/2), now.Add(-restEvery), maxLooks)
+	due, err := f.Records.DuePulls(ctx, q.provider, now.Add(-f.Every/2), now.Add(-restEvery), maxLooks)
 	failures := 0
 	for _, r := range due {
-		looked := f.inTurn(ctx, l, r.PullKey, record.DoorPoll)
+		looked := f.lookAlone(ctx, q, r.PullKey, record.DoorPoll)
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,7 +89,7 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 			continue
 		}
 		err = looked
-		if l.heed(looked, f.Now()) {
+		if q.pauseIfLimited(looked, f.Now()) {
 			break
 		}
 		if tried := f.Records.TriedPull(ctx, r.PullKey); tried != nil {
@@ -104,6 +104,6 @@ func (f *Follower) roundAt(ctx context.Context, l *lane) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		f.Log.Warn("the poll did not see every pull request", "provider", l.provider, "error", f.Redact(fault.From(err).Message))
+		f.Log.Warn("the poll did not see every pull request", "provider", q.provider, "error", f.Redact(fault.From(err).Message))
 	}
 }

@@ -130,14 +130,14 @@ func newNapping(t *testing.T, every time.Duration, numbers ...int) *napping {
 func (n *napping) looksWithin(d time.Duration) (seconds []int) {
 	n.Helper()
 	begun := n.Now()
-	for nap := range n.naps {
+	for wait := range n.naps {
 		if n.Now().Sub(begun) > d {
 			return seconds
 		}
 		if len(n.host.looks()) > 0 {
 			seconds = append(seconds, int(n.Now().Sub(begun).Seconds()))
 		}
-		n.advance(nap + time.Millisecond) // nobody is woken on time
+		n.advance(wait + time.Millisecond) // nobody is woken on time
 		n.wake <- n.Now()
 	}
 	return nil

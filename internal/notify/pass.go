@@ -12,31 +12,31 @@ import (
 // pass is one walk through what is due.
 type pass struct {
 	*Deliverer
-	lanes map[string]*lane // by target
+	queues map[string]*targetQueue // by target
 
-	mu        sync.Mutex // guards the rest, while lanes are worked on side by side
+	mu        sync.Mutex // guards the rest, while queues are worked on side by side
 	delivered int
 	pending   int
 	next      time.Time // when the first retry is due; zero: there is none
 	err       error     // of the outbox
 }
 
-// lane is what a pass knows of one target.
-type lane struct {
+// targetQueue is what a pass knows of one target.
+type targetQueue struct {
 	target string
 	sender Sender // nil if no target of this name is configured here
-	queue  []parcel
-	slot   time.Time // once the target has failed: when the notice before the next one is due; zero: it has not failed
+	queue  []opened
+	nextAt time.Time // once the target has failed: when the notice before the next one is due; zero: it has not failed
 }
 
-// parcel is a claimed notice, opened.
-type parcel struct {
+// opened is a claimed notice, read.
+type opened struct {
 	notice   record.PendingNotice
 	delivery Delivery
 }
 
 func (d *Deliverer) newPass() *pass {
-	return &pass{Deliverer: d, lanes: map[string]*lane{}}
+	return &pass{Deliverer: d, queues: map[string]*targetQueue{}}
 }
 
 // run claims and delivers until nothing is due. What is not delivered is due later, so it comes to an end.
@@ -66,20 +66,20 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 			p.settle(ctx, n, target, &Failure{Text: err.Error()})
 			continue
 		}
-		l := p.lanes[target]
-		if l == nil {
-			l = &lane{target: target, sender: p.senders[target]}
-			p.lanes[target] = l
+		q := p.queues[target]
+		if q == nil {
+			q = &targetQueue{target: target, sender: p.senders[target]}
+			p.queues[target] = q
 		}
-		l.queue = append(l.queue, parcel{n, delivery})
+		q.queue = append(q.queue, opened{n, delivery})
 	}
 	var wg sync.WaitGroup
-	for _, l := range p.lanes {
+	for _, q := range p.queues {
 		wg.Go(func() {
-			for _, one := range l.queue {
-				p.try(ctx, l, one)
+			for _, one := range q.queue {
+				p.try(ctx, q, one)
 			}
-			l.queue = nil
+			q.queue = nil
 		})
 	}
 	wg.Wait()
@@ -87,23 +87,23 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 
 // try makes one attempt. After a target has failed, its other notices wait for a later pass: a target that stalls is
 // not waited for again and again, one that asked for peace gets it.
-func (p *pass) try(ctx context.Context, l *lane, one parcel) {
+func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
 	switch {
-	case l.sender == nil:
-		p.settle(ctx, one.notice, l.target, &Failure{Text: "no target of this name is configured here"})
+	case q.sender == nil:
+		p.settle(ctx, one.notice, q.target, &Failure{Text: "no target of this name is configured here"})
 	case ctx.Err() != nil:
-		p.record(ctx, one.notice, l.target, record.NoticeSettlement{RetryAt: p.options.Now(), Error: "this program is ending"})
-	case !l.slot.IsZero():
-		l.slot = l.slot.Add(apart)
-		p.record(ctx, one.notice, l.target, record.NoticeSettlement{
-			RetryAt: l.slot, Error: "not tried: the target failed a moment before",
+		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(), Error: "this program is ending"})
+	case !q.nextAt.IsZero():
+		q.nextAt = q.nextAt.Add(spacing)
+		p.record(ctx, one.notice, q.target, record.NoticeSettlement{
+			RetryAt: q.nextAt, Error: "not tried: the target failed a moment before",
 		})
 	default:
-		f := failureOf(l.sender.Send(ctx, one.delivery))
+		f := failureOf(q.sender.Send(ctx, one.delivery))
 		if f != nil && !f.Permanent {
-			l.slot = p.options.Now().Add(f.peace())
+			q.nextAt = p.options.Now().Add(f.wait())
 		}
-		p.settle(ctx, one.notice, l.target, f)
+		p.settle(ctx, one.notice, q.target, f)
 	}
 }
 

@@ -15,10 +15,10 @@ const (
 	// jitter is how much shorter or longer than scheduled a wait may be, so that what failed together is not tried
 	// together.
 	jitter = 0.2
-	// apart is the time between the notices of a target that were put off because another one of it had failed. It is
+	// spacing is the time between the notices of a target that were put off because another one of it had failed. It is
 	// shorter than any wait after a failure, so that the one that failed does not stand before them again: perhaps it
 	// is the only one that the target does not take.
-	apart = 5 * time.Second
+	spacing = 5 * time.Second
 )
 
 // backoff is the wait after an attempt that failed at this age of the notice. A notice that is tried from the beginning
@@ -66,7 +66,7 @@ func settlement(n record.PendingNotice, f *Failure, now time.Time, random float6
 		wait = partialBackoff(n.Attempts)
 	}
 	wait = time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
-	s.RetryAt = now.Add(max(wait, f.peace()))
+	s.RetryAt = now.Add(max(wait, f.wait()))
 	if s.RetryAt.After(last) {
 		s.RetryAt = last
 	}

@@ -55,7 +55,7 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 	if short != 8*time.Second || long < 11*time.Second || long > 12*time.Second {
 		t.Errorf("the first wait is between %s and %s, want 8s and 12s", short, long)
 	}
-	if short <= apart {
+	if short <= spacing {
 		t.Errorf("a failed notice is back before those that were put off")
 	}
 }

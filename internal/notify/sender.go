@@ -36,8 +36,8 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Text }
 
-// peace is RetryAfter within its bounds.
-func (f *Failure) peace() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
+// wait is RetryAfter within its bounds.
+func (f *Failure) wait() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
 
 // failureOf is err as a Failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
 func failureOf(err error) *Failure {
