@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/record"
@@ -104,6 +105,6 @@ func keepPruned(ctx context.Context, p *parts) {
 			p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 		}
 		p.log.Info("retention", "before", before, "removed", removed)
-		sleep(ctx, pruneInterval)
+		transport.Sleep(ctx, pruneInterval)
 	}
 }

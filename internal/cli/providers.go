@@ -74,7 +74,7 @@ func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
 		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
 			return all.transport(p, s, o)
 		}, Learn: func(secret string) (forget func()) { return p.scanner.Learn(secret) },
-		CreateLabels: p.rules.policy.Pulls.CreateLabels, Paths: p.store.PullPaths(name), Now: time.Now, Sleep: sleep,
+		CreateLabels: p.rules.policy.Pulls.CreateLabels, Paths: p.store.PullPaths(name), Now: time.Now, Sleep: transport.Sleep,
 	})
 	if err != nil {
 		entry.Disabled = err.Error()
@@ -96,7 +96,7 @@ func (all *providers) transport(p *parts, s driver.Settings, o transport.Options
 		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.scanner.Learn(token) }))
 	}
 	o.UserAgent, o.Log = "claudeops", p.log
-	o.Clock = transport.Clock{Now: time.Now, Sleep: sleep}
+	o.Clock = transport.Clock{Now: time.Now, Sleep: transport.Sleep}
 	o.Observe = func(outcome string, took time.Duration) { all.latency.Observe(o.Name, outcome, took) }
 	return transport.New(o)
 }

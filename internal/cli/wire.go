@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/keyfile"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/people"
@@ -81,7 +81,7 @@ func (a *app) wire(n needs) *parts {
 			Policy: p.rules.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly(),
 			Session: p.cfg.SessionID,
 		},
-		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
+		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
 	})
 	a.parts = p
 	return p
@@ -121,12 +121,3 @@ func (a *app) close() error {
 
 // newID is a request id: a ULID, unique across processes and sorted by time.
 func newID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}

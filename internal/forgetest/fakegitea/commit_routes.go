@@ -3,6 +3,7 @@ package fakegitea
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -243,7 +244,7 @@ func combine(list []statusJSON) string {
 func getBlob(c *call) (*answer, error) {
 	id := c.params["sha"]
 	if len(id) != 40 {
-		return nil, refuse(http.StatusBadRequest, "length "+itoa(len(id))+" has no matched object format: "+id)
+		return nil, refuse(http.StatusBadRequest, "length "+strconv.Itoa(len(id))+" has no matched object format: "+id)
 	}
 	blob := c.at.st.objects.object(c.at.repo, id)
 	if blob == nil || blob.children != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -16,8 +15,6 @@ import (
 const maxBlob = 10 << 20
 
 func encode(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 type linksJSON struct {
 	Self string  `json:"self"`

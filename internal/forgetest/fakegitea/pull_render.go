@@ -220,8 +220,8 @@ func listFiles(c *call) (*answer, error) {
 		})
 	}
 	pages := (len(all) + p.limit - 1) / p.limit
-	return ok(list).counted(len(all)).with("Link", c.link(p, len(all))).with("X-Page", itoa(p.number)).
-		with("X-PerPage", itoa(p.limit)).with("X-PageCount", itoa(pages)).
+	return ok(list).counted(len(all)).with("Link", c.link(p, len(all))).with("X-Page", strconv.Itoa(p.number)).
+		with("X-PerPage", strconv.Itoa(p.limit)).with("X-PageCount", strconv.Itoa(pages)).
 		with("X-HasMore", strconv.FormatBool(p.number < pages)), nil
 }
 

@@ -66,7 +66,7 @@ func (c Clock) WithDefaults() Clock {
 		c.Now = time.Now
 	}
 	if c.Sleep == nil {
-		c.Sleep = sleep
+		c.Sleep = Sleep
 	}
 	if c.Jitter == nil {
 		c.Jitter = jitter
@@ -153,7 +153,8 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// Sleep waits for d or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
