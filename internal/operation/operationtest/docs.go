@@ -71,17 +71,32 @@ func arguments(b *strings.Builder, within string, t reflect.Type) {
 
 // facts are the doc of a field and its limits in words.
 func facts(f reflect.StructField) (list []string) {
-	for _, fact := range []struct{ tag, words string }{
-		{"doc", "%s"}, {"enum", "one of %s"}, {"default", "default %s"}, {"minLength", "characters: at least %s"},
-		{"maxLength", "characters: at most %s"}, {"maxBytes", "bytes: at most %s"}, {"pattern", "matches `%s`"}, {"minimum", "at least %s"},
-		{"maximum", "at most %s"}, {"minItems", "at least %s"}, {"maxItems", "at most %s"}, {"example", "such as `%s`"},
-	} {
-		if text, has := f.Tag.Lookup(fact.tag); has {
-			if fact.tag == "enum" {
-				text = strings.ReplaceAll(text, ",", ", ")
-			}
-			list = append(list, fmt.Sprintf(fact.words, strings.ReplaceAll(text, "|", "\\|")))
+	tell := func(tag, words string) {
+		if text, has := f.Tag.Lookup(tag); has {
+			list = append(list, fmt.Sprintf(words, strings.ReplaceAll(text, "|", "\\|")))
 		}
 	}
+	tell("doc", "%s")
+	if enum, has := f.Tag.Lookup("enum"); has {
+		list = append(list, "one of "+strings.ReplaceAll(enum, ",", ", "))
+	}
+	tell("default", "default %s")
+	for _, bounds := range []struct{ least, most, unit string }{
+		{"minLength", "maxLength", " characters"}, {"", "maxBytes", " bytes"}, {"minimum", "maximum", ""}, {"minItems", "maxItems", " entries"},
+	} {
+		least, most := f.Tag.Get(bounds.least), f.Tag.Get(bounds.most)
+		switch {
+		case least != "" && most != "":
+			list = append(list, least+" to "+most+bounds.unit)
+		case most != "":
+			list = append(list, "at most "+most+bounds.unit)
+		case least == "1" && bounds.unit != "":
+			list = append(list, "not empty")
+		case least != "":
+			list = append(list, "at least "+least+bounds.unit)
+		}
+	}
+	tell("pattern", "matches `%s`")
+	tell("example", "such as `%s`")
 	return list
 }
