@@ -22,12 +22,8 @@ type env struct {
 	secrets  []string // values that must never appear in a text
 }
 
+// warn adds a warning, once: some variables are read more than once.
 func (e *env) warn(format string, args ...any) {
-	e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
-}
-
-// warnOnce is for what is read more than once.
-func (e *env) warnOnce(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(e.warnings, text) {
 		e.warnings = append(e.warnings, text)
 	}
@@ -134,7 +130,7 @@ func (e *env) variableOrFile(name string) string {
 	}
 	text, err := secretfile.Read(file)
 	if err != nil {
-		e.warnOnce("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize, name)
+		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize, name)
 	}
 	return text
 }
