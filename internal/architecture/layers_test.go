@@ -75,7 +75,7 @@ func layers() map[string][]string {
 		"internal/people":                   flow,
 		"internal/review":                   append([]string{"internal/people", "internal/gitprovider/local"}, flow...),
 		"internal/web":                      append([]string{"internal/access", "internal/doctor", "internal/web/api", "internal/web/dashboard"}, webParts...),
-		"internal/web/handler":              append([]string{"internal/access"}, flow...),
+		"internal/web/handler":              append([]string{"internal/access", "internal/people"}, flow...),
 		"internal/web/guard":                append([]string{"internal/access", "internal/web/handler"}, flow...),
 		"internal/web/records":              {"internal/record", "internal/session"},
 		"internal/web/health":               append([]string{"internal/doctor", "internal/web/handler", "internal/web/records"}, flow...),

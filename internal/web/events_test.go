@@ -22,7 +22,7 @@ import (
 const patience = 20 * time.Second
 
 // quick is Live for tests: what would take seconds takes milliseconds.
-var quick = live.Limits{Look: 5 * time.Millisecond, Beat: 20 * time.Millisecond, Recheck: 20 * time.Millisecond}
+var quick = live.Limits{Poll: 5 * time.Millisecond, Heartbeat: 20 * time.Millisecond, Recheck: 20 * time.Millisecond}
 
 // listening is a world behind a real listener.
 type listening struct {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/session"
@@ -160,5 +163,44 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	w.person = person
 	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") || strings.Contains(page, "style=") {
 		t.Error("the page lacks an operation, or refers to another site, or has styles that the policy refuses")
+	}
+}
+
+// names are values as a query has them.
+func names[T ~string](values []T) (out []string) {
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+// TestWhatTheDescriptionListsIsAllThatThereIs compares the values of parameters with where they are defined.
+func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
+	w := newWorld(t, nil)
+	d := describe(t, w)
+	for _, c := range []struct {
+		path, parameter string
+		want            []string
+	}{
+		{"/api/v1/proposals", "gate", names(prflow.Gates())}, {"/api/v1/proposals", "pull", names(record.PullStates())},
+		{"/api/v1/audit", "pull", names(record.PullStates())}, {"/api/v1/sessions", "state", names(session.States())},
+	} {
+		var got []string
+		for _, p := range d.paths[c.path]["get"].(map[string]any)["parameters"].([]any) {
+			if p := p.(map[string]any); p["name"] == c.parameter {
+				for _, value := range p["schema"].(map[string]any)["enum"].([]any) {
+					got = append(got, value.(string))
+				}
+			}
+		}
+		if strings.Join(got, ",") != strings.Join(c.want, ",") {
+			t.Errorf("%s, %s: %v, want %v", c.path, c.parameter, got, c.want)
+		}
+		page := strings.TrimPrefix(c.path, "/api/v1")
+		for _, value := range c.want {
+			if a := w.get(page + "?" + c.parameter + "=" + value); page != "/audit" && a.StatusCode != 200 {
+				t.Errorf("the page %s does not know %s", page, value)
+			}
+		}
 	}
 }

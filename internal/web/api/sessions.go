@@ -202,7 +202,9 @@ func (h *sessions) events(ctx context.Context, _ operation.Call, q sessionEventP
 
 // startSession starts a session for a program.
 func (h *sessions) start(req *handler.Request) (handler.Response, error) {
-	refused := func(err error) error { return h.agents.Refused(req.Context(), operator(req), people.StartSession, err) }
+	refused := func(err error) error {
+		return h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err)
+	}
 	key, err := idempotencyKey(req)
 	var body []byte
 	if err == nil {
@@ -216,7 +218,7 @@ func (h *sessions) start(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, refused(err)
 	}
 	a, err := h.replies.once(req, key, body, refused, func() (handler.Response, error) {
-		id, err := h.agents.Start(req.Context(), operator(req), session.Spec{
+		id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
 			Tier: gitprovider.Tier(order.Tier), Note: order.Note, Trigger: session.TriggerREST, Ceiling: req.Principal.Ceiling,
 		})
 		return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
@@ -242,18 +244,13 @@ func (h *sessions) located(a handler.Response) handler.Response {
 
 func (h *sessions) stop(req *handler.Request) (handler.Response, error) {
 	id := req.PathValue("id")
-	err := h.agents.Stop(req.Context(), operator(req), id)
+	err := h.agents.Stop(req.Context(), req.Operator(), id)
 	return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
-}
-
-// operator is who calls, for the record.
-func operator(req *handler.Request) people.Operator {
-	return people.Operator{By: req.Caller(), RequestID: req.ID}
 }
 
 // refused records an action on sessions that the guard has refused.
 func (h *sessions) refused(action people.Action) func(*handler.Request, *fault.Error) error {
 	return func(req *handler.Request, why *fault.Error) error {
-		return h.agents.Refused(req.Context(), operator(req), action, why)
+		return h.agents.Refused(req.Context(), req.Operator(), action, why)
 	}
 }

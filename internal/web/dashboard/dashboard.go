@@ -49,15 +49,10 @@ type Reviewer interface {
 	Refused(ctx context.Context, r review.Request, why error) error
 }
 
-// Sessions starts and stops the sessions of agents for people. Errors are faults.
+// Sessions starts and stops the sessions of agents for people; see api.Sessions, of which it is the same but for Plan.
 type Sessions interface {
-	// Start starts a session, returns its id when its beginning is recorded, and records who did it, before it begins, or why it
-	// was refused. Errors are those of session.Supervisor.
 	Start(ctx context.Context, o people.Operator, spec session.Spec) (id string, err error)
-	// Stop has a session end, does not wait for that, and records it. Errors are those of session.Supervisor.
 	Stop(ctx context.Context, o people.Operator, id string) error
-	// Refused records an action that was refused before it came to Start or Stop. It returns the error with the request id of the
-	// row.
 	Refused(ctx context.Context, o people.Operator, action people.Action, why error) error
 	// Plan is what the operator permits and has scheduled.
 	Plan() session.Plan
@@ -138,6 +133,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
 	}
 	follows := func(pattern string, handle handler.Func) handler.Route { return page(pattern, d.following(handle)) }
+	form := &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
 	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
 	return []handler.Route{
@@ -147,7 +143,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
 		{
 			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
-			Body: handler.FormLimit(), Turns: d.turns, Refused: d.proposals.refused,
+			Body: form, Turns: d.turns, Refused: d.proposals.refused,
 		},
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,

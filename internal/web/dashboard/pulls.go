@@ -114,7 +114,7 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view.Done = doneWord(q.Done)
+	view.Done = doneText(q.Done)
 	return h.html("pull", view)
 }
 
@@ -163,29 +163,34 @@ func (h *pullPages) statusView(req *handler.Request, t target, status gitprovide
 	return view
 }
 
-// actionsFor are the reviews that a pull request in the state takes.
-func actionsFor(state gitprovider.State) []option {
-	if state != gitprovider.StateOpen {
-		return []option{{Value: "comment", Text: "Remark"}}
-	}
-	return []option{ // the first one is what the enter key does
-		{Value: "comment", Text: "Remark"}, {Value: "approve", Text: "Approve"}, {Value: "request-changes", Text: "Request changes"},
-		{Value: "merge", Text: "Merge", Chosen: true}, {Value: "close", Text: "Close without merging"},
+// reviewAction is what a person may do to a pull request.
+type reviewAction struct{ verb, text, done string }
+
+// reviewActions are all of them. The first one is what the enter key does.
+func reviewActions() []reviewAction {
+	return []reviewAction{
+		{"comment", "Remark", "Your remark is recorded."}, {"approve", "Approve", "You have approved it."},
+		{"request-changes", "Request changes", "You have asked for changes."}, {"merge", "Merge", "You have merged it."},
+		{"close", "Close without merging", "You have closed it."},
 	}
 }
 
-func doneWord(action string) string {
-	switch action {
-	case "approve":
-		return "You have approved it."
-	case "request-changes":
-		return "You have asked for changes."
-	case "comment":
-		return "Your remark is recorded."
-	case "merge":
-		return "You have merged it."
-	case "close":
-		return "You have closed it."
+// actionsFor are the reviews that a pull request in the state takes.
+func actionsFor(state gitprovider.State) (out []option) {
+	for _, a := range reviewActions() {
+		if state == gitprovider.StateOpen || a.verb == "comment" {
+			out = append(out, option{a.verb, a.text, a.verb == "merge"})
+		}
+	}
+	return out
+}
+
+// doneText says what was just done; "" for nothing.
+func doneText(verb string) string {
+	for _, a := range reviewActions() {
+		if a.verb == verb {
+			return a.done
+		}
 	}
 	return ""
 }
@@ -215,9 +220,9 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	}
 	view, err := h.view(req, t, false)
 	if err != nil {
-		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneWord(r.Verb), fault.From(err).Message), err)
+		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(r.Verb), fault.From(err).Message), err)
 	}
-	view.Done = doneWord(r.Verb)
+	view.Done = doneText(r.Verb)
 	view.Warnings = outcome.Warnings
 	return h.html("pull", view)
 }

@@ -182,9 +182,9 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 		tier, err = tierOf(form)
 	}
 	if err != nil {
-		return handler.Response{}, h.agents.Refused(req.Context(), operator(req), people.StartSession, err)
+		return handler.Response{}, h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err)
 	}
-	id, err := h.agents.Start(req.Context(), operator(req), session.Spec{
+	id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
 		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: session.TriggerDashboard, Ceiling: req.Principal.Ceiling,
 	})
 	if err != nil {
@@ -205,7 +205,7 @@ func tierOf(form url.Values) (gitprovider.Tier, error) {
 // stop stops a session for a person, who is led back to it.
 func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
 	id := req.PathValue("id")
-	if err := h.agents.Stop(req.Context(), operator(req), id); err != nil {
+	if err := h.agents.Stop(req.Context(), req.Operator(), id); err != nil {
 		return handler.Response{}, err
 	}
 	return h.goTo(sessionPath(id)), nil
@@ -247,14 +247,9 @@ func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err erro
 	return out, err
 }
 
-// operator is who calls, for the record.
-func operator(req *handler.Request) people.Operator {
-	return people.Operator{By: req.Caller(), RequestID: req.ID}
-}
-
 // refused records an action on sessions that the guard has refused.
 func (h *sessionPages) refused(action people.Action) func(*handler.Request, *fault.Error) error {
 	return func(req *handler.Request, why *fault.Error) error {
-		return h.agents.Refused(req.Context(), operator(req), action, why)
+		return h.agents.Refused(req.Context(), req.Operator(), action, why)
 	}
 }

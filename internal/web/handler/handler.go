@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/people"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -36,6 +37,9 @@ func (r *Request) Caller() operation.Caller {
 	}
 	return operation.Caller{Door: door, Name: r.Principal.Name}
 }
+
+// Operator is who calls, for the record of what is done to sessions.
+func (r *Request) Operator() people.Operator { return people.Operator{By: r.Caller(), RequestID: r.ID} }
 
 // Response is what a handler gives back. Without Bytes, Value is encoded as JSON.
 type Response struct {
@@ -92,11 +96,6 @@ type BodyLimit struct {
 
 // OpenBodyTime is how long a body may take to arrive where no credentials are asked for.
 const OpenBodyTime = 10 * time.Second
-
-// FormLimit is the limit of the small forms of pages.
-func FormLimit() *BodyLimit {
-	return &BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
-}
 
 // NoBody is the limit of routes with a method for bodies that read none.
 func NoBody() *BodyLimit { return &BodyLimit{} }

@@ -18,12 +18,12 @@ type Topic struct {
 
 // Limits bounds the streams of changes. A field that is zero has its default.
 type Limits struct {
-	Look    time.Duration // how often the versions are read while somebody listens; 1 s
-	Beat    time.Duration // how long a stream says nothing; 15 s
-	Recheck time.Duration // how often a caller is recognised again; 30 s
-	Write   time.Duration // how long a client may take for what it is sent; 10 s
-	All     int           // streams at the same time; 256
-	Each    int           // of one caller; 16
+	Poll      time.Duration // how often the versions are read while somebody listens; 1 s
+	Heartbeat time.Duration // how long a stream says nothing; 15 s
+	Recheck   time.Duration // how often a caller is recognised again; 30 s
+	Write     time.Duration // how long a client may take for what it is sent; 10 s
+	All       int           // streams at the same time; 256
+	Each      int           // of one caller; 16
 }
 
 func (l Limits) withDefaults() Limits {
@@ -32,8 +32,8 @@ func (l Limits) withDefaults() Limits {
 			*d = to
 		}
 	}
-	set(&l.Look, time.Second)
-	set(&l.Beat, 15*time.Second)
+	set(&l.Poll, time.Second)
+	set(&l.Heartbeat, 15*time.Second)
 	set(&l.Recheck, 30*time.Second)
 	set(&l.Write, 10*time.Second)
 	if l.All == 0 {
@@ -54,8 +54,8 @@ type Hub struct {
 	ended  chan struct{}
 
 	mu      sync.Mutex
-	over    bool
-	looking bool
+	closed  bool
+	polling bool
 	at      position // nil if nobody has looked since there are streams
 	streams map[*stream]struct{}
 	each    map[string]int
@@ -96,7 +96,7 @@ func (h *Hub) join(caller string) (*stream, error) {
 	e := fault.New(fault.LimitReached, "too many pages of this caller listen for changes; they are refreshed without")
 	e.RetryAfter = maxWait
 	switch {
-	case h.over:
+	case h.closed:
 		e.Message = "the server is ending"
 		return nil, handler.Unavailable(e)
 	case len(h.streams) >= h.limits.All:
@@ -108,9 +108,9 @@ func (h *Hub) join(caller string) (*stream, error) {
 	s := &stream{caller: caller, changed: make(chan struct{}, 1), dropped: make(chan struct{})}
 	h.streams[s] = struct{}{}
 	h.each[caller]++
-	if !h.looking {
-		h.looking = true
-		go h.look()
+	if !h.polling {
+		h.polling = true
+		go h.poll()
 	}
 	return s, nil
 }
@@ -129,8 +129,8 @@ func (h *Hub) leave(s *stream) {
 func (h *Hub) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.over {
-		h.over = true
+	if !h.closed {
+		h.closed = true
 		close(h.ended)
 	}
 }
@@ -142,49 +142,49 @@ func (h *Hub) Count() int {
 	return len(h.streams)
 }
 
-// now is the position that was seen last, at most Look ago; nil if it has to be waited for.
+// now is the position that was seen last, at most Limits.Poll ago; nil if it has to be waited for.
 func (h *Hub) now() position {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at
 }
 
-// look reads the versions until nobody listens any more. It ends only after a whole interval without reading, so that
+// poll reads the versions until nobody listens any more. It ends only after a whole interval without reading, so that
 // clients who come and go cannot make it read more often.
-func (h *Hub) look() {
-	tick := time.NewTicker(h.limits.Look)
+func (h *Hub) poll() {
+	tick := time.NewTicker(h.limits.Poll)
 	defer tick.Stop()
 	for {
 		at, err := h.read(context.Background())
 		if err == nil {
-			h.tell(at)
+			h.publish(at)
 		} else {
 			h.warn(err)
-			h.drop()
+			h.disconnect()
 		}
 		select {
 		case <-tick.C:
 		case <-h.ended:
 		}
-		if h.idle() {
+		if h.stopIfIdle() {
 			return
 		}
 	}
 }
 
-// idle reports whether looking is over, and notes it.
-func (h *Hub) idle() bool {
+// stopIfIdle reports whether polling is over, and notes it.
+func (h *Hub) stopIfIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.streams) > 0 && !h.over {
+	if len(h.streams) > 0 && !h.closed {
 		return false
 	}
-	h.looking, h.at = false, nil
+	h.polling, h.at = false, nil
 	return true
 }
 
-// tell wakes the streams if at is news.
-func (h *Hub) tell(at position) {
+// publish wakes the streams if at is news.
+func (h *Hub) publish(at position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at != nil && len(at.since(h.at)) == 0 {
@@ -199,8 +199,8 @@ func (h *Hub) tell(at position) {
 	}
 }
 
-// drop ends the streams, since they would be silent whatever happens.
-func (h *Hub) drop() {
+// disconnect ends the streams, since they would be silent whatever happens.
+func (h *Hub) disconnect() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at = nil
@@ -229,8 +229,8 @@ func (h *Hub) ready(ctx context.Context, s *stream) error {
 	return handler.Unavailable(fault.New(fault.Internal, "nobody can tell what changes; the log says why"))
 }
 
-// maxLook bounds one reading of all versions.
-const maxLook = 5 * time.Second
+// pollTimeout bounds one reading of all versions.
+const pollTimeout = 5 * time.Second
 
 // Position is what has changed so far, as the page that is told of it later has it; "" if that cannot be found out.
 func (h *Hub) Position(ctx context.Context) string {
@@ -248,7 +248,7 @@ func (h *Hub) warn(err error) {
 
 // read reads the versions now.
 func (h *Hub) read(ctx context.Context) (position, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxLook)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	at := position{}
 	for _, t := range h.topics {
@@ -256,7 +256,7 @@ func (h *Hub) read(ctx context.Context) (position, error) {
 		if err != nil {
 			return nil, err
 		}
-		at = append(at, mark{t.Name, version})
+		at = append(at, topicVersion{t.Name, version})
 	}
 	return at, nil
 }

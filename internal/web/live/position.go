@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// mark is the version of a topic.
-type mark struct {
+// topicVersion is the version of a topic.
+type topicVersion struct {
 	topic   string
 	version int64
 }
 
-// position is a mark for each topic; nil for one that nobody knows.
-type position []mark
+// position is a version for each topic; nil for one that nobody knows.
+type position []topicVersion
 
 // String is the position as the id of an event carries it.
 func (p position) String() string {
@@ -40,13 +40,13 @@ func parsePosition(text string) position {
 	for word := range strings.SplitSeq(text, ",") {
 		name, number, _ := strings.Cut(word, ":")
 		if version, err := strconv.ParseInt(number, 10, 64); err == nil {
-			p = append(p, mark{name, version})
+			p = append(p, topicVersion{name, version})
 		}
 	}
 	return p
 }
 
-// since lists the marks that are not in the earlier position.
+// since lists the versions that are not in the earlier position.
 func (p position) since(earlier position) (changed position) {
 	for _, m := range p {
 		if !slices.Contains(earlier, m) {

@@ -51,7 +51,7 @@ func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
 	}
 	a.Stream = func(w io.Writer) error {
 		defer h.leave(joined)
-		f := follower{Hub: h, request: req, stream: joined, told: after, out: w}
+		f := follower{hub: h, request: req, stream: joined, known: after, out: w}
 		if out, ok := w.(http.ResponseWriter); ok {
 			f.control = http.NewResponseController(out)
 		}
@@ -77,10 +77,10 @@ func (h *Hub) listener(req *handler.Request) string {
 
 // follower writes one stream.
 type follower struct {
-	*Hub
+	hub     *Hub
 	request *handler.Request
 	stream  *stream
-	told    position // what the client knows; nil for nothing in particular
+	known   position // what the client knows; nil for nothing in particular
 	control *http.ResponseController
 	out     io.Writer
 }
@@ -94,13 +94,13 @@ func (f *follower) follow() error {
 	if f.control == nil || f.control.SetReadDeadline(time.Time{}) != nil {
 		return http.ErrNotSupported
 	}
-	limits := f.limits
-	beat, recheck := time.NewTicker(limits.Beat), time.NewTicker(limits.Recheck)
+	limits := f.hub.limits
+	beat, recheck := time.NewTicker(limits.Heartbeat), time.NewTicker(limits.Recheck)
 	defer beat.Stop()
 	defer recheck.Stop()
 	err := f.write(fmt.Sprintf("retry: %d\n\n", retry.Milliseconds()))
 	for err == nil {
-		if err = f.news(); err != nil {
+		if err = f.sendChanges(); err != nil {
 			break
 		}
 		select {
@@ -108,12 +108,12 @@ func (f *follower) follow() error {
 		case <-beat.C:
 			err = f.write(": still here\n\n")
 		case <-recheck.C:
-			if !f.stillLetIn() {
+			if !f.mayStillRead() {
 				return nil
 			}
 		case <-f.request.Context().Done():
 			return nil
-		case <-f.ended:
+		case <-f.hub.ended:
 			return nil
 		case <-f.stream.dropped:
 			return nil
@@ -122,15 +122,15 @@ func (f *follower) follow() error {
 	return err
 }
 
-// news writes an event for each topic that has changed since the client was told last.
-func (f *follower) news() error {
-	at := f.now()
+// sendChanges writes an event for each topic that has changed since the client was told last.
+func (f *follower) sendChanges() error {
+	at := f.hub.now()
 	if at == nil {
 		return nil
 	}
 	var b strings.Builder
-	changed := at.since(f.told)
-	if f.told == nil { // it begins here: an id alone is no event
+	changed := at.since(f.known)
+	if f.known == nil { // it begins here: an id alone is no event
 		changed = nil
 		fmt.Fprintf(&b, "id: %s\n\n", at)
 	}
@@ -138,22 +138,22 @@ func (f *follower) news() error {
 		data := handler.EncodeJSON(map[string]any{"topic": m.topic, "version": m.version})
 		fmt.Fprintf(&b, "event: change\nid: %s\ndata: %s\n\n", at, data)
 	}
-	f.told = at
+	f.known = at
 	if b.Len() == 0 {
 		return nil
 	}
 	return f.write(b.String())
 }
 
-// stillLetIn recognises the caller again: tokens are revoked, sessions end.
-func (f *follower) stillLetIn() bool {
-	who, err := f.guard.Identify(f.request)
+// mayStillRead recognises the caller again: tokens are revoked, sessions end.
+func (f *follower) mayStillRead() bool {
+	who, err := f.hub.guard.Identify(f.request)
 	return err == nil && who.Scopes.Has(access.Read)
 }
 
 // write sends text at once. The deadline is the network's, so it is of the real clock.
 func (f *follower) write(text string) error {
-	if err := f.control.SetWriteDeadline(time.Now().Add(f.limits.Write)); err != nil {
+	if err := f.control.SetWriteDeadline(time.Now().Add(f.hub.limits.Write)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(f.out, text); err != nil {

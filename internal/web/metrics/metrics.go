@@ -178,3 +178,21 @@ func (m *Metrics) Text() (text []byte, contentType string, err error) {
 	}
 	return b.Bytes(), string(format), nil
 }
+
+// ProviderLatency measures what this process waits for at providers. It is safe for concurrent use.
+type ProviderLatency struct{ took *prometheus.HistogramVec }
+
+// NewProviderLatency makes one that has seen nothing. Its buckets reach from a forge next door to the longest that a request
+// with its retries may take.
+func NewProviderLatency() *ProviderLatency {
+	return &ProviderLatency{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "claudeops_provider_request_duration_seconds",
+		Help:    "How long requests to providers took, retries included; outcome is the class of the status, or why there was no answer.",
+		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 90},
+	}, []string{"provider", "outcome"})}
+}
+
+// Observe notes a request that ended.
+func (l *ProviderLatency) Observe(provider, outcome string, took time.Duration) {
+	l.took.WithLabelValues(provider, outcome).Observe(took.Seconds())
+}

@@ -1,5 +1,6 @@
-// Package pages renders the dashboard: one view struct and one template per page, and the text that agents and reviewers
-// wrote made harmless. It knows no HTTP, no record and no provider; internal/web fills the views.
+// Package pages renders pages: their templates, and the text that agents and reviewers wrote made harmless. Whatever a template
+// writes is cleaned and redacted (see Shower), so that views can hold records as they are. It knows no HTTP, no record and no
+// provider; internal/web/dashboard has the views.
 //
 // The pages work without JavaScript, refer to nothing outside the server, and have no inline script or style, so that the
 // strictest content security policy holds.

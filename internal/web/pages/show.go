@@ -41,7 +41,7 @@ func (s Shower) functions() template.FuncMap {
 		"whole":    func(text string) Text { return s.Bounded(text, maxWhole) },
 		"bounded":  s.Bounded,
 		"revealed": func(text string) Text { return Text(text) }, // by Reveal
-		"when":     func(t time.Time) When { return WhenOf(t, s.Now()) },
+		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"first":    First,
 		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
 		"short":    Short,
@@ -92,8 +92,8 @@ func First(items any) List {
 // When is a moment as a page shows it.
 type When struct{ ISO, Text, Ago string }
 
-// WhenOf is t seen from now; the zero When for the zero time.
-func WhenOf(t, now time.Time) When {
+// whenOf is t seen from now; the zero When for the zero time.
+func whenOf(t, now time.Time) When {
 	if t.IsZero() {
 		return When{}
 	}
