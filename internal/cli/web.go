@@ -33,9 +33,9 @@ func newWebServer(p *parts, toolsets []operation.Toolset, follower api.Follower,
 			Remaining: p.providers.remaining, Latency: p.providers.latency,
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
-		Policy:   p.rules.effective, Doctor: newDoctor(p).Look,
-		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
-		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
+		Rules:    web.Rules{Policy: p.rules.effective, Doctor: newDoctor(p).Look},
+		Live:     web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
+		Env:      handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }
 

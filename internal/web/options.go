@@ -29,11 +29,15 @@ type Options struct {
 	Sessions  Sessions
 	Providers Providers
 	Webhooks  api.Webhooks
-	// Policy is the effective policy, or why the configured one cannot be read.
-	Policy func() (policy.Policy, error)
+	Rules     Rules
+	Live      Live
+	Env       handler.Env
+}
+
+// Rules is what holds on this server, and what would stop a pull request.
+type Rules struct {
+	Policy func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Doctor func(ctx context.Context) []doctor.Finding
-	Live   Live
-	Env    handler.Env
 }
 
 // Sessions is what people do with the sessions of agents. Errors are faults.

@@ -54,7 +54,7 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	hosted.Push("claude-ops/fix/x", providertest.File{Path: "checks/z.md", Content: evil})
 	pr := hosted.OpenPR("claude-ops/fix/x", evil[:200], "claude-ops")
 	hosted.Review(pr, "ann<script>\u202e", gitprovider.ReviewCommented, evil)
-	w.web.Doctor = func(context.Context) []doctor.Finding {
+	w.web.Rules.Doctor = func(context.Context) []doctor.Finding {
 		return []doctor.Finding{{Name: "x", Status: "problem", Detail: evil}}
 	}
 	for _, target := range []string{

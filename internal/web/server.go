@@ -60,7 +60,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	s := &Server{
 		env: o.Env, mux: http.NewServeMux(),
 		guard:  guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
-		health: health.New(health.Options{Doctor: o.Doctor, Audit: o.Records.Audit, Registry: o.Providers.Registry, Env: o.Env}),
+		health: health.New(health.Options{Doctor: o.Rules.Doctor, Audit: o.Records.Audit, Registry: o.Providers.Registry, Env: o.Env}),
 	}
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
@@ -69,7 +69,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	turns := handler.NewTurns(maxProposals)
 	routes, err := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets, Turns: turns, Records: o.Records,
-		Sessions: o.Sessions, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Policy, Guard: s.guard, Health: s.health,
+		Sessions: o.Sessions, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	}
 	s.dashboard, err = dashboard.New(dashboard.Options{
 		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
-		Sessions: o.Sessions, Providers: o.Providers.Providers, Policy: o.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Env: o.Env,
+		Sessions: o.Sessions, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err

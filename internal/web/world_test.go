@@ -131,7 +131,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		},
 		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},
-		Doctor:    func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} },
+		Rules:     web.Rules{Doctor: func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} }},
 		Env: handler.Env{
 			Redact: scanner.Redact, Log: log, Now: w.Now, NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
 		},
@@ -158,7 +158,7 @@ func (w *world) build() {
 	w.web.Providers.Reader = service.Reader()
 	w.web.Toolsets = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
 	w.web.Flow = func(ceiling gitprovider.Tier) dashboard.Flow { return service.AtMost(ceiling) }
-	w.web.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
+	w.web.Rules.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
