@@ -27,9 +27,7 @@ while :; do sleep 1; done
 
 func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
-	if err := os.WriteFile(agent, []byte(waitingAgent), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	made := run(t, program{
 		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", "read,operate"}, env: d.world.environment(),

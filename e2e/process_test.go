@@ -113,3 +113,14 @@ func installed(t *testing.T, pattern string) string {
 	}
 	return file
 }
+
+// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened for writing,
+// and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}

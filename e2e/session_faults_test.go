@@ -116,9 +116,7 @@ func (f sessionFault) play(t *testing.T, r *rig) {
 	}
 	if f.claude != "" {
 		file := filepath.Join(r.world.vars["CLAUDEOPS_REPOS_DIR"], "claude")
-		if err := os.WriteFile(file, []byte(f.claude), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, file, f.claude)
 		r.env["CLAUDEOPS_CLAUDE_BIN"] = "/repos/claude"
 	}
 	stub := newMessagesStub(t, nil)

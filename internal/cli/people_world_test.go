@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/cli"
@@ -125,7 +126,10 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 		t.Fatal(err)
 	}
 	w := &peopleWorld{T: t, dir: t.TempDir()}
-	if err := os.CopyFS(w.dir, os.DirFS(seed.dir)); err != nil {
+	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
+	err = os.CopyFS(w.dir, os.DirFS(seed.dir))
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(filepath.Join(w.dir, "state"), 0o700); err != nil {

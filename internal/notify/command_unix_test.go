@@ -18,14 +18,23 @@ func fakeApprise(t *testing.T, script string) (o SenderOptions, out string) {
 	t.Helper()
 	out = t.TempDir()
 	path := filepath.Join(out, "apprise")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, path, "#!/bin/sh\n"+script+"\n")
 	temp := filepath.Join(out, "temp folder")
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return SenderOptions{Command: CommandOptions{Path: path, Env: []string{"OUT=" + out}, TempDir: temp}}, out
+}
+
+// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened for writing,
+// and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func read(t *testing.T, parts ...string) string {
@@ -125,9 +134,7 @@ func TestCommandThatIsNotThereOrCannotBeServed(t *testing.T) {
 	missing.Command.Path = filepath.Join(t.TempDir(), "apprise")
 	full.Command.TempDir = filepath.Join(t.TempDir(), "missing")
 	broken.Command.Path = filepath.Join(t.TempDir(), "apprise")
-	if err := os.WriteFile(broken.Command.Path, []byte("#!/does/not/exist\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, broken.Command.Path, "#!/does/not/exist\n")
 	for want, options := range map[string]SenderOptions{
 		"was not found": missing, "could not be written": full, "could not be started": broken,
 	} {

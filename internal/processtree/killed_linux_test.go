@@ -32,7 +32,11 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 	binary := filepath.Join(dir, "supervisor.test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
+		// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system would
+		// refuse to run it (ETXTBSY, golang.org/issue/22315).
+		syscall.ForkLock.RLock()
 		err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
+		syscall.ForkLock.RUnlock()
 	}
 	if err == nil {
 		err = os.WriteFile(s.lock, nil, 0o666) //nolint:gosec // another user locks it
