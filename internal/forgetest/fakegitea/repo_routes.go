@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-func getVersion(c *call) (*answer, error) {
+func getVersion(_ *call) (*answer, error) {
 	return ok(map[string]string{"version": "1.26.0"}), nil
 }
 
-func getAPISettings(c *call) (*answer, error) {
+func getAPISettings(_ *call) (*answer, error) {
 	return ok(map[string]int{
 		"max_response_items": maxLimit, "default_paging_num": defaultLimit, "default_git_trees_per_page": maxTreeEntries,
 		"default_max_blob_size": maxBlob, "default_max_response_size": 10 * maxBlob,

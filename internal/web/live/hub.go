@@ -1,3 +1,4 @@
+// Package live tells open pages by server-sent events that something has changed.
 package live
 
 import (
