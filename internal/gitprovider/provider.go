@@ -108,8 +108,8 @@ type Snapshot struct {
 	// known; empty unless the query asks for it. ForeignUnread counts those whose files are not known, or not all of them.
 	Foreign       []PullRequest
 	ForeignUnread int
-	// LastNumber is the highest number among all the pull requests that were read, ours or not. Hosts count upwards, so
-	// that a pull request with the next number was the next one. 0 from a host whose Lateness is 0.
+	// LastNumber is a number up to which every pull request that is open is among those that were read, ours or not; the
+	// highest that is known. Hosts count upwards, so that a pull request with the next number was the next one. 0 from a host whose Lateness is 0.
 	LastNumber int
 }
 

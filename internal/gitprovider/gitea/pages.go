@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -25,7 +26,8 @@ const (
 // page is one page of a list.
 type page[T any] struct {
 	items []T
-	total int // entries of the whole list; -1 when the server does not say
+	total int       // entries of the whole list; -1 when the server does not say
+	date  time.Time // of the answer, by the server's clock; zero when the server does not say
 }
 
 // pageReader reads one page of a list, 1 being the first.
@@ -37,7 +39,8 @@ func pagesOf[T any](a *api, do func(*gitea.Client, gitea.ListOptions) ([]*T, *gi
 		items, header, err := callWithHeader(ctx, a, func(c *gitea.Client) ([]*T, *gitea.Response, error) {
 			return do(c, gitea.ListOptions{Page: number, PageSize: pageSize})
 		})
-		return page[*T]{items: withoutNulls(items), total: totalOf(header)}, err
+		date, _ := http.ParseTime(header.Get("Date"))
+		return page[*T]{items: withoutNulls(items), total: totalOf(header), date: date}, err
 	}
 }
 

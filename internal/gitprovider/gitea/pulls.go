@@ -16,6 +16,10 @@ import (
 // listAttempts is how often a list is read that changes while it is read.
 const listAttempts = 3
 
+// clockMargin is how much earlier than a reading a pull request must have been opened to count as opened before it. The server's
+// times are in seconds, and those of its answers may come from another machine.
+const clockMargin = time.Minute
+
 // pulls reads pull requests.
 type pulls struct {
 	api    *api
@@ -104,13 +108,15 @@ func (p pulls) openOf(ctx context.Context, repo gitprovider.RepoRef, wanted func
 }
 
 // closed reads the pull requests that were closed without merging at since or later. They come by their last
-// update, which is never before the closing, so the first older one ends the search. last is the highest number that was
-// read, of merged ones and of those closed before.
+// update, which is never before the closing, so the first older one ends the search. last is the highest number of those that
+// were opened before this call, merged ones and those closed before included.
 func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.Time) (found []*gitea.PullRequest, last int,
 	err error) {
 	if since.IsZero() {
 		return nil, 0, nil
 	}
+	began := p.now()
+	var before time.Time // by the server's clock
 	read := p.list(repo, gitea.StateClosed, "recentupdate")
 	seen := map[int64]bool{}
 	for number := 1; number <= maxPages; number++ {
@@ -118,8 +124,13 @@ func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.
 		if err != nil {
 			return nil, 0, err
 		}
+		if number == 1 {
+			before = next.date.Add(began.Sub(p.now()) - clockMargin)
+		}
 		for _, pr := range next.items {
-			last = max(last, int(pr.Index))
+			if pr.Created != nil && pr.Created.Before(before) {
+				last = max(last, int(pr.Index))
+			}
 			if !pr.HasMerged && !seen[pr.Index] && !timeOf(pr.Closed).Before(since) {
 				found = append(found, pr)
 			}

@@ -26,7 +26,9 @@ type firstRound struct {
 	open   []*gitea.PullRequest
 	closed []*gitea.PullRequest
 	tips   map[string]string
-	// lastNumber is the highest number among all that was read, those included that are in neither list.
+	// lastNumber is the highest number among the open ones and among those others that were opened before this round. The two
+	// lists are read by two requests: whoever was opened in between and is closed by now proves nothing about those opened just
+	// before, which may be in neither list.
 	lastNumber int
 }
 

@@ -124,6 +124,8 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 		q.text(alias, branchRef(branch))
 		q.add(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
+	// Before the open ones, so that none is opened between them that is in neither.
+	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.add(sq.open.field("open", pageSize, ""))
 	if !sq.open.files {
 		q.add(sq.recent.field("recent", recentOpen, ""))
@@ -131,7 +133,6 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 	if !sq.ClosedSince.IsZero() {
 		q.add(sq.closed.field("closed", recentClosed, ""))
 	}
-	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.fragment(pullFragment + changedFragment)
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
 	answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
