@@ -55,9 +55,9 @@ func (w *localWorld) lookup(name string) (string, bool) {
 
 func (w *localWorld) run(args ...string) {
 	w.Helper()
-	var out bytes.Buffer
-	if code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &out}, w.lookup); code != 0 {
-		w.Fatalf("%v: exit code %d: %s", args, code, out.String())
+	var out, problems bytes.Buffer
+	if code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, w.lookup); code != 0 {
+		w.Fatalf("%v: exit code %d: %s%s", args, code, out.String(), problems.String())
 	}
 }
 
