@@ -110,7 +110,8 @@ func (e *evidence) digest(r *request) string {
 // sameChange is an open pull request that holds the very change that is asked for.
 type sameChange struct {
 	pr gitprovider.PullRequest
-	// left is the proposal that became it, if its process has ended without recording that; nil otherwise.
+	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request, or one
+	// whose own may be open beside it.
 	left *record.Proposal
 }
 
@@ -123,6 +124,10 @@ func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, err
 		return nil, err
 	}
 	proposals = slices.DeleteFunc(proposals, func(p record.Proposal) bool { return p.ID == r.id })
+	var left *record.Proposal
+	if at := slices.IndexFunc(proposals, e.settler.abandoned); at >= 0 {
+		left = &proposals[at]
+	}
 	open := slices.Clone(e.snapshot.Open)
 	slices.SortStableFunc(open, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
 	for _, pr := range open {
@@ -135,11 +140,10 @@ func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, err
 				return nil, err
 			}
 			if its {
-				same := &sameChange{pr: pr}
 				if e.settler.abandoned(p) {
-					same.left = &p
+					left = &p
 				}
-				return same, nil
+				return &sameChange{pr: pr, left: left}, nil
 			}
 		}
 		holds, err := e.holdsChange(ctx, r, pr, digest)
@@ -147,7 +151,7 @@ func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, err
 			return nil, err
 		}
 		if holds {
-			return &sameChange{pr: pr}, nil
+			return &sameChange{pr: pr, left: left}, nil
 		}
 	}
 	return nil, nil

@@ -162,9 +162,12 @@ func (r *request) paths() []string {
 }
 
 // overlap lists the paths of the changes that are among the given ones, letter case aside.
-func (r *request) overlap(paths []string) []string {
-	return slices.DeleteFunc(r.paths(), func(p string) bool {
-		return !slices.ContainsFunc(paths, func(other string) bool { return strings.EqualFold(other, p) })
+func (r *request) overlap(paths []string) []string { return overlap(r.paths(), paths) }
+
+// overlap lists those of the paths that are among the others, letter case aside.
+func overlap(paths, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return !slices.ContainsFunc(others, func(other string) bool { return strings.EqualFold(other, p) })
 	})
 }
 

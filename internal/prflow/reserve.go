@@ -97,11 +97,7 @@ func (w *writer) takenBy(winner record.Proposal) (*sameChange, error) {
 			Base: winner.Base, State: gitprovider.StateOpen,
 		}}, nil
 	}
-	var theirs []string
-	for _, f := range winner.Files {
-		theirs = append(theirs, f.Path)
-	}
-	return nil, c.denyDuplicate(winner.PRNumber, winner.PRURL, winner.Title, theirs)
+	return nil, c.denyDuplicate(winner.PRNumber, winner.PRURL, winner.Title, pathsOf(winner))
 }
 
 // denyDuplicate refuses in the name of the duplicate gate, for a pull request that it could not see yet.

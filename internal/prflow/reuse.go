@@ -6,19 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
 // reuse answers with the pull request that already holds the very same change, after it has completed what that one lacks.
 func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, error) {
-	pr := same.pr
 	if same.left != nil && !c.rules.DryRun {
-		// Whoever asks for these files next, or Resume, settles what cannot be settled now.
-		if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
-			c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
+		var err error
+		if same, err = c.settleSame(ctx, same); err != nil {
+			return CreateResult{}, err
 		}
 	}
+	pr := same.pr
 	row := c.row(record.OutcomeReused, nil)
 	row.PRNumber, row.PRURL, row.Branch = pr.Number, pr.URL, pr.Branch
 	if err := c.record(ctx, row, nil); err != nil {
@@ -38,6 +39,28 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 	r := c.result(pr)
 	r.Reused, r.DryRun = true, c.rules.DryRun
 	return r, nil
+}
+
+// settleSame settles the proposal that became the pull request. If it was the second one on its files, and is withdrawn, the
+// gates are asked again. Whoever asks for these files next, or Resume, settles what cannot be settled now.
+func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange, error) {
+	if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
+		c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
+		return same, nil
+	}
+	now, err := c.service.History.Proposal(ctx, same.left.ID)
+	if err != nil || now.State != record.StateFailed {
+		return same, err
+	}
+	again, err := c.judgePullsAgain(ctx)
+	switch {
+	case err != nil:
+		return same, err
+	case again == nil:
+		return same, fault.New(fault.Conflict, "#%d, which held the same change, was withdrawn, and the one that it was withdrawn "+
+			"for is not open any more; make the identical call again", same.pr.Number)
+	}
+	return *again, nil
 }
 
 // mendBody puts our body back, with footer and mark, where it was lost on the way. A body that somebody has rewritten stays as

@@ -68,6 +68,11 @@ func (s *settler) endAdopted(ctx context.Context, left record.Proposal) error {
 		return err
 	case pr != nil && pr.State == gitprovider.StateClosed && undone:
 		return s.endUndone(ctx, provider, left, *pr)
+	case pr != nil && pr.State == gitprovider.StateOpen:
+		if ended, err := s.withdrawIfSecond(ctx, provider, left, *pr); err != nil || ended {
+			return err
+		}
+		return s.endOpened(ctx, left, *pr, undone)
 	case pr != nil:
 		return s.endOpened(ctx, left, *pr, undone)
 	}
@@ -135,6 +140,13 @@ func repoOf(p record.Proposal) gitprovider.RepoRef {
 	return gitprovider.RepoRef{Owner: p.Owner, Name: p.Repo}
 }
 
+func pathsOf(p record.Proposal) (paths []string) {
+	for _, f := range p.Files {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
 func (s *settler) providerOf(left record.Proposal) (gitprovider.Provider, error) {
 	for _, entry := range s.registry.Entries() {
 		if entry.Name == left.Provider && entry.Provider != nil {
@@ -161,10 +173,7 @@ func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Pr
 		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: record.ActionSettle, Session: left.Session,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
-		PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),
-	}
-	for _, f := range left.Files {
-		attempt.Paths = append(attempt.Paths, f.Path)
+		Paths: pathsOf(left), PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),
 	}
 	if text := RedirectNote(left.Body); text != "" {
 		attempt.Verdicts = []record.Verdict{{Gate: record.GateRepository, Ruling: record.Pass, Warnings: []string{text}}}

@@ -21,7 +21,7 @@ import (
 // This file tests where the parts of the pipeline meet.
 
 // meetsARival lets a process with records of its own open a pull request on the same file just before ours.
-func (b *bench) meetsARival() {
+func (b *bench) meetsARival(content string) {
 	b.Helper()
 	s, err := store.Open(context.Background(), b.TempDir(), store.Options{Now: b.clock.Now})
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *bench) meetsARival() {
 	options.Ledger, options.History = s.Ledger, s.History
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
 		_, err := prflow.New(options).Create(context.Background(), agent, request(func(r map[string]any) {
-			r["title"], r["files"] = "Another title", []any{file("checks/inodes.md", "create", "# Otherwise\n")}
+			r["title"], r["files"] = "Another title", []any{file("checks/inodes.md", "create", content)}
 		}))
 		if err != nil {
 			b.Errorf("the rival: %v", err)
@@ -42,7 +42,7 @@ func (b *bench) meetsARival() {
 
 func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsIt(t *testing.T) {
 	b := newLateBench(t)
-	b.meetsARival()
+	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
 	result := b.mustOpen(request(nil))
 	if len(b.open()) != 2 || len(result.Warnings) == 0 {
@@ -62,7 +62,7 @@ func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsI
 
 func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	b := newLateBench(t)
-	b.meetsARival()
+	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailAfter(forgetest.MethodWithdraw)
 	result, err := b.create(request(nil))
 	if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 1 {

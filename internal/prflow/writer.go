@@ -26,7 +26,9 @@ type writer struct {
 	reserved bool   // the files are held by the record of this proposal, which nobody has ended yet
 	commit   string // of the branch; "" until it is certain that both exist
 	tookOver bool   // the branch was named by an earlier proposal of ours, whose place this one has taken
-	noEffect bool   // a look after an ambiguous failure has shown that the write had no effect, and will have none
+	// mayBeSecond says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
+	mayBeSecond bool
+	noEffect    bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
 
 func newWriter(c *creation) *writer {
@@ -97,14 +99,18 @@ func (w *writer) openPullRequest(ctx context.Context) (gitprovider.PullRequest, 
 func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
 	c := w.creation
 	var older []gitprovider.PullRequest
+	var notLooked error
 	var both sync.WaitGroup
 	both.Go(func() {
-		defer caught(c.log, func() { older = nil })
-		older = w.olderPulls(ctx, pr)
+		defer caught(c.log, func() { older, notLooked = nil, fault.New(fault.Internal, "internal error") })
+		older, notLooked = w.olderPulls(ctx, pr)
 	})
 	c.warnings = append(c.warnings, c.setup().complete(ctx, pr)...)
 	both.Wait()
 	w.service.step("labelled")
+	if notLooked != nil {
+		w.notLookedFor(pr, notLooked)
+	}
 	if len(older) > 0 {
 		same, err := w.yield(ctx, pr, older)
 		switch {
@@ -120,7 +126,7 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 }
 
 // finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
-// reservation that remains lets the next request on these files settle it.
+// reservation that remains lets the next request on these files settle it. So it does if the pull request may be a second one.
 func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
 	c := w.creation
 	row := c.row(record.OutcomeOpened, nil)
@@ -128,9 +134,12 @@ func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateR
 	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL}
 	notices := w.service.notices(record.EventOpened, row)
 	w.reserved = false
-	err := w.service.Ledger.Finish(ctx, c.request.id, to, row, notices...)
-	if fault.CodeOf(err) == fault.Conflict { // settled by another process, which took this one for dead
-		err = w.service.Ledger.Record(ctx, row, nil)
+	var err error
+	if w.mayBeSecond {
+		err = w.service.Ledger.Record(ctx, row, nil, notices...)
+		w.leaveUnsettled(ctx)
+	} else if err = w.service.Ledger.Finish(ctx, c.request.id, to, row, notices...); fault.CodeOf(err) == fault.Conflict {
+		err = w.service.Ledger.Record(ctx, row, nil) // settled by another process, which took this one for dead
 	}
 	c.recorded = err == nil
 	if err != nil {
