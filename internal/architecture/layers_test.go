@@ -21,7 +21,7 @@ const module = "github.com/claudeops/claudeops"
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
 	flow := append([]string{"internal/prflow", "internal/access", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
-	adapter := append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport", "internal/gitprovider/driver", "internal/webhook"}, domain...)
+	adapter := append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport", "internal/gitprovider/driver", "internal/gitprovider/webhook"}, domain...)
 	webParts := append([]string{
 		"internal/web/guard", "internal/web/handler", "internal/web/health", "internal/web/live", "internal/web/metrics", "internal/web/records",
 	}, flow...)
@@ -61,7 +61,7 @@ func layers() map[string][]string {
 			"internal/web/live",
 			"internal/web/metrics",
 			"internal/web/records",
-			"internal/webhook",
+			"internal/gitprovider/webhook",
 		}, flow...),
 		"internal/mcpserver":                {"internal/mcpserver/stdio", "internal/operation", "internal/record", "internal/fault"},
 		"internal/mcpserver/stdio":          nil,
@@ -81,11 +81,11 @@ func layers() map[string][]string {
 		"internal/web/health":               append([]string{"internal/doctor", "internal/web/handler", "internal/web/records"}, flow...),
 		"internal/web/metrics":              append([]string{"internal/web/handler", "internal/web/records"}, flow...),
 		"internal/web/live":                 append([]string{"internal/access", "internal/web/guard", "internal/web/handler"}, flow...),
-		"internal/web/api":                  append([]string{"internal/access", "internal/doctor", "internal/people", "internal/session", "internal/webhook"}, webParts...),
+		"internal/web/api":                  append([]string{"internal/access", "internal/doctor", "internal/people", "internal/session", "internal/gitprovider/webhook"}, webParts...),
 		"internal/web/dashboard":            append([]string{"internal/access", "internal/people", "internal/review", "internal/session", "internal/web/pages"}, webParts...),
 		"internal/web/pages":                {"internal/content"},
-		"internal/webhook":                  domain,
-		"internal/follow":                   append([]string{"internal/webhook"}, flow...),
+		"internal/gitprovider/webhook":      domain,
+		"internal/follow":                   append([]string{"internal/gitprovider/webhook"}, flow...),
 		"internal/demo":                     {"internal/fault"},
 		"internal/filelock":                 nil,
 		"internal/logqueue":                 nil,
@@ -106,14 +106,14 @@ func layers() map[string][]string {
 		"internal/gitprovider/local":        domain,
 		"internal/gitprovider/github":       append([]string{"internal/gitprovider/githubapp"}, adapter...),
 		"internal/gitprovider/githubapp":    append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport"}, domain...),
-		"internal/gitprovider/driver":       append([]string{"internal/gitprovider/transport", "internal/secretfile", "internal/webhook"}, domain...),
+		"internal/gitprovider/driver":       append([]string{"internal/gitprovider/transport", "internal/secretfile", "internal/gitprovider/webhook"}, domain...),
 		"internal/forges":                   {"internal/gitprovider/driver", "internal/gitprovider/github", "internal/gitprovider/gitea"},
 		"internal/gitprovider/gitea":        adapter,
 		"internal/gitprovider/forge":        domain,
 		"internal/gitprovider/transport":    {"internal/fault"},
-		"internal/gitprovider/providertest": append([]string{host}, domain...),
+		"internal/gitprovider/providertest": domain,
 		"internal/forgetest":                append([]string{host, "internal/gitprovider/providertest"}, domain...),
-		"internal/forgetest/memhost":        domain,
+		"internal/forgetest/memhost":        append([]string{"internal/gitprovider/providertest"}, domain...),
 		"internal/forgetest/httpfault":      nil,
 		"internal/forgetest/fakegithub": append([]string{
 			"internal/forgetest/fakegithub/apispec", "internal/forgetest/fakegithub/gql",

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/webhook"
 )
 
 // Accept lets the pull requests that a delivery is about wait for a look, those that are ours. taken is false if there is

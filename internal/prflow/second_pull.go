@@ -43,7 +43,7 @@ func (s *settler) withdrawSecond(
 	}
 	err = withdraw(ctx, p, repo, reader, pr,
 		fmt.Sprintf("Withdrawn by Claude Ops: #%d, opened at the same moment, changes the same files.", older[0].Number))
-	if err != nil && !(fault.CodeOf(err).Ambiguous() && isWithdrawn(ctx, p, repo, pr, reader)) {
+	if err != nil && (!fault.CodeOf(err).Ambiguous() || !isWithdrawn(ctx, p, repo, pr, reader)) {
 		return err
 	}
 	if slices.ContainsFunc(older, func(o gitprovider.PullRequest) bool { return o.Branch == pr.Branch }) {

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/web"
-	"github.com/claudeops/claudeops/internal/webhook"
 )
 
 const hookSecret = "a secret of the operator"

@@ -10,18 +10,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 // MainBranch is the default branch of a repository, unless it is changed.
-const MainBranch = "main"
+const MainBranch = providertest.MainBranch
 
 // File is one file of a repository's tree.
-type File struct {
-	Path       string
-	Kind       gitprovider.EntryKind // "" means KindFile
-	Executable bool
-	Content    string // of a symlink: what it points to; of a submodule: nothing
-}
+type File = providertest.File
 
 // Repo is a repository of a Host, to be used by those whom Host.Act or Host.Locked hands it to.
 type Repo struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 )
 
 // Driver is a kind of forge that is reached over HTTP.

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 )
 
 const (

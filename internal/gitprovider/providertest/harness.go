@@ -3,15 +3,19 @@ package providertest
 import (
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // MainBranch is the default branch of every repository that a Harness makes.
-const MainBranch = memhost.MainBranch
+const MainBranch = "main"
 
 // File is one file of a repository's tree.
-type File = memhost.File
+type File struct {
+	Path       string
+	Kind       gitprovider.EntryKind // "" means KindFile
+	Executable bool
+	Content    string // of a symlink: what it points to; of a submodule: nothing
+}
 
 // Harness lets the contract suite make repositories on the host under test. It must be safe for parallel tests.
 type Harness interface {

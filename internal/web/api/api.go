@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/session"
@@ -19,7 +20,6 @@ import (
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/webhook"
 )
 
 // prefix is the path below which the API itself is.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 )
 
 // sent is a recorded shape: testdata/SOURCE-EVENT-ACTION.json, written after the documentation that doc.go names.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
-	"github.com/claudeops/claudeops/internal/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 )
 
 const secret = "a secret of the operator"
