@@ -20,7 +20,7 @@ const module = "github.com/claudeops/claudeops"
 // cli -> doors, store, adapters -> prflow -> policy -> gitprovider -> fault. A package that is not listed fails.
 func layers() map[string][]string {
 	domain := []string{"internal/gitprovider", "internal/fault"}
-	flow := append([]string{"internal/prflow", "internal/access", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson"}, domain...)
+	flow := append([]string{"internal/prflow", "internal/access", "internal/operation", "internal/record", "internal/policy", "internal/outgoing", "internal/content", "internal/strictjson", "internal/textedit"}, domain...)
 	adapter := append([]string{"internal/gitprovider/forge", "internal/gitprovider/transport", "internal/gitprovider/driver", "internal/gitprovider/webhook"}, domain...)
 	webParts := append([]string{
 		"internal/web/guard", "internal/web/handler", "internal/web/health", "internal/web/live", "internal/web/metrics", "internal/web/records",
@@ -88,6 +88,7 @@ func layers() map[string][]string {
 		"internal/follow":                   append([]string{"internal/gitprovider/webhook"}, flow...),
 		"internal/demo":                     {"internal/fault"},
 		"internal/filelock":                 nil,
+		"internal/textedit":                 nil,
 		"internal/logqueue":                 nil,
 		"internal/processtree":              nil,
 		"internal/keyfile":                  {"internal/fault", "internal/secretfile"},

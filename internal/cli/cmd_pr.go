@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func prCommand(a *app) *cobra.Command {
 type prCreateOptions struct {
 	repo, cloneURL, base, changeType string
 	title, body, bodyFile, from      string
-	create, update, remove           []string
+	create, update, edit, remove     []string
 }
 
 func prCreateCommand(a *app) *cobra.Command {
@@ -37,7 +38,7 @@ func prCreateCommand(a *app) *cobra.Command {
 		Use:   "create",
 		Short: "Propose a change as one pull request",
 		Example: "  claudeops pr create --repo demo/home-cluster --title 'Check disk inodes' --body-file why.md \\\n" +
-			"      --create checks/inodes.md=./inodes.md --update checks/disk.md=./disk.md --delete checks/old.md\n" +
+			"      --create checks/inodes.md=./inodes.md --edit checks/disk.md=./edits.json --delete checks/old.md\n" +
 			"  claudeops pr create --from request.json     # the arguments of the create_pr tool; - reads stdin",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPRCreate(a, cmd, o) },
@@ -52,6 +53,7 @@ func prCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.bodyFile, "body-file", "", "file with the body; - reads stdin")
 	f.StringArrayVar(&o.create, "create", nil, "new file, as PATH=FILE; may be repeated")
 	f.StringArrayVar(&o.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
+	f.StringArrayVar(&o.edit, "edit", nil, "file to change in parts, as PATH=FILE with [{\"old\": ..., \"new\": ...}] in FILE; may be repeated")
 	f.StringArrayVar(&o.remove, "delete", nil, "file to delete; may be repeated")
 	f.StringVar(&o.from, "from", "", "file with the whole request as JSON; - reads stdin")
 	return cmd
@@ -114,6 +116,13 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 			req.Files = append(req.Files, file)
 		}
 	}
+	for _, spec := range o.edit {
+		file, err := editRequest(a, spec)
+		if err != nil {
+			return nil, err
+		}
+		req.Files = append(req.Files, file)
+	}
 	for _, path := range o.remove {
 		req.Files = append(req.Files, prflow.FileRequest{Path: path, Action: string(gitprovider.ActionDelete)})
 	}
@@ -121,16 +130,36 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 }
 
 func fileRequest(a *app, action gitprovider.Action, spec string) (prflow.FileRequest, error) {
-	path, file, ok := strings.Cut(spec, "=")
-	if !ok || path == "" || file == "" {
-		return prflow.FileRequest{}, usageError{fmt.Errorf("--%s %q is not of the form PATH=FILE", action, spec)}
-	}
-	text, err := a.readInput(file)
+	path, text, err := a.readFileFlag(string(action), spec)
 	if err != nil {
 		return prflow.FileRequest{}, err
 	}
 	content := string(text)
 	return prflow.FileRequest{Path: path, Action: string(action), Content: &content}, nil
+}
+
+func editRequest(a *app, spec string) (prflow.FileRequest, error) {
+	path, text, err := a.readFileFlag("edit", spec)
+	if err != nil {
+		return prflow.FileRequest{}, err
+	}
+	f := prflow.FileRequest{Path: path, Action: string(gitprovider.ActionUpdate)}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&f.Edits); err != nil || len(f.Edits) == 0 || in.More() {
+		return f, usageError{fmt.Errorf("--edit %q: the file holds no JSON list of {\"old\": ..., \"new\": ...}", spec)}
+	}
+	return f, nil
+}
+
+// readFileFlag reads what PATH=FILE names.
+func (a *app) readFileFlag(flag, spec string) (path string, text []byte, err error) {
+	path, file, ok := strings.Cut(spec, "=")
+	if !ok || path == "" || file == "" {
+		return "", nil, usageError{fmt.Errorf("--%s %q is not of the form PATH=FILE", flag, spec)}
+	}
+	text, err = a.readInput(file)
+	return path, text, err
 }
 
 // readInput reads a file, or stdin for "-", up to maxInput.
@@ -174,6 +203,13 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 		fmt.Fprintf(w, "\n%s", r.Preview.Diff)
 	default:
 		fmt.Fprintf(w, "Opened #%d: %s\n  branch %s\n  commit %s\n", r.Number, r.URL, r.Branch, r.Commit)
+	}
+	for _, l := range r.Lines {
+		if l.Unknown {
+			fmt.Fprintf(w, "  %s: too large to be compared\n", l.Path)
+			continue
+		}
+		fmt.Fprintf(w, "  %s +%d -%d\n", l.Path, l.Added, l.Removed)
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)

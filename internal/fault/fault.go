@@ -113,6 +113,28 @@ type Violation struct {
 	Rule       string `json:"rule,omitempty"`       // the rule that spoke: a deny pattern, a secret rule, a limit
 	Message    string `json:"message"`              // one sentence
 	Suggestion string `json:"suggestion,omitempty"` // what to do about it
+	// Present is the file as it is, if that is what the change does not fit.
+	Present *Present `json:"present,omitempty"`
+}
+
+// Present is a file as the base branch has it now, for whoever has to fit a change to it.
+type Present struct {
+	BaseSHA string `json:"base_sha"`       // git blob id; what create_pr takes as base_sha
+	Text    string `json:"text,omitempty"` // cleaned; data for whoever reads it, never an instruction
+	Cut     string `json:"cut,omitempty"`  // why Text is not the whole file
+	// Untrusted says what Text is, inside the answer.
+	Untrusted string `json:"untrusted,omitempty"`
+}
+
+// Map is the violation with all its texts as f gives them, such as a redactor.
+func (v Violation) Map(f func(string) string) Violation {
+	v.Path, v.Message, v.Suggestion = f(v.Path), f(v.Message), f(v.Suggestion)
+	if v.Present != nil {
+		present := *v.Present
+		present.Text = f(present.Text)
+		v.Present = &present
+	}
+	return v
 }
 
 // ExistingPR names the pull request that a refusal is about.

@@ -49,11 +49,28 @@ func errorText(w fault.Wire) string {
 			fmt.Fprintf(&b, "\n- [%s] %s; %s", v.Code, v.Message, v.Suggestion)
 		}
 	}
+	for _, v := range w.Violations {
+		if v.Present != nil {
+			b.WriteString(presentText(v.Path, *v.Present))
+		}
+	}
 	if w.RetryAfterSeconds > 0 {
 		fmt.Fprintf(&b, "\nretry after %d s", w.RetryAfterSeconds)
 	}
 	fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
 	return b.String()
+}
+
+// presentText shows a file to a model that reads the text alone. The lines around it have the file's own id, which no file can hold.
+func presentText(path string, p fault.Present) string {
+	out := fmt.Sprintf("\n%s on the base branch has the base_sha %s", path, p.BaseSHA)
+	if p.Cut != "" {
+		out += " (" + p.Cut + ")"
+	}
+	if p.Text == "" {
+		return out
+	}
+	return fmt.Sprintf("%s; %s\n--- begin %s\n%s\n--- end %s", out, p.Untrusted, p.BaseSHA, strings.TrimSuffix(p.Text, "\n"), p.BaseSHA)
 }
 
 // plainJSON is JSON without HTML escapes: \u003c costs a model six characters for one.

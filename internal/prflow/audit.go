@@ -133,8 +133,7 @@ func (c *creation) redacted(e *fault.Error) *fault.Error {
 	out.Message = c.rules.secrets.Redact(e.Message)
 	out.Violations = nil
 	for _, v := range e.Violations {
-		v.Message, v.Path = c.rules.secrets.Redact(v.Message), c.rules.secrets.Redact(v.Path)
-		out.Violations = append(out.Violations, v)
+		out.Violations = append(out.Violations, v.Map(c.rules.secrets.Redact))
 	}
 	return &out
 }

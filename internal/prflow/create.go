@@ -14,15 +14,16 @@ import (
 
 // CreateResult is the answer to a proposal (design §4). In a dry run Number is 0 and URL empty.
 type CreateResult struct {
-	Number   int      `json:"number,omitempty"`
-	URL      string   `json:"url,omitempty"`
-	Branch   string   `json:"branch"`
-	Commit   string   `json:"commit,omitempty"`
-	Files    []string `json:"files"`
-	Reused   bool     `json:"reused,omitempty" doc:"The same change was open already"`
-	DryRun   bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
-	Warnings []string `json:"warnings,omitempty"`
-	Preview  *Preview `json:"preview,omitempty"`
+	Number   int         `json:"number,omitempty"`
+	URL      string      `json:"url,omitempty"`
+	Branch   string      `json:"branch"`
+	Commit   string      `json:"commit,omitempty"`
+	Files    []string    `json:"files"`
+	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
+	Reused   bool        `json:"reused,omitempty" doc:"The same change was open already"`
+	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Warnings []string    `json:"warnings,omitempty"`
+	Preview  *Preview    `json:"preview,omitempty"`
 
 	RequestID string `json:"-"`
 }
@@ -142,6 +143,11 @@ func (c *creation) checkRequest(ctx context.Context) error {
 		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
 	}
 	unread := c.read(ctx)
+	if c.evidence.snapshot != nil && c.request.edits() { // what counts is what they make of the files
+		if _, err := c.judge(ctx, phaseRequest); err != nil {
+			return err
+		}
+	}
 	if _, err := c.judge(ctx, phaseRepository); err != nil {
 		return err
 	}
@@ -169,14 +175,19 @@ func (c *creation) read(ctx context.Context) error {
 	if query.Base == "" {
 		query.Base = c.evidence.resolution.BaseBranch
 	}
-	if c.rules.DryRun { // a preview shows them; a creation learns from Commit whether a name is taken, and needs no bytes
-		query.Branches, query.Contents = branchNames(&c.request), true
+	if c.rules.DryRun { // a preview shows which is free; a creation learns that from Commit
+		query.Branches = branchNames(&c.request)
 	}
+	query.Contents = true
 	for _, change := range changes {
 		query.Paths = append(query.Paths, change.Path)
-		query.Contents = query.Contents || isManifest(change.Path)
 	}
-	return c.evidence.read(ctx, query)
+	if err := c.evidence.read(ctx, query); err != nil {
+		return err
+	}
+	c.request.edit(c.rules, c.evidence.snapshot)
+	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope), c.evidence.snapshot)
+	return nil
 }
 
 // judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first that denies

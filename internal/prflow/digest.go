@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/textedit"
 )
 
 // filesDigest identifies what a change does to files, whatever its title, its body and the order of its files:
@@ -20,6 +21,20 @@ func filesDigest(files []gitprovider.FileChange) string {
 	}
 	slices.SortFunc(entries, func(a, b [3]string) int { return strings.Compare(a[0], b[0]) })
 	return hashJSON(entries)
+}
+
+// askedDigest tells requests apart before their edits are made: the digest of the files, with the edits.
+func askedDigest(files []FileRequest, digest string) string {
+	edits := map[string][]textedit.Edit{}
+	for _, f := range files {
+		if len(f.Edits) > 0 {
+			edits[f.Path] = f.Edits
+		}
+	}
+	if len(edits) == 0 {
+		return digest
+	}
+	return hashJSON([]any{digest, edits})
 }
 
 // changeDigest identifies a change at a place: provider, repository (letter case aside), base branch and files. Two

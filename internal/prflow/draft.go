@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
 )
 
 // draft is a pull request as it leaves. Nothing else makes the texts of one.
@@ -41,12 +40,12 @@ const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
 
 // footer is what follows the agent's body, before the mark: where the pull request comes from, for people.
 func (c *creation) footer(digest string) string {
-	var redirects strings.Builder
-	for _, warning := range c.verdicts[record.GateRepository].warnings {
-		redirects.WriteString(warning + "\n\n")
+	var warnings strings.Builder
+	for _, warning := range c.verdicts.warnings() {
+		warnings.WriteString(warning + "\n\n")
 	}
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s", c.rules.Tier, c.request.id,
-		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.paths(), "`, `"), &redirects)
+		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.paths(), "`, `"), &warnings)
 }
 
 // AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
@@ -80,8 +79,8 @@ func branchNames(r *request) []string {
 	}
 	return []string{
 		plain,
-		gitprovider.BranchWithSuffix(plain, r.digest[:suffixLength]),
-		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.digest, r.id})[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, r.named[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.named, r.id})[:suffixLength]),
 	}
 }
 

@@ -19,6 +19,7 @@ type evidence struct {
 	seen       record.Position       // where the record stood before the snapshot was taken
 	marks      map[int]mark          // the true marks of the snapshot's pull requests, by number
 	usage      record.Usage          // of the caps
+	lines      []FileLines           // how the files differ from the base branch, sorted by path
 
 	registry *gitprovider.Registry
 	history  History
@@ -33,8 +34,8 @@ func (e *evidence) resolve(r *request) {
 	switch {
 	case r.repo.Owner == "":
 		return
-	case r.provider != "":
-		e.resolution, err = e.registry.ResolveAt(r.provider, r.repo)
+	case r.promoted != nil:
+		e.resolution, err = e.registry.ResolveAt(r.promoted.Provider, r.repo)
 	default:
 		e.resolution, err = e.registry.Resolve(r.repo)
 	}

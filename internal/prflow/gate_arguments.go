@@ -94,9 +94,15 @@ func (f FileRequest) check(at string) []fault.Violation {
 		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
 	case !action.Valid(): // beyond the limits, and told already
 		return nil
+	case len(f.Edits) > 0 && action != gitprovider.ActionUpdate:
+		return []fault.Violation{invalid(at+".edits", "`"+at+".edits` was given for a "+f.Action, "edits change a file that there is: leave them out, or use update")}
+	case len(f.Edits) > 0 && f.Content != nil:
+		return []fault.Violation{invalid(at+".edits", "`"+at+"` has both content and edits", "give one of them; edits change only what they name")}
 	case action == gitprovider.ActionDelete && f.Content != nil:
 		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete", "leave content out, or use update")}
-	case action != gitprovider.ActionDelete && f.Content == nil:
+	case action == gitprovider.ActionUpdate && f.Content == nil && len(f.Edits) == 0:
+		return []fault.Violation{invalid(at+".content", "`"+at+"` has neither content nor edits", "give edits, or the file's whole new content")}
+	case action == gitprovider.ActionCreate && f.Content == nil:
 		return []fault.Violation{invalid(at+".content", "`"+at+".content` is missing", "give the file's whole new content")}
 	}
 	return nil

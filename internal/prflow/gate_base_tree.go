@@ -2,15 +2,20 @@ package prflow
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
 // baseTreeGate denies what does not fit the base commit; gitprovider.Tree.Mismatch has the rule, which every Commit asks again.
+// It warns of files that are replaced as a whole by somebody who does not say which text they have read.
 func baseTreeGate() gate {
 	return gate{
 		Name: record.GateBaseTree, Phase: phaseRepository,
-		Asks:  "whether each file is there or not as its action says, is a plain file, and would change",
+		Asks:  "whether each file is there or not as its action says, is a plain file and the one that the agent has read, and would change",
 		Judge: judgeBaseTree,
 	}
 }
@@ -20,12 +25,63 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 		return ruling{skipped: true}, nil
 	}
 	out := ruling{detail: "base " + e.snapshot.Base + " at " + short(e.snapshot.BaseCommit)}
+	present := presents{e.snapshot, maxPresent}
 	for _, change := range r.inScope(on.Policy.Scope) {
-		if v := e.snapshot.Tree.Mismatch(change); v != nil {
-			out.violations = append(out.violations, *v)
+		v := r.mismatch(change, e.snapshot.Tree)
+		if v == nil {
+			continue
 		}
+		if v.Code == fault.Conflict {
+			v.Present = present.of(change.Path)
+		}
+		out.violations = append(out.violations, *v)
+	}
+	if blind := r.blind(e.lines, e.snapshot.BaseCommit); len(blind) > 0 {
+		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that newer lines may be lost: " +
+			listed(blind) + "."}
 	}
 	return out, nil
+}
+
+// mismatch says why a change does not fit the base commit; nil if it does.
+func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
+	path := change.Path.String()
+	if v, unfit := r.unfit[path]; unfit {
+		return &v
+	}
+	if v := tree.Mismatch(change); v != nil {
+		return v
+	}
+	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == path })
+	f := r.asked.Files[at]
+	if entry, exists := tree[path]; exists {
+		return f.stale(entry.ID)
+	}
+	if f.BaseSHA != "" {
+		return &fault.Violation{
+			Code: fault.Conflict, Path: path, Rule: "base-sha",
+			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", path),
+			Suggestion: "leave base_sha out to create the file",
+		}
+	}
+	return nil
+}
+
+// blind lists the files of which whole new contents remove lines, although nothing says what they replace: no base_sha, and no
+// dry run on the same commit.
+func (r *request) blind(lines []FileLines, baseCommit string) (out []string) {
+	if r.promoted != nil && r.promoted.BaseCommit == baseCommit {
+		return nil
+	}
+	for _, l := range lines {
+		isBlind := func(f FileRequest) bool {
+			return f.Path == l.Path && f.Action == string(gitprovider.ActionUpdate) && len(f.Edits) == 0 && f.BaseSHA == ""
+		}
+		if l.Removed > 0 && slices.ContainsFunc(r.asked.Files, isBlind) {
+			out = append(out, fmt.Sprintf("%s (lines removed: %d)", l.Path, l.Removed))
+		}
+	}
+	return out
 }
 
 // short is a commit for people.

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/textedit"
 )
 
 // contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
@@ -71,13 +72,25 @@ type text struct {
 func (r CreateRequest) texts() []text {
 	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
 	for i, f := range r.Files {
-		if f.Content != nil {
+		switch {
+		case f.Content != nil:
 			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
+		case len(f.Edits) > 0: // they could not be made
+			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
 		}
 		at := fmt.Sprintf("files[%d].path", i)
 		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
 	}
 	return out
+}
+
+// newTexts are what edits bring, each on lines of its own.
+func newTexts(edits []textedit.Edit) string {
+	parts := make([]string, len(edits))
+	for i, e := range edits {
+		parts[i] = e.New
+	}
+	return strings.Join(parts, "\n")
 }
 
 // quote renders an untrusted name as printable ASCII, cut at 120 bytes.
@@ -136,14 +149,17 @@ func checkSizes(files []FileRequest, maxFile, maxTotal int) []fault.Violation {
 	var out []fault.Violation
 	total := 0
 	for _, f := range files {
-		if f.Content == nil {
-			continue
+		what, size := "content", 0
+		if f.Content != nil {
+			size = len(*f.Content)
+		} else { // of a delete, or the edits could not be made
+			what, size = "new text", len(newTexts(f.Edits))
 		}
-		total += len(*f.Content)
-		if len(*f.Content) > maxFile {
+		total += size
+		if size > maxFile {
 			out = append(out, fault.Violation{
 				Code: fault.ContentDenied, Path: f.Path, Rule: "file-size",
-				Message:    fmt.Sprintf("the content of %s has %d bytes; at most %d are accepted", quote(f.Path), len(*f.Content), maxFile),
+				Message:    fmt.Sprintf("the %s of %s has %d bytes; at most %d are accepted", what, quote(f.Path), size, maxFile),
 				Suggestion: "keep procedures short, or split the file",
 			})
 		}

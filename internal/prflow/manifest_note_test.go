@@ -24,8 +24,9 @@ func newManifestBench(t *testing.T) *bench {
 }
 
 func manifestUpdate(old, replacement string) []byte {
-	return request(files(file("CLAUDE-OPS.md", "update", strings.ReplaceAll(manifestNow, old, replacement)),
-		file("checks/new.md", "create", "# New\n")))
+	update := file("CLAUDE-OPS.md", "update", strings.ReplaceAll(manifestNow, old, replacement))
+	update["base_sha"] = gitprovider.BlobID([]byte(manifestNow), "")
+	return request(files(update, file("checks/new.md", "create", "# New\n")))
 }
 
 func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {

@@ -44,7 +44,8 @@ func createPR(service func() *Service) operation.Operation {
 		Tool: operation.Tool{
 			Title: "Propose a change", Repeatable: true,
 			Description: "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person reviews " +
-				"and merges. All files go into one commit. A refusal names every rule that was broken and what to do; do not " +
+				"and merges. All files go into one commit. To change a file prefer edits to content, and give base_sha: an " +
+				"old copy undoes what others merged. A refusal names every rule that was broken and what to do; do not " +
 				"repeat a refused call unchanged. The same change again returns the pull request that exists (reused). With " +
 				"dry_run in the answer nothing was written.",
 		},

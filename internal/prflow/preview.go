@@ -41,7 +41,7 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 		return CreateResult{}, err
 	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), DryRun: true, Warnings: c.allWarnings(),
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Warnings: c.allWarnings(),
 		Preview: &Preview{
 			Base: snapshot.Base, Title: c.draft.title, Body: c.draft.body, Labels: c.rules.Policy.Labels,
 			Diff: capped(diff(c.request.changes.Changes(), snapshot)), Gates: c.verdicts.all(), Calls: c.calls(),

@@ -45,7 +45,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	if err != nil {
 		return CreateResult{}, err
 	}
-	c.request.provider = p.Provider
+	c.request.promoted = &p
 	return c.run(ctx, raw)
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/outgoing"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/strictjson"
+	"github.com/claudeops/claudeops/internal/textedit"
 )
 
 // CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for our
@@ -32,7 +34,10 @@ type CreateRequest struct {
 type FileRequest struct {
 	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
 	Action  string  `json:"action" required:"true" enum:"create,update,delete"`
-	Content *string `json:"content,omitempty" doc:"The whole new file; leave out for delete"`
+	Content *string `json:"content,omitempty" doc:"The whole new file"`
+	// Edits are made one after the other, each on what those before it have left.
+	Edits   []textedit.Edit `json:"edits,omitempty" minItems:"1" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
+	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object says of the file, or leave it out"`
 }
 
 // MaxTitleRunes is how many characters a title may have.
@@ -81,16 +86,18 @@ func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
 type request struct {
 	id      string
 	started time.Time
-	// provider is where the repository is known to be; "" to find it out.
-	provider string
+	// promoted is the dry run that a person opens; nil for what an agent asks.
+	promoted *record.Proposal
 
 	asked     CreateRequest
 	repo      gitprovider.RepoRef // zero if it is malformed
 	malformed []fault.Violation   // what is wrong with the arguments
 	text      outgoingText
-	changes   gitprovider.ChangeSet // empty unless tier and scope agree
-	excluded  []fault.Violation     // why they do not
-	digest    string                // of the files
+	changes   gitprovider.ChangeSet      // empty unless tier and scope agree
+	excluded  []fault.Violation          // why they do not
+	digest    string                     // of the files, edits made
+	named     string                     // digest of the files as asked for, by which branches are named
+	unfit     map[string]fault.Violation // why edits could not be made, by path
 }
 
 // outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
@@ -114,6 +121,12 @@ func (r *request) decode(raw []byte, rules rules) {
 	if len(r.malformed) == 0 {
 		r.malformed = r.rewrite(rules.Policy)
 	}
+	r.derive(rules)
+	r.named = askedDigest(r.asked.Files, r.digest)
+}
+
+// derive sets what follows from the files.
+func (r *request) derive(rules rules) {
 	files := r.asked.fileChanges()
 	r.digest = filesDigest(files)
 	limits := gitprovider.Rules{Tier: rules.Tier, Limits: rules.Policy.Tiers, Scope: rules.Policy.Scope}

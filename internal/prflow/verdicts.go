@@ -36,12 +36,24 @@ func (v verdicts) violations() []fault.Violation {
 	return out
 }
 
+// warnings lists what the gates let pass and a person should know before merging, in the order of the gates.
+func (v verdicts) warnings() (out []string) {
+	for _, gate := range Gates() {
+		out = append(out, v[gate].warnings...)
+	}
+	return out
+}
+
 // all lists every gate once, those that could not be asked as skipped.
 func (v verdicts) all() []record.Verdict {
 	var out []record.Verdict
 	for _, gate := range Gates() {
 		r, judged := v[gate]
-		verdict := record.Verdict{Gate: gate, Ruling: record.Pass, Detail: r.detail, Violations: r.violations, Warnings: r.warnings}
+		verdict := record.Verdict{Gate: gate, Ruling: record.Pass, Detail: r.detail, Warnings: r.warnings}
+		for _, violation := range r.violations {
+			violation.Present = nil // a file's text is for the answer alone
+			verdict.Violations = append(verdict.Violations, violation)
+		}
 		switch {
 		case !judged:
 			verdict.Ruling = record.Skipped

@@ -210,7 +210,8 @@ func notKnown(e *fault.Error) *fault.Error {
 // result is the answer with a pull request.
 func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
-		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(), Warnings: c.allWarnings(),
+		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),
+		Lines: c.evidence.lines, Warnings: c.allWarnings(),
 	}
 	if c.writer != nil && c.writer.commit != "" {
 		r.Commit = c.writer.commit
@@ -220,6 +221,6 @@ func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 
 // allWarnings are those of the gates, of the texts that were rewritten, and of what came after.
 func (c *creation) allWarnings() []string {
-	return slices.Concat(c.verdicts[record.GateRepository].warnings, c.request.text.warnings,
+	return slices.Concat(c.verdicts.warnings(), c.request.text.warnings,
 		c.verdicts[record.GateDuplicate].notes, c.warnings)
 }

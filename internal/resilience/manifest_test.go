@@ -11,8 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// A change of the manifest is the one for which a creation reads what a file holds: at no cost at GitHub, by one request more at
-// Gitea.
+// What files hold is read at no cost at GitHub, by one request at Gitea.
 func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -22,7 +21,9 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				memhost.File{Path: "CLAUDE-OPS.md", Content: "## Git Provider\n\n- provider: " + k.name + "\n"})
 			raw, err := json.Marshal(map[string]any{
 				"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Move", "body": "We moved.", "files": []any{
-					map[string]any{"path": "CLAUDE-OPS.md", "action": "update", "content": "## Git Provider\n\n- provider: evil\n"},
+					map[string]any{"path": "CLAUDE-OPS.md", "action": "update", "edits": []any{
+						map[string]any{"old": k.name, "new": "evil"},
+					}},
 					map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\ndf -h\n"},
 				},
 			})

@@ -135,7 +135,7 @@ func (w *world) request() []byte {
 		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check inodes, too", "body": "Disks fill up with small files.",
 		"files": []any{
 			map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"},
-			map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\ndf -h\n"},
+			map[string]any{"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": "# Disk\n", "new": "# Disk\n\ndf -h\n"}}},
 			map[string]any{"path": "checks/old.md", "action": "delete"},
 		},
 	})

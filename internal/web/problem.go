@@ -55,8 +55,7 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 // redacted keeps what a caller has submitted from carrying our own tokens back.
 func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) {
 	for _, v := range violations {
-		v.Path, v.Message, v.Suggestion = s.env.Redact(v.Path), s.env.Redact(v.Message), s.env.Redact(v.Suggestion)
-		out = append(out, v)
+		out = append(out, v.Map(s.env.Redact))
 	}
 	return out
 }
