@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/textedit"
 )
 
 const skillFile = ".claude/skills/propose-change/SKILL.md"
@@ -46,6 +47,10 @@ type example struct {
 	ChangeType gitprovider.ChangeType `json:"change_type"`
 	Files      []json.RawMessage      `json:"files"`
 	Branch     string                 `json:"branch"`
+	Lines      []struct {
+		Path           string
+		Added, Removed int
+	} `json:"lines"`
 	Error      *fault.Wire            `json:"error"`
 }
 
@@ -88,8 +93,10 @@ func TestSkillsExampleWouldPassTheGates(t *testing.T) {
 		if err := json.Unmarshal(raw, &files[i]); err != nil {
 			t.Fatal(err)
 		}
-		if !files[i].Action.Valid() || files[i].Content == "" {
-			t.Errorf("file %d of the example has no valid action, or no content", i)
+		files[i].Content = editedExample(t, files[i].Path, raw)
+		if counts := textedit.Compare(read(t, files[i].Path), files[i].Content); files[i].Action != gitprovider.ActionUpdate || len(opened.Lines) != 1 ||
+			opened.Lines[0].Path != files[i].Path || opened.Lines[0].Added != counts.Added || opened.Lines[0].Removed != counts.Removed {
+			t.Errorf("file %d of the example: %+v, and the answer says %+v", i, counts, opened.Lines)
 		}
 	}
 	rules := gitprovider.Rules{
@@ -107,6 +114,20 @@ func TestSkillsExampleWouldPassTheGates(t *testing.T) {
 	if got := headings(create.Body, "## "); "## "+strings.Join(got, "\n## ") != strings.Join(bodySections(), "\n") {
 		t.Errorf("the example's body has the sections %q", got)
 	}
+}
+
+// editedExample makes the edits of an example on the file that it names, which is one of this repository.
+func editedExample(t *testing.T, path string, raw []byte) string {
+	t.Helper()
+	var file struct{ Edits []textedit.Edit }
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	edited, err := textedit.Apply(read(t, path), file.Edits)
+	if err != nil || len(file.Edits) == 0 {
+		t.Errorf("%d edits of %s: %v", len(file.Edits), path, err)
+	}
+	return edited
 }
 
 func TestSkillsRefusalsAreLikeTheRealOnes(t *testing.T) {

@@ -41,8 +41,11 @@ func (t trees) contents(ctx context.Context, repo gitprovider.RepoRef, base base
 		got[path] = content
 		return true
 	}
-	if len(wanted) > 1 {
-		if err := t.batches(ctx, repo, base.commit, wanted, keep); err != nil && !lacksRoute(err) && !isMissing(err) {
+	if len(wanted) > 1 && !t.oneByOne.Load() {
+		switch err := t.batches(ctx, repo, base.commit, wanted, keep); {
+		case lacksRoute(err):
+			t.oneByOne.Store(true) // it costs a request to learn that
+		case err != nil && !isMissing(err):
 			return nil, err
 		}
 	}

@@ -191,6 +191,12 @@ func TestContentsOfManyFilesCostAFewRequests(t *testing.T) {
 			if n := sc.requests(); n > tc.want {
 				t.Errorf("%d requests, want %d at most", n, tc.want)
 			}
+			snap, err = sc.p.Snapshot(t.Context(), q)
+			sc.must(err)
+			sc.same("files", len(snap.Contents), 50)
+			if n := sc.requests(); tc.old && n > 4+50 {
+				t.Errorf("%d requests of a server that is known, want %d at most", n, 4+50)
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package gitea
 import (
 	"context"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -69,7 +70,7 @@ func New(opts Options) *Provider {
 	a := &api{base: opts.Base, http: opts.Client}
 	ids, fresh, paths := newLabelIDs(), newFreshBranches(), forge.NewPaths()
 	branches := branches{a}
-	trees := trees{a, branches}
+	trees := trees{a, branches, new(atomic.Bool)}
 	pulls := pulls{
 		api: a, files: changedFiles{api: a, trees: trees, known: paths, memory: opts.Paths}, labels: ids, now: clock.Now,
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -26,6 +27,7 @@ const (
 type trees struct {
 	api      *api
 	branches branches
+	oneByOne *atomic.Bool // the server has no route for many files at once
 }
 
 // baseTree is what a commit of the base branch holds.
