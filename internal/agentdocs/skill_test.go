@@ -51,7 +51,7 @@ type example struct {
 		Path           string
 		Added, Removed int
 	} `json:"lines"`
-	Error      *fault.Wire            `json:"error"`
+	Error *fault.Wire `json:"error"`
 }
 
 // skillExamples returns the skill's JSON blocks: the one create_pr call, its answer, the refusals, and all calls.
