@@ -1,0 +1,249 @@
+package definitions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write makes the files of a tree: names with slashes and their contents.
+func write(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	for name, content := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// agentYAML is a sound agent with more lines.
+func agentYAML(name, version string, more ...string) string {
+	return fmt.Sprintf(`name: %s
+type: agent
+description: An agent for tests
+llm: {provider: anthropic, model: claude-sonnet}
+tools: []
+version: %s
+tags: [demo]
+system_prompt: Do it.
+`, name, version) + strings.Join(more, "\n") + "\n"
+}
+
+func agentMarkdown(name, version, body string, more ...string) string {
+	return "---\n" + strings.Replace(agentYAML(name, version, more...), "system_prompt: Do it.\n", "", 1) + "---\n" + body
+}
+
+func toolYAML(name, version string, more ...string) string {
+	return fmt.Sprintf(`name: %s
+type: tool
+description: A tool for tests
+parameters: {text: {type: string, required: true, description: what to print}}
+implementation: {type: bash, command: echo hello}
+version: %s
+tags: [demo]
+`, name, version) + strings.Join(more, "\n") + "\n"
+}
+
+func catalog(t testing.TB, project, home map[string]string) *Catalog {
+	t.Helper()
+	return NewCatalog(Options{Project: write(t, t.TempDir(), project), Home: write(t, t.TempDir(), home), Now: time.Now})
+}
+
+func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
+	t.Helper()
+	list, _, err := c.List(t.Context(), kind, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{}
+	for _, s := range list {
+		out = append(out, fmt.Sprintf("%s %s@%s", s.Source, s.Name, s.Version))
+	}
+	return out
+}
+
+func TestListFindsEveryLayout(t *testing.T) {
+	c := catalog(t, map[string]string{
+		".fractary/agents/flat.yaml":          agentYAML("flat", "1.0.0"),
+		".fractary/agents/short.yml":          agentYAML("short", "1.1.0"),
+		".fractary/agents/text.md":            agentMarkdown("text", "1.2.0", "Prompt.\n"),
+		".fractary/agents/folder/agent.yaml":  agentYAML("folder", "1.3.0"),
+		".fractary/agents/both/agent.md":      agentMarkdown("both", "2.0.0", "Prompt.\n"),
+		".fractary/agents/both/agent.yaml":    agentYAML("both", "1.0.0"),
+		".fractary/agents/empty/README.md":    "nothing here",
+		".fractary/agents/notes.txt":          "nothing here",
+		".fractary/agents/broken.yaml":        "name: [",
+		".fractary/tools/print/tool.yaml":     toolYAML("print", "1.0.0"),
+		".fractary/agents/org:colon/agent.md": agentMarkdown("org:colon", "1.0.0", "Prompt.\n"),
+	}, map[string]string{
+		".fractary/registry/agents/shared@1.0.0/agent.yaml":  agentYAML("shared", "1.0.0"),
+		".fractary/registry/agents/shared@1.10.0/agent.yaml": agentYAML("shared", "1.10.0"),
+		".fractary/registry/agents/shared@1.9.0/agent.md":    agentMarkdown("shared", "1.9.0", "Prompt.\n"),
+	})
+	want := []string{
+		"local both@2.0.0", "local flat@1.0.0", "local folder@1.3.0", "local org:colon@1.0.0",
+		"global shared@1.10.0", "global shared@1.9.0", "global shared@1.0.0", "local short@1.1.0", "local text@1.2.0",
+	}
+	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"local print@1.0.0"}, listed(t, c, Tool, "")); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	_, problems, err := c.List(t.Context(), Agent, Local)
+	if err != nil || len(problems) != 1 || !strings.HasSuffix(problems[0].File, "broken.yaml") {
+		t.Errorf("problems: %v, %v", problems, err)
+	}
+}
+
+func TestAChangeOnDiskIsSeen(t *testing.T) {
+	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, nil)
+	for _, version := range []string{"1.0.1", "1.0.2", "1.0.3"} {
+		listed(t, c, Agent, "")
+		write(t, c.opts.Project, map[string]string{".fractary/agents/a.yaml": agentYAML("a", version)})
+		if got := listed(t, c, Agent, "")[0]; got != "local a@"+version {
+			t.Errorf("got %s, want version %s", got, version)
+		}
+	}
+}
+
+func TestLinksThatLeaveAreLeftOut(t *testing.T) {
+	outside := write(t, t.TempDir(), map[string]string{
+		"secret.yaml": agentYAML("secret", "1.0.0"), "folder/agent.yaml": agentYAML("folder", "1.0.0"),
+	})
+	c := catalog(t, map[string]string{
+		".fractary/agents/own.yaml": agentYAML("own", "1.0.0"), "elsewhere/inside.yaml": agentYAML("inside", "1.0.0"),
+	}, nil)
+	agents := filepath.Join(c.opts.Project, ".fractary", "agents")
+	for link, target := range map[string]string{
+		"secret.yaml": filepath.Join(outside, "secret.yaml"), "folder": filepath.Join(outside, "folder"), "inside.yaml": "../../elsewhere/inside.yaml",
+	} {
+		if err := os.Symlink(target, filepath.Join(agents, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0"}, listed(t, c, Agent, "")); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"secret", "folder", "../x", "a/../own", "."} {
+		if _, err := c.Info(t.Context(), Agent, Reference{Name: name}, ""); codeOf(err) != AgentNotFound {
+			t.Errorf("info of %q: %v", name, err)
+		}
+	}
+	for _, name := range []string{".fractary/agents/secret.yaml", "../../etc/passwd", filepath.Join(outside, "secret.yaml")} {
+		if _, err := c.ValidatePath(t.Context(), Agent, name, false); codeOf(err) != PermissionDenied {
+			t.Errorf("validate %q: %v", name, err)
+		}
+	}
+}
+
+func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
+	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, map[string]string{
+		".fractary/registry/agents/a@1.2.0/agent.yaml": agentYAML("a", "1.2.0"),
+		".fractary/registry/agents/a@1.9.0/agent.yaml": agentYAML("a", "1.9.0"),
+		".fractary/registry/agents/a@2.0.0/agent.yaml": agentYAML("a", "2.0.0"),
+	})
+	for ref, want := range map[string]string{
+		"a": "1.0.0", "a@latest": "1.0.0", "a@1.0.0": "1.0.0", "a@^1.1.0": "1.9.0", "a@>=1.1.0 <1.5.0": "1.2.0", "a@2.x": "2.0.0", "a@1.2.0 - 1.9.0": "1.9.0",
+	} {
+		found, err := c.Resolve(t.Context(), Agent, ParseReference(ref), "")
+		if err != nil || found.Definition.Version != want {
+			t.Errorf("%s: %+v, %v, want %s", ref, found, err, want)
+		}
+	}
+	if found, err := c.Resolve(t.Context(), Agent, Reference{Name: "a"}, Global); err != nil || found.Definition.Version != "2.0.0" {
+		t.Errorf("global: %+v, %v", found, err)
+	}
+	_, err := c.Resolve(t.Context(), Agent, ParseReference("a@3.x"), "")
+	if err == nil || err.Error() != `no version of agent "a" satisfies "3.x"; there are 1.0.0, 2.0.0, 1.9.0, 1.2.0` {
+		t.Errorf("a@3.x: %v", err)
+	}
+	_, err = c.Resolve(t.Context(), Agent, Reference{Name: "ab"}, "")
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || len(missing.Similar) == 0 {
+		t.Errorf("ab: %v", err)
+	}
+}
+
+func TestMergeFollowsWhatIsExtended(t *testing.T) {
+	c := catalog(t, map[string]string{
+		".fractary/agents/child.yaml": agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2}") + "",
+		".fractary/agents/parent.md": strings.Replace(strings.Replace(agentMarkdown("parent", "1.4.0", "Be kind.\n", "extends: root", "config: {a: 1, b: 1}"),
+			"tools: []", "tools: [print]", 1), "tags: [demo]", "tags: [base, demo]", 1),
+		".fractary/agents/root.yaml": strings.Replace(agentYAML("root", "0.1.0", "author: Ann"), "tools: []", "tools: [grep, print]", 1),
+	}, nil)
+	project := c.opts.Project
+	write(t, project, map[string]string{
+		".fractary/agents/child.yaml": strings.Replace(agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
+	})
+	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := merged.Definition
+	got := map[string]any{
+		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends, "version": d.Version,
+		"config": d.tree.get("config").plain(),
+	}
+	want := map[string]any{
+		"chain": []string{"child@1.0.0", "parent@1.4.0", "root@0.1.0"}, "tools": []string{"grep", "print"}, "tags": []string{"demo", "base"},
+		"prompt": "Be kind.", "author": "Ann", "extends": "parent@^1.0.0", "version": "1.0.0",
+		"config": map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+}
+
+func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
+	files := map[string]string{
+		".fractary/agents/a.yaml":      agentYAML("a", "1.0.0", "extends: b"),
+		".fractary/agents/b.yaml":      agentYAML("b", "1.0.0", "extends: c"),
+		".fractary/agents/c.yaml":      agentYAML("c", "1.0.0", "extends: a"),
+		".fractary/agents/self.yaml":   agentYAML("self", "1.0.0", "extends: self"),
+		".fractary/agents/orphan.yaml": agentYAML("orphan", "1.0.0", "extends: gone@^2.0.0"),
+		".fractary/agents/onbad.yaml":  agentYAML("onbad", "1.0.0", "extends: bad"),
+		".fractary/agents/bad.yaml":    "name: bad\nversion: 1.0.0\n",
+	}
+	for i := range 100 {
+		files[fmt.Sprintf(".fractary/agents/deep%d.yaml", i)] = agentYAML(fmt.Sprintf("deep%d", i), "1.0.0", fmt.Sprintf("extends: deep%d", i+1))
+	}
+	c := catalog(t, files, nil)
+	for name, want := range map[string]string{
+		"a":      "the definitions extend each other in a circle: a@1.0.0 extends b@1.0.0 extends c@1.0.0 extends a@1.0.0",
+		"self":   "the definitions extend each other in a circle: self@1.0.0 extends self@1.0.0",
+		"orphan": "what is extended was not found: orphan@1.0.0 extends gone@^2.0.0",
+		"onbad":  "what is extended is broken",
+		"deep0":  "more than 50 definitions extend each other",
+	} {
+		_, err := c.Info(t.Context(), Agent, Reference{Name: name}, "")
+		if codeOf(err) != DependencyError || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		v, err := c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, false)
+		if err != nil || v.Valid() {
+			t.Errorf("%s is valid: %v, %v", name, v.Problems, err)
+		}
+	}
+}
+
+func TestListEndsWithItsContext(t *testing.T) {
+	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := c.List(ctx, Agent, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

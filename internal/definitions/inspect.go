@@ -1,0 +1,172 @@
+package definitions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Validation is what is known of one definition's soundness.
+type Validation struct {
+	Path       string
+	Definition *Definition // nil if nothing could be read
+	Problems   Problems    // errors and warnings, by place
+}
+
+// Valid reports whether there is no error.
+func (v Validation) Valid() bool { return len(v.Problems.Errors()) == 0 }
+
+// ValidateNamed validates a definition that Resolve finds. strict also resolves what it refers to, and warns of unknown fields.
+func (c *Catalog) ValidateNamed(ctx context.Context, kind Kind, ref Reference, strict bool) (Validation, error) {
+	found, err := c.Resolve(ctx, kind, ref, "")
+	if err != nil {
+		return Validation{}, err
+	}
+	return c.judged(ctx, found, strict), nil
+}
+
+// ValidatePath validates a file of the project or of the user's registry, whatever its folder. VALIDATION_ERROR for a path that lies in
+// neither, PERMISSION_DENIED for one that a symbolic link leads out.
+func (c *Catalog) ValidatePath(ctx context.Context, kind Kind, name string, strict bool) (Validation, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(c.opts.Project, name)
+	}
+	name = filepath.Clean(name)
+	for _, p := range c.places() {
+		rel, err := filepath.Rel(p.root, name)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			continue
+		}
+		f := file{place: p, kind: kind, rel: filepath.ToSlash(rel)}
+		content, err := f.read()
+		if err != nil {
+			return Validation{}, unreadableFile(kind, name, err)
+		}
+		definition, problems := c.validator.Validate(kind, name, content)
+		if definition == nil {
+			return Validation{Path: name, Problems: problems}, nil
+		}
+		return c.judged(ctx, &Found{Definition: definition, Source: p.source, Path: name, Problems: problems, file: f}, strict), nil
+	}
+	return Validation{}, newError(PermissionDenied, "%s lies outside of the project and of the user's registry", name).with("path", name).
+		suggest("give a path below the project's folder")
+}
+
+func unreadableFile(kind Kind, name string, err error) *Error {
+	e := newError(ValidationError, "%s %s", name, reason(err)).with("path", name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e = newError(notFoundCode(kind), "there is no file %s", name).with("path", name)
+	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes"):
+		e = newError(PermissionDenied, "%s %s", name, reason(err)).with("path", name)
+	}
+	e.Cause = err
+	return e
+}
+
+// judged adds what only other files tell. Warnings of unknown fields are for the strict validation.
+func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation {
+	out := Validation{Path: f.Path, Definition: f.Definition}
+	for _, p := range f.Problems {
+		if strict || p.Message != unknownField {
+			out.Problems = append(out.Problems, p)
+		}
+	}
+	if f.Definition.Extends != "" {
+		if _, err := c.Merge(ctx, f); err != nil {
+			out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+		}
+	}
+	if strict {
+		out.Problems = append(out.Problems, c.unresolved(ctx, f)...)
+	}
+	out.Problems = out.Problems.sorted()
+	return out
+}
+
+// unresolved lists references to tools that nobody has.
+func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
+	key := "tools"
+	if f.Definition.Kind == Tool {
+		key = "depends_on"
+	}
+	own := map[string]bool{}
+	for _, tool := range itemsOf(f.Definition.tree.get("custom_tools")) {
+		own[tool.get("name").string()] = true
+	}
+	var out Problems
+	for i, text := range f.Definition.tree.get(key).strings() {
+		ref := ParseReference(text)
+		if own[ref.Name] {
+			continue
+		}
+		if _, err := c.Resolve(ctx, Tool, ref, ""); err != nil {
+			out = append(out, f.at(key, strconv.Itoa(i), err.Error()))
+		}
+	}
+	return out
+}
+
+// at is an error at a field, or at one item of its list.
+func (f *Found) at(field, item, message string) Problem {
+	p := Problem{File: f.Path, Field: field, Message: message, Severity: SeverityError}
+	v := f.Definition.tree.get(field)
+	if i, err := strconv.Atoi(item); err == nil && v != nil && i < len(v.items) {
+		v, p.Field = v.items[i], join(field, item)
+	}
+	if v != nil {
+		p.Line, p.Column = v.line, v.column
+	}
+	return p
+}
+
+// Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot be merged is
+// DEPENDENCY_ERROR.
+func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Source) (*Merged, error) {
+	found, err := c.Resolve(ctx, kind, ref, source)
+	var missing *NotFoundError
+	var limit *LimitError
+	switch {
+	case errors.As(err, &missing):
+		return nil, missing.coded()
+	case errors.As(err, &limit):
+		return nil, newError(ValidationError, "%s", limit.Error())
+	case err != nil:
+		return nil, err
+	}
+	if errs := found.Problems.Errors(); len(errs) > 0 {
+		return nil, newError(ValidationError, "the %s %s is broken: %s", kind, ref, errs[0]).with("problems", errs).with("path", found.Path).
+			suggest("correct the file; " + toolOf(kind, "validate") + " lists every problem")
+	}
+	merged, err := c.Merge(ctx, found)
+	var chain *InheritanceError
+	if errors.As(err, &chain) {
+		return nil, newError(DependencyError, "%s", chain.Error()).with("chain", chain.Chain)
+	}
+	return merged, err
+}
+
+func toolOf(kind Kind, action string) string {
+	return fmt.Sprintf("fractary_forge_%s_%s", kind, action)
+}
+
+// coded is the error with its code and what to do.
+func (e *NotFoundError) coded() *Error {
+	out := newError(notFoundCode(e.Kind), "%s", e.Error()).with("name", e.Reference.Name)
+	if len(e.Versions) > 0 {
+		out = out.with("versions", e.Versions).suggest("ask for one of the versions")
+	}
+	if len(e.Similar) > 0 {
+		out = out.with("similar", e.Similar).suggest("did you mean " + strings.Join(e.Similar, ", ") + "?")
+	}
+	for _, reason := range e.Reasons {
+		if strings.Contains(reason.Message, "registry") {
+			out = out.suggest(reason.Message)
+		}
+	}
+	return out.suggest("list what there is with " + toolOf(e.Kind, "list"))
+}

@@ -1,0 +1,320 @@
+package definitions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Registries are the configured registries with their cache. They are asked side by side, and one that fails is named while the
+// others answer. It is safe for concurrent use.
+type Registries struct {
+	list    []Registry // by priority
+	fetcher *fetcher
+	cache   *Cache
+	mu      sync.Mutex // guards writes to the cache
+}
+
+// NewRegistries takes what the configuration lists. transport carries requests; token reads an environment variable; paths are
+// relative to dir.
+func NewRegistries(c Config, cache *Cache, transport http.RoundTripper, token func(string) string, dir string) *Registries {
+	list := slices.DeleteFunc(slices.Clone(c.Registries), func(r Registry) bool { return r.Disabled })
+	if !c.Resolution.Stockyard {
+		list = nil
+	}
+	return &Registries{list: list, fetcher: newFetcher(transport, token, dir), cache: cache}
+}
+
+// Index is a registry.json.
+type Index struct {
+	Name        string        `json:"name"`
+	Version     string        `json:"version"`
+	Description string        `json:"description"`
+	Updated     string        `json:"updated"`
+	Plugins     []IndexPlugin `json:"plugins"`
+}
+
+// IndexPlugin is a plugin as an index lists it.
+type IndexPlugin struct {
+	Name        string   `json:"name"`
+	Version     string   `json:"version"`
+	Description string   `json:"description"`
+	Author      string   `json:"author"`
+	ManifestURL string   `json:"manifest_url"`
+	Repository  string   `json:"repository"`
+	Homepage    string   `json:"homepage"`
+	License     string   `json:"license"`
+	Tags        []string `json:"tags"`
+	Checksum    string   `json:"checksum"` // sha256:HEX of plugin.json's bytes
+	Downloads   *int     `json:"downloads"`
+
+	registry Registry
+}
+
+// indexes reads the index of every registry, those of lower priority numbers first. Failures are one for each registry.
+func (r *Registries) indexes(ctx context.Context) (found []Index, from []Registry, failed []error) {
+	indexes, errs := make([]*Index, len(r.list)), make([]error, len(r.list))
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i, registry := range r.list {
+		group.Go(func() error {
+			indexes[i], errs[i] = r.index(ctx, registry)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return no error
+	for i, index := range indexes {
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+			continue
+		}
+		for j := range index.Plugins {
+			index.Plugins[j].registry = r.list[i]
+		}
+		found, from = append(found, *index), append(from, r.list[i])
+	}
+	return found, from, failed
+}
+
+// index reads a registry's index, from the cache while it is fresh.
+func (r *Registries) index(ctx context.Context, registry Registry) (*Index, error) {
+	at, err := parseLocation(registry.URL, "")
+	if err != nil {
+		return nil, newError(ConfigError, "the registry %q has a url that %s", registry.Name, err)
+	}
+	kept, fresh, known := r.cache.index(registry)
+	if known && fresh && at.url != nil {
+		if index, err := readIndex(registry, kept.Manifest); err == nil {
+			return index, nil
+		}
+	}
+	got, err := r.fetcher.get(ctx, registry, at, kept.ETag)
+	if err != nil {
+		return nil, err
+	}
+	if got.same {
+		got.content = kept.Manifest
+	}
+	index, err := readIndex(registry, got.content)
+	if err != nil {
+		return nil, err
+	}
+	if at.url != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err := r.cache.keep(registry, got.content, got.etag); err != nil {
+			return index, nil // it is asked for again next time
+		}
+	}
+	return index, nil
+}
+
+func readIndex(registry Registry, content []byte) (*Index, error) {
+	var index Index
+	if err := json.Unmarshal(content, &index); err != nil {
+		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).with("registry", registry.Name)
+		return nil, e.suggest("check the registry's url in the configuration")
+	}
+	index.Plugins = slices.DeleteFunc(index.Plugins, func(p IndexPlugin) bool { return p.Name == "" })
+	return &index, nil
+}
+
+// Manifest is a plugin.json.
+type Manifest struct {
+	Name         string            `json:"name"`
+	Version      string            `json:"version"`
+	Description  string            `json:"description"`
+	Author       any               `json:"author"` // text, or a mapping with a name
+	License      string            `json:"license"`
+	Homepage     string            `json:"homepage"`
+	Repository   any               `json:"repository"` // text, or a mapping with a url
+	Keywords     []string          `json:"keywords"`
+	Tags         []string          `json:"tags"`
+	Agents       []ManifestItem    `json:"agents"`
+	Tools        []ManifestItem    `json:"tools"`
+	Workflows    []ManifestItem    `json:"workflows"`
+	Hooks        []ManifestItem    `json:"hooks"`
+	Commands     []ManifestItem    `json:"commands"`
+	Dependencies map[string]string `json:"dependencies"`
+}
+
+// ManifestItem is a component of a plugin.
+type ManifestItem struct {
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Description string `json:"description"`
+	Source      string `json:"source"`
+	Checksum    string `json:"checksum"`
+}
+
+// UnmarshalJSON takes a component as an object, or as its name alone.
+func (m *ManifestItem) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &m.Name) == nil {
+		return nil
+	}
+	type plain ManifestItem
+	return json.Unmarshal(text, (*plain)(m))
+}
+
+// items are a plugin's definitions of a kind.
+func (m *Manifest) items(kind Kind) []ManifestItem {
+	if kind == Tool {
+		return m.Tools
+	}
+	return m.Agents
+}
+
+// manifest fetches a plugin's plugin.json. One whose checksum is another than the index says is INTEGRITY_ERROR, and is not kept.
+func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, error) {
+	content, err := r.checked(ctx, p.registry, p.ManifestURL, p.Checksum, "the plugin "+p.Name)
+	if err != nil {
+		return nil, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(content, &m); err != nil {
+		return nil, newError(NetworkError, "the registry %q sent no plugin.json for %s: %s", p.registry.Name, p.Name, err).with("plugin", p.Name)
+	}
+	return &m, nil
+}
+
+// checked fetches something whose checksum is known, from the cache if it is there.
+func (r *Registries) checked(ctx context.Context, registry Registry, at, checksum, what string) ([]byte, error) {
+	sum := strings.ToLower(checksum)
+	if checksum != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(sum) {
+		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is no sha256:<64 hexadecimal digits>", what, registry.Name).
+			with("registry", registry.Name)
+	}
+	if sum != "" {
+		if content, ok := r.cache.download(sum); ok {
+			return content, nil
+		}
+	}
+	l, err := parseLocation(at, registry.URL)
+	if err != nil {
+		return nil, newError(NetworkError, "%s: the registry %q names an address that %s", what, registry.Name, err).with("registry", registry.Name)
+	}
+	if index, err := parseLocation(registry.URL, ""); err == nil && index.url != nil && l.url == nil {
+		return nil, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what, registry.Name).with("registry", registry.Name)
+	}
+	got, err := r.fetcher.get(ctx, registry, l, "")
+	if err != nil {
+		return nil, err
+	}
+	if sum == "" {
+		return got.content, nil
+	}
+	if found := checksumOf(got.content); found != sum {
+		return nil, newError(IntegrityError, "%s from the registry %q has another checksum than its index says; it was not kept", what, registry.Name).
+			with("registry", registry.Name).with("expected", sum).with("actual", found).
+			suggest("do not use it; ask the registry's owner what happened")
+	}
+	if l.url != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		_ = r.cache.keepDownload(sum, got.content) // else it is fetched again next time
+	}
+	return got.content, nil
+}
+
+func checksumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// offered is a definition that a plugin of a registry has.
+type offered struct {
+	plugin IndexPlugin
+	item   ManifestItem
+}
+
+// offers lists the definitions of a kind in all plugins of all registries.
+func (r *Registries) offers(ctx context.Context, kind Kind) ([]offered, []error) {
+	indexes, _, failed := r.indexes(ctx)
+	var out []offered
+	for _, index := range indexes {
+		for _, p := range index.Plugins {
+			m, err := r.manifest(ctx, p)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			for _, item := range m.items(kind) {
+				out = append(out, offered{p, item})
+			}
+		}
+	}
+	return out, failed
+}
+
+// components are the definitions of a kind in a list.
+func (r *Registries) components(ctx context.Context, kind Kind) ([]Summary, Problems) {
+	offers, failed := r.offers(ctx, kind)
+	var out []Summary
+	for _, o := range offers {
+		out = append(out, Summary{
+			Kind: kind, Name: o.item.Name, Version: o.item.Version, Description: o.item.Description, Tags: o.plugin.Tags,
+			Source: Stockyard, Path: o.address(),
+		})
+	}
+	return out, failures(failed)
+}
+
+func (o offered) address() string {
+	if l, err := parseLocation(o.item.Source, o.plugin.registry.URL); err == nil && o.item.Source != "" {
+		return l.String()
+	}
+	return o.plugin.Name + "/" + o.item.Name
+}
+
+func failures(errs []error) Problems {
+	var out Problems
+	for _, err := range errs {
+		out = append(out, Problem{Message: messageOf(err), Severity: SeverityError})
+	}
+	return out
+}
+
+// messageOf is an error for people.
+func messageOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// component finds a definition in the registries: the highest version that satisfies the range, of the first registry that has one.
+func (r *Registries) component(ctx context.Context, v *Validator, kind Kind, ref Reference) (*Found, Problems) {
+	offers, failed := r.offers(ctx, kind)
+	offers = slices.DeleteFunc(offers, func(o offered) bool { return o.item.Name != ref.Name || !ref.admits(o.item.Version) })
+	slices.SortStableFunc(offers, func(a, b offered) int {
+		if byPriority := a.plugin.registry.Priority - b.plugin.registry.Priority; byPriority != 0 {
+			return byPriority
+		}
+		return -compareVersions(a.item.Version, b.item.Version)
+	})
+	for _, o := range offers {
+		content, err := r.checked(ctx, o.plugin.registry, o.item.Source, o.item.Checksum, fmt.Sprintf("the %s %s", kind, o.item.Name))
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		definition, problems := v.Validate(kind, o.item.Source, content)
+		if definition == nil {
+			failed = append(failed, newError(ValidationError, "%s", problems[0]))
+			continue
+		}
+		return &Found{Definition: definition, Source: Stockyard, Path: o.address(), Problems: problems}, nil
+	}
+	return nil, failures(failed)
+}
