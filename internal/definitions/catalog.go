@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
 	"runtime"
@@ -93,7 +92,10 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		out, problems = append(out, listed...), append(problems, unread...)
 	}
 	slices.SortStableFunc(out, func(a, b Summary) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), -compareVersions(a.Version, b.Version))
+		if byName := strings.Compare(a.Name, b.Name); byName != 0 {
+			return byName
+		}
+		return -compareVersions(a.Version, b.Version)
 	})
 	return out, problems.sorted(), nil
 }

@@ -67,12 +67,17 @@ func (p place) files(kind Kind, only string) (found []file, problems Problems, e
 	if len(entries) > maxDefinitions {
 		return nil, nil, &LimitError{What: filepath.Join(p.root, folder), Most: maxDefinitions}
 	}
+	near, err := root.OpenRoot(folder) // spares the way from the root for each file
+	if err != nil {
+		return nil, Problems{unreachable(filepath.Join(p.root, folder), err)}, nil
+	}
+	defer func() { _ = near.Close() }()
 	seen := map[string]string{}
 	for _, e := range entries {
 		if only != "" && p.nameOf(e) != only {
 			continue
 		}
-		f, problem := p.look(root, kind, folder, e)
+		f, problem := p.look(root, near, kind, folder, e)
 		if problem != nil {
 			problems = append(problems, *problem)
 		}
@@ -139,8 +144,8 @@ func (p place) names(kind Kind) []string {
 	return out
 }
 
-// look says which definition an entry of a kind's folder holds, if any.
-func (p place) look(root *os.Root, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {
+// look says which definition an entry of a kind's folder holds, if any. near is that folder.
+func (p place) look(root, near *os.Root, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {
 	info, err := e.Info()
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		info, err = root.Stat(path.Join(folder, e.Name()))
@@ -165,10 +170,14 @@ func (p place) look(root *os.Root, kind Kind, folder string, e fs.DirEntry) (*fi
 		}
 	}
 	for _, ext := range extensions() {
-		rel := path.Join(folder, e.Name(), string(kind)+ext)
-		info, err := root.Stat(rel)
+		inside := path.Join(e.Name(), string(kind)+ext)
+		rel := path.Join(folder, inside)
+		info, err := near.Stat(inside)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil { // perhaps a link to another folder of the root
+			info, err = root.Stat(rel)
 		}
 		if err != nil || !info.Mode().IsRegular() {
 			problem := unreachable(filepath.Join(p.root, rel), notRegular(err))
