@@ -12,17 +12,20 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// answer renders what the flow returned: structured content, and the same as text for clients that read only that.
-func answer(result any, err error) *mcp.CallToolResult {
-	if err != nil {
-		return failed(fault.From(err), operation.RequestIDOf(err))
-	}
+// answer renders what an operation returned: structured content, and the same as text for clients that read only that.
+func answer(result any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(plainJSON(result))}}
 }
 
-// failed renders a refusal or a failure (design §4): isError, text beginning with the code, and the error object.
-func failed(e *fault.Error, requestID string) *mcp.CallToolResult {
-	wire := e.Wire(requestID)
+// failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning with the
+// code, and the error object.
+func failed(form *operation.Form, err error, requestID string) *mcp.CallToolResult {
+	if form != nil {
+		result := answer(form.Failure(err, requestID))
+		result.IsError = true
+		return result
+	}
+	wire := fault.From(err).Wire(requestID)
 	return &mcp.CallToolResult{
 		IsError:           true,
 		StructuredContent: map[string]any{"error": wire},

@@ -20,6 +20,7 @@ import (
 
 // Options describe the server to clients.
 type Options struct {
+	Name    string // as clients see it; "" is claudeops
 	Version string
 	// ReadOnly leaves tools that do more than read out of tools/list; a call to one still reaches its operation, which
 	// refuses and records it.
@@ -34,19 +35,24 @@ type Server struct {
 	mcp      *server.MCPServer
 	toolsets []operation.Toolset
 	effects  map[string]operation.Effect // by the tool's name
+	hidden   map[string]bool             // tools that tools/list does not show
 }
 
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
-	s := &Server{opts: o, toolsets: toolsets, effects: map[string]operation.Effect{}}
+	s := &Server{opts: o, toolsets: toolsets, effects: map[string]operation.Effect{}, hidden: map[string]bool{}}
 	hooks := &server.Hooks{}
-	hooks.AddAfterListTools(s.hideEffects)
+	hooks.AddAfterListTools(s.hide)
 	var instructions []string
 	for _, set := range toolsets {
 		instructions = append(instructions, set.Instructions)
 	}
-	s.mcp = server.NewMCPServer("claudeops", o.Version,
-		server.WithTitle("Claude Ops"), server.WithToolCapabilities(false), server.WithHooks(hooks),
+	name, title := "claudeops", "Claude Ops"
+	if o.Name != "" {
+		name, title = o.Name, o.Name
+	}
+	s.mcp = server.NewMCPServer(name, o.Version,
+		server.WithTitle(title), server.WithToolCapabilities(false), server.WithHooks(hooks),
 		server.WithInstructions(strings.Join(instructions, " ")),
 	)
 	for _, set := range toolsets {
@@ -59,7 +65,8 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 				return nil, err
 			}
 			s.effects[o.Name] = o.Effect
-			s.mcp.AddTool(t, s.handler(o))
+			s.hidden[o.Name] = !s.listed(set, o)
+			s.mcp.AddTool(t, s.handler(set, o))
 		}
 	}
 	return s, nil
@@ -70,9 +77,17 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, OnReject: s.rejected})
 }
 
-func (s *Server) hideEffects(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	if s.opts.ReadOnly {
-		result.Tools = slices.DeleteFunc(slices.Clone(result.Tools), func(t mcp.Tool) bool { return s.effects[t.Name] != operation.Read })
+// listed reports whether tools/list shows a tool.
+func (s *Server) listed(set operation.Toolset, o operation.Operation) bool {
+	if set.Listed != nil {
+		return set.Listed(o)
+	}
+	return !s.opts.ReadOnly || o.Effect == operation.Read
+}
+
+func (s *Server) hide(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+	if slices.ContainsFunc(result.Tools, func(t mcp.Tool) bool { return s.hidden[t.Name] }) {
+		result.Tools = slices.DeleteFunc(slices.Clone(result.Tools), func(t mcp.Tool) bool { return s.hidden[t.Name] })
 	}
 }
 

@@ -36,18 +36,22 @@ func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 }
 
 // handler hands a call to an operation, and keeps a panic's text from the client.
-func (s *Server) handler(o operation.Operation) server.ToolHandlerFunc {
+func (s *Server) handler(set operation.Toolset, o operation.Operation) server.ToolHandlerFunc {
 	return func(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
 				s.opts.Log.Error("panic in a tool", "tool", o.Name, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-				result, err = failed(fault.From(fmt.Errorf("panic: %v", p)), id), nil
+				result, err = failed(set.Form, fault.From(fmt.Errorf("panic: %v", p)), id), nil
 			}
 		}()
 		who := caller(ctx)
 		who.Progress = s.progress(ctx, req)
-		return answer(o.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})), nil
+		out, err := o.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})
+		if err != nil {
+			return failed(set.Form, err, operation.RequestIDOf(err)), nil
+		}
+		return answer(out), nil
 	}
 }
 

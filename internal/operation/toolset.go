@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"reflect"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -21,6 +22,18 @@ type Toolset struct {
 	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not, or it
 	// could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
 	Reject func(ctx context.Context, call Call, name string, why *fault.Error)
+	// Listed says which tools are shown to MCP clients; nil: all of them, and in a read-only server those that only read. A call
+	// of one that is not shown comes to its operation all the same.
+	Listed func(o Operation) bool
+	Form   *Form // nil: the program's own, as docs/codes.md has it
+}
+
+// Form is how a toolset's contract words failures for MCP clients.
+type Form struct {
+	// Failure is the object of an error, as structured content and as text. requestID is "" if neither log nor audit has the call.
+	Failure func(err error, requestID string) any
+	// FailureType is the struct type of what Failure returns. A tool's output schema admits it beside the output.
+	FailureType reflect.Type
 }
 
 // Schema is what Schemas has for one side of an operation, "input" or "output", without white space.

@@ -41,7 +41,7 @@ var errEnough = errors.New("enough violations")
 // is left as it was. Empty input counts as {}.
 //
 // The exported fields of a struct carry a tag `json:"name"`, and `required:"true"` if the name must be present. They are
-// of kind string, *string (null gives nil, unless required), bool, int, time.Time, a slice or a struct of such; anything else is a
+// of kind string, *string and *bool (null gives nil, unless required), bool, int, time.Time, a slice or a struct of such; anything else is a
 // mistake of the program and panics. A number for an int is written without fraction and exponent, so 1.0 and 1e3 are
 // refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows that many elements, of it and of
 // slices within it, is a violation and not decoded. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.

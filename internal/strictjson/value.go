@@ -68,7 +68,7 @@ func expectation(t reflect.Type) expected {
 		return one("an integer", jsontext.KindNumber)
 	case t.Kind() == reflect.String || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.String:
 		return one("a string", jsontext.KindString)
-	case t.Kind() == reflect.Bool:
+	case t.Kind() == reflect.Bool || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Bool:
 		return expected{"true or false", jsontext.KindTrue, jsontext.KindFalse}
 	}
 	panic(fmt.Sprintf("strictjson: cannot decode into %s", t))
@@ -97,6 +97,10 @@ func (d *decoder) scalar(into reflect.Value) error {
 	raw, err := d.in.ReadValue()
 	if err != nil {
 		return err
+	}
+	if into.Kind() == reflect.Pointer && into.Type().Elem().Kind() == reflect.Bool {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
 	}
 	switch into.Kind() {
 	case reflect.Bool:

@@ -29,7 +29,7 @@ func Schemas(t *testing.T, set operation.Toolset) {
 			continue
 		}
 		output := schemaOf(o.Output)
-		output.orError()
+		output.orError(set.Form)
 		for side, s := range map[string]*schema{"input": schemaOf(o.Input), "output": output} {
 			name := filepath.Join("schema", o.Name+"."+side+".json")
 			known[name] = true
@@ -106,12 +106,21 @@ func (s *schema) indented() []byte {
 	return append(text, '\n')
 }
 
-// orError lets an answer be {"error": ...} instead.
-func (s *schema) orError() {
-	failure := &schema{}
-	failure.set("type", "object")
-	s.values["properties"].(*schema).set("error", failure)
-	either := []map[string]any{{"required": s.values["required"]}, {"required": []string{"error"}}}
+// orError lets an answer be {"error": ...} instead, or what the form of the toolset has for failures.
+func (s *schema) orError(form *operation.Form) {
+	properties, required := s.values["properties"].(*schema), []string{"error"}
+	if form == nil {
+		failure := &schema{}
+		failure.set("type", "object")
+		properties.set("error", failure)
+	} else {
+		failure := schemaOf(form.FailureType)
+		required = failure.values["required"].([]string)
+		for _, name := range failure.values["properties"].(*schema).names {
+			properties.set(name, failure.values["properties"].(*schema).values[name])
+		}
+	}
+	either := []map[string]any{{"required": s.values["required"]}, {"required": required}}
 	s.names[slices.Index(s.names, "required")] = "anyOf"
 	delete(s.values, "required")
 	s.values["anyOf"] = either
@@ -141,6 +150,12 @@ func schemaOf(t reflect.Type) *schema {
 		s.set("items", schemaOf(t.Elem()))
 	case reflect.Struct:
 		s.object(t)
+	case reflect.Map:
+		s.set("type", "object")
+		if t.Elem().Kind() != reflect.Interface {
+			s.set("additionalProperties", schemaOf(t.Elem()))
+		}
+	case reflect.Interface: // anything
 	default:
 		panic(fmt.Sprintf("operationtest: no schema for %s", t))
 	}
@@ -173,7 +188,9 @@ func fieldSchema(f operation.Field) *schema {
 		null.set("type", "null")
 		s.set("anyOf", []any{of, null})
 	} else {
-		s.set("type", of.values["type"])
+		if kind, has := of.values["type"]; has {
+			s.set("type", kind)
+		}
 		s.limits(f.StructField)
 		for _, name := range of.names {
 			s.set(name, of.values[name])

@@ -1,0 +1,17 @@
+// Package toolset is the way of every call of the toolsets beside that of pull requests. New makes an operation whose calls pass, in
+// this order:
+//
+//  1. the toolset is enabled,
+//  2. tier and effect: a tool that writes needs the operator's leave,
+//  3. approval: the argument yes, where the tool asks for it,
+//  4. the arguments, with everything that is wrong with them at once,
+//  5. dry run: the handler is told to do nothing,
+//  6. the lock of the root that is written, between processes too,
+//  7. the time limit,
+//  8. the handler,
+//  9. redaction of our own tokens,
+//  10. the cap of the answer,
+//  11. one row in the audit for every write, run and refusal of 1 to 3, before the answer leaves. Other calls that only read leave none.
+//
+// A failure is a Fault, which has the code of the toolset's contract and the program's own.
+package toolset

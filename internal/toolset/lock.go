@@ -1,0 +1,102 @@
+package toolset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/filelock"
+)
+
+// Bounds of waiting for a lock.
+const (
+	lockWait = 10 * time.Second
+	lockPoll = 20 * time.Millisecond
+)
+
+// Locks keep two calls from writing one folder at once, also those of other processes that share a state folder. A lock goes with
+// the process that has it.
+type Locks struct {
+	dir  string
+	wait time.Duration
+	mu   sync.Mutex
+	held map[string]chan struct{} // by folder; full while it is taken
+}
+
+// NewLocks makes locks whose files are in a folder, which need not exist. "" keeps calls of this process alone apart.
+func NewLocks(dir string) *Locks {
+	return &Locks{dir: dir, wait: lockWait, held: map[string]chan struct{}{}}
+}
+
+// take waits for the lock of a folder, some seconds at most.
+func (l *Locks) take(ctx context.Context, folder string) (release func(), refused *Fault) {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.wait)
+	defer cancel()
+	busy := refuse(Busy, fault.Conflict, "another call writes %s; try again when it has ended", folder)
+	l.mu.Lock()
+	turn := l.held[folder]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		l.held[folder] = turn
+	}
+	l.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, busy
+	}
+	file, refused := l.takeFile(ctx, folder, busy)
+	if refused != nil {
+		<-turn
+		return nil, refused
+	}
+	return func() {
+		if file != nil {
+			_ = file.Close()
+		}
+		<-turn
+	}, nil
+}
+
+// takeFile locks the folder's file, whose name is a hash since the folder may not exist yet.
+func (l *Locks) takeFile(ctx context.Context, folder string, busy *Fault) (*os.File, *Fault) {
+	if l.dir == "" {
+		return nil, nil
+	}
+	sum := sha256.Sum256([]byte(folder))
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, unlockable(err)
+	}
+	file, err := os.OpenFile(filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, unlockable(err)
+	}
+	for {
+		taken, err := filelock.Try(file, true)
+		if taken {
+			return file, nil
+		}
+		if err != nil {
+			_ = file.Close()
+			return nil, unlockable(err)
+		}
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, busy
+		}
+	}
+}
+
+func unlockable(err error) *Fault {
+	return &Fault{Reason: Ours, General: fault.Wrap(err, fault.Misconfigured, "a lock in the state folder cannot be taken: %s", err)}
+}
