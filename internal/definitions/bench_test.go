@@ -25,7 +25,7 @@ func many(b *testing.B, n int) *Catalog {
 func BenchmarkListCold(b *testing.B) {
 	c := many(b, 10_000)
 	for b.Loop() {
-		c.read = map[string]Summary{}
+		c.memory.read = map[string]Summary{}
 		if list, _, err := c.List(b.Context(), Agent, ""); err != nil || len(list) != 10_000 {
 			b.Fatal(len(list), err)
 		}

@@ -27,14 +27,23 @@ type Options struct {
 type Catalog struct {
 	opts      Options
 	validator *Validator
+	memory    *memory
+}
 
+// memory is what catalogs that look at the same files have read of them.
+type memory struct {
 	mu   sync.Mutex
 	read map[string]Summary // by path
 }
 
 // NewCatalog makes a catalog. It touches no disk.
 func NewCatalog(o Options) *Catalog {
-	return &Catalog{opts: o, validator: NewValidator(), read: map[string]Summary{}}
+	return &Catalog{opts: o, validator: NewValidator(), memory: &memory{read: map[string]Summary{}}}
+}
+
+// With is a catalog with other options that shares what this one has read.
+func (c *Catalog) With(o Options) *Catalog {
+	return &Catalog{opts: o, validator: c.validator, memory: c.memory}
 }
 
 // Summary is a definition in a list.
@@ -50,9 +59,19 @@ type Summary struct {
 	Errors      int // problems of the file alone
 	Warnings    int
 
+	file stamp
+}
+
+// stamp is a file's size and time, and when it was read.
+type stamp struct {
 	size     int64
 	modified time.Time
 	readAt   time.Time
+}
+
+// holds reports whether a file is as it was when it was read.
+func (s stamp) holds(f file) bool {
+	return s.size == f.info.Size() && s.modified.Equal(f.info.ModTime()) && s.readAt.Sub(s.modified) > settled
 }
 
 // places are the folders of definitions on this machine, in the order of resolution.
@@ -139,24 +158,24 @@ const settled = 2 * time.Second
 // summary is that of one file, from memory if the file did not change.
 func (c *Catalog) summary(f file) (Summary, Problems) {
 	name := f.path()
-	c.mu.Lock()
-	known, ok := c.read[name]
-	c.mu.Unlock()
-	if ok && known.size == f.info.Size() && known.modified.Equal(f.info.ModTime()) && known.readAt.Sub(known.modified) > settled && known.Errors == 0 {
+	c.memory.mu.Lock()
+	known, ok := c.memory.read[name]
+	c.memory.mu.Unlock()
+	if ok && known.file.holds(f) && known.Errors == 0 {
 		return known, nil
 	}
 	readAt := c.opts.Now()
 	definition, problems := c.load(f)
 	s := Summary{
 		Kind: f.kind, Source: f.place.source, Path: name, Errors: len(problems.Errors()), Warnings: len(problems.Warnings()),
-		size: f.info.Size(), modified: f.info.ModTime(), readAt: readAt,
+		file: stamp{size: f.info.Size(), modified: f.info.ModTime(), readAt: readAt},
 	}
 	if definition != nil {
 		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.name, definition.Version, definition.Description, definition.Tags, definition.Extends
 	}
-	c.mu.Lock()
-	c.read[name] = s
-	c.mu.Unlock()
+	c.memory.mu.Lock()
+	c.memory.read[name] = s
+	c.memory.mu.Unlock()
 	return s, problems.Errors()
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -243,12 +244,22 @@ func hideSecrets(v any) any {
 			}
 			typed[key] = hideSecrets(inner)
 		}
+	case string:
+		return withoutPassword(typed)
 	case []any:
 		for i := range typed {
 			typed[i] = hideSecrets(typed[i])
 		}
 	}
 	return v
+}
+
+// withoutPassword hides the password of a URL.
+func withoutPassword(text string) string {
+	if u, err := url.Parse(text); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return text
 }
 
 func namesSecret(key string) bool {
@@ -275,7 +286,7 @@ func (c Config) Values(defaults bool) map[string]any {
 	}
 	registries := []any{}
 	for _, r := range c.Registries {
-		entry := map[string]any{"name": r.Name, "type": r.Type, "url": r.URL, "enabled": !r.Disabled, "priority": r.Priority, "cache_ttl": r.TTL}
+		entry := map[string]any{"name": r.Name, "type": r.Type, "url": withoutPassword(r.URL), "enabled": !r.Disabled, "priority": r.Priority, "cache_ttl": r.TTL}
 		if r.TokenEnv != "" {
 			entry["auth"] = map[string]any{"type": r.AuthType, "token_env": r.TokenEnv}
 		}

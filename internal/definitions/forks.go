@@ -241,7 +241,7 @@ type Difference struct {
 	Field    string `json:"field"`
 	Local    any    `json:"local"`
 	Upstream any    `json:"upstream"`
-	Change   Change `json:"changeType"`
+	Change   Change `json:"changeType" enum:"added,removed,modified"`
 }
 
 // Diff compares the fields of a fork, one by one, with the version of upstream that it was forked from. A Markdown file's text is a field;

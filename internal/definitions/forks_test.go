@@ -14,7 +14,7 @@ func forks(t testing.TB) *Catalog {
 	return catalog(t, map[string]string{
 		".fractary/agents/key.yaml": agentYAML("key", "1.0.1", "license: MIT",
 			"fork_of: {name: base, version: 1.0.0, forked_at: '2026-01-02T03:04:05Z', merged_at: '2026-02-02T03:04:05Z'}"),
-		".fractary/agents/camel.md": agentMarkdown("camel", "1.1.1", "Do it.\n", "fork: {upstream: base, upstreamVersion: 1.1.0, forkedAt: '2026-01-03T00:00:00Z', localChanges: true}"),
+		".fractary/agents/camel.md":             agentMarkdown("camel", "1.1.1", "Do it.\n", "fork: {upstream: base, upstreamVersion: 1.1.0, forkedAt: '2026-01-03T00:00:00Z', localChanges: true}"),
 		".fractary/agents/beside/agent.yaml":    agentYAML("beside", "3.0.0"),
 		".fractary/agents/beside/metadata.json": `{"fork":{"created_at":"2026-01-04T00:00:00Z","from_name":"base","from_version":"2.0.0"}}`,
 		".fractary/agents/base.yaml":            strings.Replace(agentYAML("base", "1.0.5", "fork_of: {name: base, version: 1.0.0}"), "Do it.", "Do it well.", 1),

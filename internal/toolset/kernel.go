@@ -50,7 +50,7 @@ type Kernel struct{ Options }
 // NewKernel makes a Kernel.
 func NewKernel(o Options) *Kernel { return &Kernel{o} }
 
-// Listed reports whether tools/list shows a tool that may write beyond the program's own folders only if own is false.
+// Listed reports whether tools/list shows a tool: what writes is shown only where it may. own is Way.Own.
 func (k *Kernel) Listed(o operation.Operation, own bool) bool {
 	return own || o.Effect != operation.Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" && k.Authority.Tier >= lowestTier(o, own)
 }

@@ -19,7 +19,7 @@ type Way[In any] struct {
 	// operator's leave to write.
 	Own      bool
 	Approval bool               // the argument yes must be true
-	Root     func(in In) string // the folder that is written, which no two calls write at once; nil for none
+	Root     func(in In) string // the folder that is written, which no two calls write at once; nil or "" for none
 	Check    func(in In) *Fault // what the limits of single fields cannot say; nil for nothing
 	Timeout  time.Duration      // default DefaultTimeout
 }
@@ -77,7 +77,9 @@ func walk[In, Out any](ctx context.Context, a *attempt, way Way[In], handle func
 		}
 	}
 	if way.Root != nil {
-		a.paths = []string{way.Root(in)}
+		if root := way.Root(in); root != "" {
+			a.paths = []string{root}
+		}
 	}
 	if len(a.paths) > 0 && !a.dryRun {
 		release, refused := a.kernel.Locks.take(ctx, a.paths[0])
