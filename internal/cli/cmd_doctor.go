@@ -51,7 +51,7 @@ func runDoctor(ctx context.Context, a *app, o doctorOptions) error {
 		repos = append(repos, repo)
 	}
 	d := newDoctor(a.wire(needs{}))
-	findings := d.Look(ctx)
+	findings := append(d.Look(ctx), a.toolsetFindings()...)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
 	}

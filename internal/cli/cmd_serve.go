@@ -70,7 +70,7 @@ func runServe(ctx context.Context, a *app) error {
 		return errors.Join(err, listener.Close())
 	}
 	follower := newFollower(p)
-	handler, err := newWebServer(p, a.toolsets(), follower, agents, listener.Addr())
+	handler, err := newWebServer(p, a.enabledToolsets(), follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

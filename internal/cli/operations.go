@@ -11,15 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/prflow"
 )
-
-// toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
-func (a *app) toolsets() []operation.Toolset {
-	return append([]operation.Toolset{
-		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
-	}, a.more...)
-}
 
 // ask does an operation for the person at the terminal.
 func (a *app) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
@@ -91,6 +83,9 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 			return err
 		}
 		result, err := a.ask(cmd.Context(), o, raw)
+		if form := a.formOf(o); form != nil {
+			return a.printInForm(form, result, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
 func acts() map[string][]people.Action {
 	const looks = people.Action("") // changes nothing that belongs to others
-	return map[string][]people.Action{
+	all := map[string][]people.Action{
 		"review approve": {people.Approve}, "review request-changes": {people.RequestChanges}, "review comment": {people.Comment},
 		"review merge": {people.Merge}, "review close": {people.Close}, "review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
@@ -25,6 +25,14 @@ func acts() map[string][]people.Action {
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 	}
+	for _, set := range new(app).ownToolsets() {
+		for _, o := range set.Operations {
+			if set.Form != nil { // internal/toolset judges and records what they do
+				all[o.Command] = []people.Action{looks}
+			}
+		}
+	}
+	return all
 }
 
 func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {

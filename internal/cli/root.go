@@ -16,6 +16,7 @@ type app struct {
 	cmd     *cobra.Command
 	parts   *parts
 	more    []operation.Toolset // beside those of the program; tests add some
+	only    string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
 	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 

@@ -38,6 +38,17 @@ func (r rules) effective() (policy.Policy, error) {
 	return r.policy, nil
 }
 
+// noWriting says why no tool may write, or "".
+func (r rules) noWriting() string {
+	switch {
+	case r.problem() != "":
+		return r.problem() + "; nothing is written until the operator corrects it"
+	case r.allowed.ReadOnly:
+		return "the server is read-only (CLAUDEOPS_READ_ONLY)"
+	}
+	return ""
+}
+
 // readOnly says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
 // a wider one, so it shuts the door; reading stays possible.
 func (r rules) readOnly() string {

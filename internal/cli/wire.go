@@ -33,6 +33,7 @@ type parts struct {
 	providers *providers
 	flow      *prflow.Service
 	notifier  *notify.Deliverer
+	tools     tools
 }
 
 // needs is what a command says of itself before its parts are made.
@@ -83,6 +84,7 @@ func (a *app) wire(n needs) *parts {
 		},
 		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
 	})
+	p.tools = a.newTools(p)
 	a.parts = p
 	return p
 }

@@ -19,6 +19,7 @@ type Config struct {
 	Notifications Notifications
 	Web           Web
 	Sessions      Sessions
+	Definitions   Definitions
 	SessionID     string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
 	User          string   // the operating system's user, for the record of what people do
 	Secrets       []string // values that must never appear in a text
@@ -33,7 +34,8 @@ type Permissions struct {
 	PolicyFile   string
 	Repos        []policy.RepoPattern
 	ReposProblem string   // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
-	Toolsets     []string // sets of MCP tools
+	Toolsets     []string // that are enabled, as they were named; never empty
+	AllowWrite   bool     // tools beside create_pr may write beyond the program's own folders
 }
 
 // Notifications are where people are told of what happened.
@@ -51,6 +53,7 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
 		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(), User: e.get("USER"),
+		Definitions: definitions(&e),
 	}
 	e.remember(OperatorToken(c.Records.Dir))
 	c.Sessions = e.sessions(c) // the last, since agents get nothing that is remembered as a secret until then
@@ -62,6 +65,10 @@ func (e *env) permissions() Permissions {
 	p := Permissions{
 		Tier: e.tier("CLAUDEOPS_TIER"), DryRun: e.boolean("CLAUDEOPS_DRY_RUN"), ReadOnly: e.boolean("CLAUDEOPS_READ_ONLY"),
 		PolicyFile: e.get("CLAUDEOPS_POLICY"), Toolsets: splitList(e.get("CLAUDEOPS_TOOLSETS")),
+		AllowWrite: e.permission("CLAUDEOPS_ALLOW_WRITE"),
+	}
+	if len(p.Toolsets) == 0 {
+		p.Toolsets = []string{"pr"}
 	}
 	p.Repos, p.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
 	return p

@@ -53,7 +53,9 @@ func readVariables(t *testing.T) map[string]bool {
 }
 
 // readersOfLists are the functions that read what ServerVariables and the drivers of forges list.
-func readersOfLists() []string { return []string{"serverEnv", "hookSecret", "Get", "Secret"} }
+func readersOfLists() []string {
+	return []string{"serverEnv", "hookSecret", "Get", "Secret", "RegistryToken"}
+}
 
 func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 	t.Helper()

@@ -13,8 +13,10 @@ type Settings struct {
 	Project    string // absolute; the server's working folder
 	Home       string // absolute; the user's; "" for none
 	Transport  http.RoundTripper
-	Token      func(variable string) string // the value of a registry's token; "" for none
-	Now        func() time.Time
+	// Token is the value of a registry's token; "" for none. It is called for each before anything is answered, so that it can
+	// see to it that no answer has the value.
+	Token func(variable string) string
+	Now   func() time.Time
 }
 
 // Service answers the tools. It keeps what it has read of definitions; the configuration is read anew for each call. It is safe
@@ -52,6 +54,9 @@ func (s *Service) open() (*view, error) {
 	}
 	v := &view{config: config, cache: NewCache(config.CacheDir, older, s.settings.Now)}
 	v.registries = NewRegistries(config, v.cache, s.settings.Transport, s.settings.Token, s.settings.Project)
+	for _, r := range config.Registries {
+		v.registries.fetcher.tokenOf(r) // from now on Token keeps it out of answers
+	}
 	o := Options{Project: s.settings.Project, Home: s.settings.Home, Registries: v.registries, Now: s.settings.Now}
 	v.files = s.catalog.With(o)
 	if !config.Resolution.Local {

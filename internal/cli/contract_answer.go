@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// maxCell bounds a value in an answer for people, in characters.
+const maxCell = 20_000
+
+// formOf is the form of the toolset that an operation belongs to; nil for the program's own.
+func (a *app) formOf(o operation.Operation) *operation.Form {
+	for _, set := range a.toolsets() {
+		for _, one := range set.Operations {
+			if one.Name == o.Name {
+				return set.Form
+			}
+		}
+	}
+	return nil
+}
+
+// printInForm answers with the contract's JSON, or with a table for people.
+func (a *app) printInForm(form *operation.Form, result any, err error) error {
+	switch {
+	case err != nil && a.json:
+		if printErr := a.printJSON(form.Failure(err, operation.RequestIDOf(err))); printErr != nil {
+			return printErr
+		}
+		return silentExit(exitCode(err))
+	case err != nil:
+		return err
+	}
+	return a.print(result, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(result)) })
+}
+
+// describe shows a struct: a line for each field, and a table for each list of structs.
+func describe(w *strings.Builder, within string, v reflect.Value) {
+	for _, f := range operation.Fields(v.Type()) {
+		part := reflect.Indirect(v.FieldByIndex(f.Index))
+		name := within + f.JSON
+		switch {
+		case !part.IsValid() || f.Optional && empty(part):
+		case part.Kind() == reflect.Struct:
+			describe(w, name+".", part)
+		case part.Kind() == reflect.Slice && part.Type().Elem().Kind() == reflect.Struct:
+			table(w, name, part)
+		default:
+			text := cell(part)
+			if strings.Contains(text, "\n") {
+				text = "\n  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+			}
+			fmt.Fprintf(w, "%s: %s\n", name, text)
+		}
+	}
+}
+
+func empty(v reflect.Value) bool {
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+// table shows a list of structs, with the names of their fields at its head.
+func table(w *strings.Builder, name string, list reflect.Value) {
+	fields := operation.Fields(list.Type().Elem())
+	fmt.Fprintf(w, "%s: %d\n", name, list.Len())
+	if list.Len() == 0 {
+		return
+	}
+	rows := make([][]string, 1, list.Len()+1)
+	for _, f := range fields {
+		rows[0] = append(rows[0], strings.ToUpper(f.JSON))
+	}
+	for i := range list.Len() {
+		var row []string
+		for _, f := range fields {
+			row = append(row, strings.Join(strings.Fields(cell(list.Index(i).FieldByIndex(f.Index))), " "))
+		}
+		rows = append(rows, row)
+	}
+	columns(w, rows)
+}
+
+// cell is a value on a terminal. What other people wrote is cleaned.
+func cell(v reflect.Value) string {
+	v = reflect.Indirect(v)
+	switch {
+	case !v.IsValid():
+		return ""
+	case v.Kind() == reflect.String:
+		return content.Clean(v.String(), maxCell)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
+		var parts []string
+		for i := range v.Len() {
+			parts = append(parts, content.Clean(v.Index(i).String(), maxCell))
+		}
+		return strings.Join(parts, ", ")
+	}
+	text, err := json.Marshal(v.Interface())
+	if err != nil { // answers always marshal
+		return ""
+	}
+	return content.Clean(string(text), maxCell)
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/toolset"
+)
+
+// tools is what the toolsets beside that of pull requests are made of.
+type tools struct {
+	kernel      *toolset.Kernel
+	definitions *definitions.Service
+}
+
+// toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
+func (a *app) toolsets() []operation.Toolset { return append(a.ownToolsets(), a.more...) }
+
+func (a *app) ownToolsets() []operation.Toolset {
+	kernel := func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }
+	return []operation.Toolset{
+		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
+		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions }),
+	}
+}
+
+// enabledToolsets is those of toolsets that the operator has named, or the one that --as has.
+func (a *app) enabledToolsets() []operation.Toolset {
+	return slices.DeleteFunc(a.toolsets(), func(set operation.Toolset) bool {
+		added := slices.ContainsFunc(a.more, func(more operation.Toolset) bool { return more.Name == set.Name })
+		return !a.enabled(set.Name) && (!added || a.only != "")
+	})
+}
+
+// enabled reports whether a toolset is switched on.
+func (a *app) enabled(name string) bool {
+	if a.only != "" {
+		return name == a.only
+	}
+	return slices.Contains(a.wire(needs{}).cfg.Permissions.Toolsets, name)
+}
+
+// unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS, or "".
+func (a *app) unknownToolsets() string {
+	var known, unknown []string
+	for _, set := range a.toolsets() {
+		known = append(known, set.Name)
+	}
+	for _, name := range a.wire(needs{}).cfg.Permissions.Toolsets {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("CLAUDEOPS_TOOLSETS names toolsets that do not exist: %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
+}
+
+// toolsetFindings is what doctor says of them.
+func (a *app) toolsetFindings() []doctor.Finding {
+	problem := a.unknownToolsets()
+	if problem == "" {
+		return nil
+	}
+	return []doctor.Finding{{Name: "toolsets", Status: "problem", Detail: a.wire(needs{}).scanner.Redact(problem)}}
+}
+
+func (a *app) newTools(p *parts) tools {
+	locks := ""
+	if p.cfg.Records.Dir != "" {
+		locks = filepath.Join(p.cfg.Records.Dir, "locks")
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
+		folder = ""
+	}
+	d := p.cfg.Definitions
+	return tools{
+		kernel: toolset.NewKernel(toolset.Options{
+			Authority: toolset.Authority{
+				Enabled: a.enabled, Tier: p.cfg.Permissions.Tier, AllowWrite: p.cfg.Permissions.AllowWrite, DryRun: p.cfg.Permissions.DryRun,
+				ReadOnly: p.rules.noWriting(), Session: p.cfg.SessionID,
+			},
+			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+		}),
+		definitions: definitions.NewService(definitions.Settings{
+			ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: folder, Home: d.Home, Now: time.Now,
+			Transport: notify.NewTransport(http.ProxyFromEnvironment),
+			Token:     func(name string) string { return a.registryToken(p, name) },
+		}),
+	}
+}
+
+// registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every text.
+func (a *app) registryToken(p *parts, name string) string {
+	token := config.RegistryToken(a.environment, name)
+	if token != "" {
+		p.scanner.Learn(token)
+	}
+	return token
+}
