@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -21,7 +22,7 @@ import (
 // tools is what the toolsets beside that of pull requests are made of.
 type tools struct {
 	kernel      *toolset.Kernel
-	definitions *definitions.Service
+	definitions func() *definitions.Service // made when it is first asked
 }
 
 // toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
@@ -31,7 +32,7 @@ func (a *app) ownToolsets() []operation.Toolset {
 	kernel := func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }
 	return []operation.Toolset{
 		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
-		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions }),
+		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),
 	}
 }
 
@@ -82,12 +83,6 @@ func (a *app) newTools(p *parts) tools {
 	if p.cfg.Records.Dir != "" {
 		locks = filepath.Join(p.cfg.Records.Dir, "locks")
 	}
-	folder, err := os.Getwd()
-	if err != nil {
-		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
-		folder = ""
-	}
-	d := p.cfg.Definitions
 	return tools{
 		kernel: toolset.NewKernel(toolset.Options{
 			Authority: toolset.Authority{
@@ -96,12 +91,22 @@ func (a *app) newTools(p *parts) tools {
 			},
 			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 		}),
-		definitions: definitions.NewService(definitions.Settings{
-			ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: folder, Home: d.Home, Now: time.Now,
-			Transport: notify.NewTransport(http.ProxyFromEnvironment),
-			Token:     func(name string) string { return a.registryToken(p, name) },
-		}),
+		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
 	}
+}
+
+func (a *app) newDefinitions(p *parts) *definitions.Service {
+	folder, err := os.Getwd()
+	if err != nil {
+		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
+		folder = ""
+	}
+	d := p.cfg.Definitions
+	return definitions.NewService(definitions.Settings{
+		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: folder, Home: d.Home, Now: time.Now,
+		Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Token:     func(name string) string { return a.registryToken(p, name) },
+	})
 }
 
 // registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every text.
