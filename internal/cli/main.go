@@ -34,7 +34,7 @@ func Main() int {
 
 // Run runs one command. lookup reads the environment.
 func Run(ctx context.Context, args []string, streams Streams, lookup func(string) (string, bool)) int {
-	a := &app{streams: streams, lookup: lookup}
+	a := &app{streams: streams, lookup: lookup, args: args}
 	defer a.flushLog()
 	root := a.rootCommand()
 	root.SetArgs(args)

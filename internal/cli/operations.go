@@ -34,8 +34,12 @@ func askFor[Out any](ctx context.Context, a *app, name string, arguments []byte)
 	return none, errors.New("there is no operation " + name)
 }
 
-// addOperations gives a command to each operation that has none yet.
+// addOperations gives a command to each operation that has none yet. mcp-server, which starts with every session of an agent, does
+// without them.
 func (a *app) addOperations(root *cobra.Command) {
+	if len(a.args) > 0 && a.args[0] == "mcp-server" {
+		return
+	}
 	for _, o := range operation.List(a.toolsets()...) {
 		if o.Command == "" {
 			continue

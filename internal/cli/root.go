@@ -11,6 +11,7 @@ import (
 type app struct {
 	streams Streams
 	lookup  func(string) (string, bool)
+	args    []string // of the command line
 	json    bool
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command

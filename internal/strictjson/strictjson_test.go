@@ -250,3 +250,22 @@ func TestDecodePanicsOnMistakesOfTheProgram(t *testing.T) {
 type Embedded struct {
 	B string `json:"b"`
 }
+
+func TestDecodeReadsABooleanThatMayBeMissing(t *testing.T) {
+	type switched struct {
+		On *bool `json:"on,omitempty"`
+	}
+	for raw, want := range map[string]string{`{}`: "unset", `{"on":null}`: "unset", `{"on":true}`: "true", `{"on":false}`: "false", `{"on":"no"}`: "refused", `{"on":1}`: "refused"} {
+		var s switched
+		got := "unset"
+		switch violations := Decode([]byte(raw), &s, Options{}); {
+		case len(violations) > 0:
+			got = "refused"
+		case s.On != nil:
+			got = fmt.Sprint(*s.On)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -167,9 +168,10 @@ func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 	return err
 }
 
-// Reject records a call that never came to its tool: too little of it could be read, or the server was too busy.
+// Reject records a call that never came to its tool: too little of it could be read, or the server was too busy. name is "" if not
+// even the tool is known.
 func (k *Kernel) Reject(ctx context.Context, call operation.Call, name string, why *fault.Error) {
-	a := k.begin("", operation.Operation{Name: name, Effect: operation.Write}, call, false)
+	a := k.begin("", operation.Operation{Name: cmp.Or(name, "tools/call"), Effect: operation.Write}, call, false)
 	row := a.row()
 	row.Outcome, row.Code, row.Message = record.OutcomeOf(why.Code), why.Code, k.Redact(why.Message)
 	_ = a.record(ctx, row) // logged there

@@ -337,7 +337,8 @@ func TestToolsThatWriteAreListedOnlyWhereTheyMay(t *testing.T) {
 func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.Reject(t.Context(), operation.Call{Ceiling: operation.Unlimited}, "tool", fault.New(fault.InvalidArgument, "line %s", token))
-	if len(w.rows) != 1 || w.rows[0].Outcome != record.OutcomeRefused || strings.Contains(w.rows[0].Message, token) {
+	w.Reject(t.Context(), operation.Call{}, "", fault.New(fault.InvalidArgument, "no JSON"))
+	if len(w.rows) != 2 || w.rows[0].Action != "tool" || w.rows[1].Action != "tools/call" || w.rows[0].Outcome != record.OutcomeRefused || strings.Contains(w.rows[0].Message, token) {
 		t.Errorf("%+v", w.rows)
 	}
 }
