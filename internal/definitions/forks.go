@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path"
@@ -276,10 +275,4 @@ func (c *Catalog) Diff(ctx context.Context, f Fork) ([]Difference, error) {
 		out = append(out, d)
 	}
 	return out, nil
-}
-
-// isNotFoundCode reports whether an error says that a definition or plugin is not there.
-func isNotFoundCode(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && slices.Contains([]Code{AgentNotFound, ToolNotFound, PluginNotFound}, e.Code)
 }

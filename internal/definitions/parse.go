@@ -61,7 +61,7 @@ func (d document) in(file string) document {
 // unreadable says why a file is no text.
 func unreadable(content []byte) (Problem, bool) {
 	p := Problem{Line: 1, Column: 1, Severity: SeverityError}
-	at := -1
+	var at int
 	switch {
 	case len(content) > MaxFileBytes:
 		p.Line, p.Column = 0, 0

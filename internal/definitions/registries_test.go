@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -161,7 +162,8 @@ func TestADefinitionComesFromARegistryWithItsChecksum(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	_, err = w.Info(t.Context(), Agent, Reference{Name: "writer", Range: "1.0.0"}, "")
-	if codeOf(err) != AgentNotFound || !strings.Contains(fmt.Sprint(err.(*Error).Suggestions), "another checksum") {
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Code != AgentNotFound || !strings.Contains(fmt.Sprint(refused.Suggestions), "another checksum") {
 		t.Errorf("a wrong checksum: %v", err)
 	}
 	if got := listed(t, w.Catalog, Agent, Stockyard); len(got) != 2 {

@@ -76,7 +76,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 		"a key twice":      {Tool, "t.yaml", toolYAML("t", "1.0.0", "author: a", "author: b"), []string{"9:1 author: the key is given twice; first in line 8"}},
 		"an empty prompt":  {Agent, "a.md", agentMarkdown("a", "1.0.0", " \n"), []string{"11:1 system_prompt: is empty: the text below the header is the agent's prompt"}},
 		"aliases explode":  {Agent, "a.yaml", bomb, nil},
-		"an unknown field": {Tool, "t.yaml", toolYAML("t", "1.0.0", "auther: a"), []string{"warning 8:1 auther: is not a known field"}},
+		"an unknown field": {Tool, "t.yaml", toolYAML("t", "1.0.0", "maker: a"), []string{"warning 8:1 maker: is not a known field"}},
 		"wrong values": {Agent, "a.yaml", "name: a b\ntype: tool\ndescription: 5\nllm: {provider: aws, model: m, temperature: 2, max_tokens: 0.5}\ntools: no\nversion: 1.0\ntags: [1]\n", []string{
 			"warning 1:1 system_prompt: is missing: the agent has no prompt",
 			"1:7 name: \"a b\" is not a name of letters, digits, - , _ and :",
