@@ -1,0 +1,215 @@
+package scripts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bounds of discovery.
+const (
+	maxScriptBytes = 4 << 20
+	maxScripts     = 2000
+	maxNameLength  = 64
+)
+
+// Script is a script that can be run.
+type Script struct {
+	Name        string // of the tool: letters, digits and underscores
+	Path        string // absolute
+	Interpreter Interpreter
+	Hash        string // SHA-256 of the text, hexadecimal
+	Description
+	Own
+}
+
+// Interpreter runs a script.
+type Interpreter string
+
+// The interpreters.
+const (
+	PowerShell Interpreter = "pwsh"
+	Shell      Interpreter = "sh"
+	Bash       Interpreter = "bash"
+	Python     Interpreter = "python3"
+	Node       Interpreter = "node"
+)
+
+// Skipped is a file that is not offered, with the reason.
+type Skipped struct {
+	Path string
+	Why  string
+}
+
+// Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the working folder, and the
+// extra ones. skipped are files that would be scripts but cannot be offered; a file of another kind is neither.
+func Discover(s Settings) (found []Script, skipped []Skipped) {
+	d := &discovery{settings: s, byName: map[string]bool{}}
+	folder := below(s.WorkingDir, s.Folder)
+	d.folder(folder)
+	for _, name := range []string{"build.ps1", "test.ps1"} {
+		d.file(s.WorkingDir, name, "", false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
+		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, true)
+	}
+	slices.SortFunc(d.found, func(a, b Script) int { return strings.Compare(a.Name, b.Name) })
+	return d.found, d.skipped
+}
+
+type discovery struct {
+	settings Settings
+	found    []Script
+	skipped  []Skipped
+	byName   map[string]bool
+}
+
+func (d *discovery) skip(path, format string, args ...any) {
+	d.skipped = append(d.skipped, Skipped{path, fmt.Sprintf(format, args...)})
+}
+
+func (d *discovery) folder(dir string) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		d.skip(dir, "cannot be read")
+		return
+	}
+	if len(entries) > maxScripts {
+		d.skip(dir, "holds %d files; the first %d are looked at", len(entries), maxScripts)
+		entries = entries[:maxScripts]
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			d.file(dir, e.Name(), "", false)
+		}
+	}
+}
+
+// file adds a script. as is the tool's name; "" for one made of the file's. wanted says that the file must be a script.
+func (d *discovery) file(dir, name, as string, wanted bool) {
+	path := filepath.Join(dir, name)
+	text, err := readScript(dir, name)
+	if errors.Is(err, fs.ErrNotExist) && !wanted {
+		return
+	}
+	interpreter, isScript := interpreterOf(name, text)
+	if !isScript && !wanted {
+		return
+	}
+	if as == "" {
+		as = strings.TrimSuffix(name, filepath.Ext(name))
+	}
+	tool := ToolName(as)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.skip(path, "does not exist")
+	case err != nil:
+		d.skip(path, "%s", err)
+	case !isScript:
+		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
+	case !d.settings.admits(as):
+	case tool == "" || len(tool) > maxNameLength:
+		d.skip(path, "has a name that makes no tool's name of 1 to %d letters and digits", maxNameLength)
+	case d.byName[tool]:
+		d.skip(path, "would be a second tool named %s", tool)
+	default:
+		d.byName[tool] = true
+		sum := sha256.Sum256(text)
+		s := Script{Name: tool, Path: path, Interpreter: interpreter, Hash: hex.EncodeToString(sum[:]), Own: d.settings.own(as)}
+		if s.Description = ParseHeader(string(text)); interpreter == PowerShell {
+			s.Description = ParsePowerShell(string(text))
+		}
+		d.found = append(d.found, s)
+	}
+}
+
+// readScript reads a file of a folder. The errors say for people why it is no script to run; the text may be there beside one.
+func readScript(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	file, err := root.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil && strings.Contains(err.Error(), "escapes"):
+		return nil, errors.New("is a link that leads out of its folder")
+	case err != nil:
+		return nil, errors.New("cannot be read")
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	switch {
+	case err != nil || !info.Mode().IsRegular():
+		return nil, errors.New("is no regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxScriptBytes+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("cannot be read")
+	case len(text) > maxScriptBytes:
+		return text[:maxScriptBytes], fmt.Errorf("is larger than %d bytes", maxScriptBytes)
+	case info.Mode().Perm()&0o002 != 0:
+		return text, errors.New("can be written by every user of this machine; take that away (chmod o-w)")
+	}
+	return text, nil
+}
+
+// interpreterOf tells by a file's ending and first line what runs it.
+func interpreterOf(name string, text []byte) (Interpreter, bool) {
+	if strings.EqualFold(filepath.Ext(name), ".ps1") {
+		return PowerShell, true
+	}
+	line, _, _ := strings.Cut(string(text[:min(len(text), 256)]), "\n")
+	command, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
+	if !ok {
+		return "", false
+	}
+	words := strings.Fields(command)
+	for i, word := range words {
+		word = word[strings.LastIndex(word, "/")+1:]
+		if i == 0 && word == "env" || strings.HasPrefix(word, "-") {
+			continue
+		}
+		switch word {
+		case "sh", "dash":
+			return Shell, true
+		case "bash":
+			return Bash, true
+		case "python3", "python":
+			return Python, true
+		case "node", "nodejs":
+			return Node, true
+		case "pwsh", "powershell":
+			return PowerShell, true
+		}
+		break
+	}
+	return "", false
+}
+
+// ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an underscore.
+func ToolName(stem string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(stem) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if text := b.String(); text != "" && !strings.HasSuffix(text, "_") {
+			b.WriteByte('_')
+		}
+	}
+	return strings.Trim(b.String(), "_")
+}

@@ -1,0 +1,176 @@
+package scripts
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func write(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	for name, content := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func settings(t testing.TB, dir, text string) Settings {
+	t.Helper()
+	s, err := ParseSettings([]byte(text), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func names(found []Script) []string {
+	out := []string{}
+	for _, s := range found {
+		out = append(out, s.Name+" "+string(s.Interpreter))
+	}
+	return out
+}
+
+func whys(skipped []Skipped) string {
+	out := ""
+	for _, s := range skipped {
+		out += filepath.Base(s.Path) + " " + s.Why + "\n"
+	}
+	return out
+}
+
+func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
+	dir := write(t, t.TempDir(), map[string]string{
+		"scripts/Agent/Git-Search.ps1": "param($a)", "scripts/Agent/check disk.sh": "#!/bin/sh\n", "scripts/Agent/bashed": "#! /usr/bin/env -S bash -e\n",
+		"scripts/Agent/report.py": "#!/usr/bin/env python3\r\n", "scripts/Agent/page.mjs": "#!/usr/bin/node\n", "scripts/Agent/notes.md": "# no script\n",
+		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n", "build.ps1": "", "test.ps1": "", "other.ps1": "",
+		"tools/extra.sh": "#!/bin/sh\n",
+	})
+	found, skipped := Discover(settings(t, dir, "extra_tools: {More: tools/extra.sh}"))
+	want := []string{"bashed bash", "build pwsh", "check_disk sh", "git_search pwsh", "more sh", "page node", "report python3", "test pwsh"}
+	if diff := cmp.Diff(want, names(found)); diff != "" || len(skipped) > 0 {
+		t.Errorf("%s(-want +got):\n%s", whys(skipped), diff)
+	}
+	if found, skipped := Discover(DefaultSettings(t.TempDir())); len(found)+len(skipped) > 0 {
+		t.Errorf("of nothing: %v, %v", found, skipped)
+	}
+}
+
+func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
+	outside := write(t, t.TempDir(), map[string]string{"evil.ps1": "param($a)"})
+	dir := write(t, t.TempDir(), map[string]string{
+		"scripts/Agent/open.sh": "#!/bin/sh\n", "scripts/Agent/same-name.sh": "#!/bin/sh\n", "scripts/Agent/same_name.ps1": "",
+		"scripts/Agent/" + strings.Repeat("long", 20) + ".sh": "#!/bin/sh\n", "scripts/Agent/---.sh": "#!/bin/sh\n", "scripts/Agent/big.ps1": strings.Repeat("#", maxScriptBytes+1),
+		"plain.txt": "words",
+	})
+	agent := filepath.Join(dir, "scripts", "Agent")
+	if err := os.Chmod(filepath.Join(agent, "open.sh"), 0o757); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")); err != nil {
+		t.Fatal(err)
+	}
+	found, skipped := Discover(settings(t, dir, "extra_tools: {gone: nowhere.sh, words: plain.txt}"))
+	if diff := cmp.Diff([]string{"link sh", "same_name sh"}, names(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got := whys(skipped)
+	for _, want := range []string{
+		"open.sh can be written by every user", "evil.ps1 is a link that leads out", "same_name.ps1 would be a second tool named same_name", "long.sh has a name that makes no tool's name",
+		"---.sh has a name", "big.ps1 is larger than", "nowhere.sh ", "plain.txt has no first line",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("nothing says %q:\n%s", want, got)
+		}
+	}
+}
+
+func TestSettingsChooseScripts(t *testing.T) {
+	dir := write(t, t.TempDir(), map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})
+	for text, want := range map[string]string{
+		"": "clean git_search read_file", "deny: [gitsearch]": "clean read_file", "allow: [Git-Search.ps1, READ_FILE]": "git_search read_file",
+		"tools: {allow: [clean, git_search], deny: [CLEAN]}": "git_search", `{"allow": ["clean"]}`: "clean",
+	} {
+		s := settings(t, dir, text)
+		s.Folder = "s"
+		found, _ := Discover(s)
+		got := []string{}
+		for _, f := range found {
+			got = append(got, f.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", text, got, want)
+		}
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	s := settings(t, "/w", `
+agent_scripts_dir: ops
+working_dir: sub
+timeout_seconds: 5
+output_cap_bytes: 0
+scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, output_cap_bytes: 10}}
+`)
+	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != DefaultOutputCap {
+		t.Errorf("%+v", s)
+	}
+	if o := s.own("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 || o.OutputCap != DefaultOutputCap {
+		t.Errorf("%+v", o)
+	}
+	if o := s.own("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
+		t.Errorf("%+v", o)
+	}
+	if o := s.own("other"); o.Tier != DefaultTier || o.ReadOnly {
+		t.Errorf("%+v", o)
+	}
+	for text, want := range map[string]string{
+		"timeout: 5": "field timeout not found", "timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be", "at_once: 100": "at_once must be",
+		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be", "[": "line 1",
+	} {
+		if _, err := ParseSettings([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestParseHeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want Description
+	}{
+		"parameters": {"#!/bin/sh\n# Prints what is full.\n# It asks df.\n#\n# @param mount string required where to look\n# @param limit int optional in per cent,\n#   from 1 to 100\n# @param verbose switch\n# @param names string[] optional\nset -e\n# @param late string\n", Description{
+			Synopsis: "Prints what is full.", Details: "It asks df.", Parameters: []Parameter{
+				{Name: "mount", Type: String, Required: true, Description: "where to look"}, {Name: "limit", Type: Integer, Description: "in per cent, from 1 to 100"},
+				{Name: "verbose", Type: Boolean, Switch: true}, {Name: "names", Type: Array, Items: String},
+			},
+		}},
+		"node":       {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
+		"none":       {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
+		"no word":    {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
+		"odd names":  {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{Parameters: []Parameter{{Name: "fine", Type: String}}}},
+		"a bad type": {"#!/bin/sh\n# @param x\n", Description{}},
+	} {
+		if diff := cmp.Diff(c.want, ParseHeader(c.text), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func FuzzParseHeader(f *testing.F) {
+	f.Add("#!/bin/sh\n# @param a string required b\n")
+	f.Fuzz(func(_ *testing.T, text string) { _ = ParseHeader(text).Schema() })
+}

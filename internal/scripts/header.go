@@ -1,0 +1,109 @@
+package scripts
+
+import (
+	"strings"
+)
+
+// maxHeaderLines is how many lines of a script are looked at for its header.
+const maxHeaderLines = 200
+
+// ParseHeader reads what a script of sh, Python or Node says about itself in the comments at its top:
+//
+//	# One line that says what it does.
+//	# @param name type required|optional description
+//
+// A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same argument several
+// times. A script without such a line takes plain words.
+func ParseHeader(text string) Description {
+	d := Description{}
+	said := false
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		comment, isComment := commentOf(line)
+		switch {
+		case i == 0 && strings.HasPrefix(line, "#!") || line == "" && !said && d.Synopsis == "":
+			continue
+		case !isComment && line != "" || i >= maxHeaderLines:
+			return d.orPlainWords(said)
+		}
+		rest, isParam := strings.CutPrefix(comment, "@param ")
+		switch {
+		case isParam:
+			said = true
+			if p, ok := headerParameter(rest); ok {
+				d.Parameters = append(d.Parameters, p)
+			}
+		case comment == "@param" || comment == "@noparams":
+			said = true
+		case said && strings.TrimSpace(comment) != "" && len(d.Parameters) > 0 && strings.HasPrefix(comment, " "):
+			last := &d.Parameters[len(d.Parameters)-1]
+			last.Description = strings.TrimSpace(last.Description + " " + strings.TrimSpace(comment))
+		case strings.TrimSpace(comment) == "":
+		case d.Synopsis == "":
+			d.Synopsis = strings.TrimSpace(comment)
+		case !said:
+			d.Details = strings.TrimSpace(d.Details + "\n" + strings.TrimSpace(comment))
+		}
+	}
+	return d.orPlainWords(said)
+}
+
+// commentOf is the text of a line of comment, without the mark and one space.
+func commentOf(line string) (string, bool) {
+	for _, mark := range []string{"#", "//"} {
+		if text, ok := strings.CutPrefix(line, mark); ok {
+			return strings.TrimPrefix(text, " "), true
+		}
+	}
+	return "", false
+}
+
+func (d Description) orPlainWords(said bool) Description {
+	if !said {
+		d.Note = "The script does not say which parameters it takes; give its arguments as plain words."
+	}
+	return d
+}
+
+// headerParameter reads `name type required|optional description`. The third word may be missing: then it is optional.
+func headerParameter(text string) (Parameter, bool) {
+	words := strings.Fields(text)
+	if len(words) < 2 || !isName(words[0]) {
+		return Parameter{}, false
+	}
+	p := Parameter{Name: words[0]}
+	of := strings.ToLower(words[1])
+	if inner, ok := strings.CutSuffix(of, "[]"); ok {
+		p.Type = Array
+		if p.Items, _, _ = typeOf(inner); inner == "integer" || inner == "number" {
+			p.Items = Type(inner)
+		}
+	} else if p.Type, p.Items, p.Switch = typeOf(of); p.Type == Any {
+		p.Type = map[string]Type{"integer": Integer, "number": Number, "list": Array}[of]
+	}
+	if p.Type == Array && p.Items == Any {
+		p.Items = String
+	}
+	rest := words[2:]
+	if len(rest) > 0 {
+		switch strings.ToLower(rest[0]) {
+		case "required":
+			p.Required, rest = true, rest[1:]
+		case "optional":
+			rest = rest[1:]
+		}
+	}
+	p.Description = strings.Join(rest, " ")
+	return p, p.Type != Any
+}
+
+// isName reports whether a text can be the name of an argument: letters, digits, - and _, and no hyphen first.
+func isName(text string) bool {
+	for i, r := range text {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && r != '_' && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 64
+}
