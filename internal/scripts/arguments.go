@@ -1,0 +1,225 @@
+package scripts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Check lists what is wrong with arguments, by name: unknown and missing ones, wrong types, values that the script does not take.
+// Names are as in the script's schema; PowerShell compares them without case.
+func (s Script) Check(arguments map[string]any) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		p, ok := s.parameter(name)
+		if !ok {
+			out = append(out, fmt.Sprintf("%s takes no argument %q; it takes %s", s.Name, name, s.argumentNames()))
+			continue
+		}
+		if problem := p.check(arguments[name]); problem != "" {
+			out = append(out, fmt.Sprintf("%q %s", name, problem))
+		}
+	}
+	for _, p := range s.Parameters {
+		if _, given := s.given(arguments, p.Name); p.Required && !given {
+			out = append(out, fmt.Sprintf("%q is missing", p.Name))
+		}
+	}
+	return out
+}
+
+// plainWords is the argument of a script whose parameters are not known.
+func plainWords() Parameter { return Parameter{Name: "args", Type: Array, Items: String} }
+
+func (s Script) parameter(name string) (Parameter, bool) {
+	if s.Note != "" && name == "args" {
+		return plainWords(), true
+	}
+	i := slices.IndexFunc(s.Parameters, func(p Parameter) bool { return s.sameName(p.Name, name) })
+	if i < 0 {
+		return Parameter{}, false
+	}
+	return s.Parameters[i], true
+}
+
+func (s Script) sameName(a, b string) bool {
+	return a == b || s.Interpreter == PowerShell && strings.EqualFold(a, b)
+}
+
+func (s Script) given(arguments map[string]any, name string) (any, bool) {
+	for given, v := range arguments {
+		if s.sameName(given, name) && v != nil {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func (s Script) argumentNames() string {
+	if s.Note != "" {
+		return "args"
+	}
+	if len(s.Parameters) == 0 {
+		return "none"
+	}
+	names := make([]string, len(s.Parameters))
+	for i, p := range s.Parameters {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// check says what is wrong with a value; "" if nothing is. null stands for an argument that was not given.
+func (p Parameter) check(v any) string {
+	if v == nil {
+		return ""
+	}
+	if p.Type == Array {
+		items, ok := v.([]any)
+		if !ok {
+			return "must be a list"
+		}
+		one := p
+		one.Type = p.Items
+		for i, item := range items {
+			if problem := one.check(item); problem != "" {
+				return fmt.Sprintf("item %d: %s", i, problem)
+			}
+		}
+		return ""
+	}
+	if problem := p.Type.check(v); problem != "" {
+		return problem
+	}
+	text, isText := v.(string)
+	n, isNumber := asNumber(v)
+	switch {
+	case isText && strings.ContainsRune(text, 0):
+		return "holds a NUL"
+	case isText && len(p.Values) > 0 && !slices.ContainsFunc(p.Values, func(known string) bool { return strings.EqualFold(known, text) }):
+		return "must be one of " + strings.Join(p.Values, ", ")
+	case isNumber && p.Min != nil && n < *p.Min:
+		return fmt.Sprintf("must be at least %g", *p.Min)
+	case isNumber && p.Max != nil && n > *p.Max:
+		return fmt.Sprintf("must be at most %g", *p.Max)
+	}
+	return ""
+}
+
+func (t Type) check(v any) string {
+	_, isText := v.(string)
+	_, isBool := v.(bool)
+	_, isObject := v.(map[string]any)
+	n, isNumber := asNumber(v)
+	switch {
+	case t == String && !isText:
+		return "must be a text"
+	case t == Boolean && !isBool:
+		return "must be true or false"
+	case t == Object && !isObject:
+		return "must be an object"
+	case t == Number && !isNumber, t == Integer && !isNumber:
+		return "must be a number"
+	case t == Integer && n != math.Trunc(n):
+		return "must be a whole number"
+	}
+	return ""
+}
+
+func asNumber(v any) (float64, bool) {
+	switch n := v.(type) {
+	case json.Number:
+		f, err := n.Float64()
+		return f, err == nil
+	case float64:
+		return n, true
+	case int64:
+		return float64(n), true
+	}
+	return 0, false
+}
+
+// words are the arguments of a script that takes them on its command line: --name value, --name for true, a list's items one by one.
+// A value that begins with a hyphen is joined to its name, so that nothing takes it for another name.
+func (s Script) words(arguments map[string]any) []string {
+	var out []string
+	for _, word := range textsOf(arguments["args"]) {
+		if s.Note != "" {
+			out = append(out, word)
+		}
+	}
+	for _, p := range s.Parameters {
+		v, ok := s.given(arguments, p.Name)
+		if !ok {
+			continue
+		}
+		flag := "--" + p.Name
+		if on, isBool := v.(bool); isBool {
+			if on {
+				out = append(out, flag)
+			}
+			continue
+		}
+		for _, text := range textsOf(v) {
+			if strings.HasPrefix(text, "-") {
+				out = append(out, flag+"="+text)
+			} else {
+				out = append(out, flag, text)
+			}
+		}
+	}
+	return out
+}
+
+// textsOf are a value's texts: the items of a list, or the value alone.
+func textsOf(v any) []string {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case []any:
+		var out []string
+		for _, item := range v {
+			out = append(out, textsOf(item)...)
+		}
+		return out
+	case string:
+		return []string{v}
+	case bool:
+		return []string{strconv.FormatBool(v)}
+	case map[string]any:
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil
+		}
+		return []string{string(text)}
+	}
+	return []string{fmt.Sprint(v)}
+}
+
+// call is what run.ps1 reads.
+type call struct {
+	Path  string         `json:"path"`
+	Named map[string]any `json:"named"`
+	Plain []string       `json:"plain"`
+}
+
+// powerShellCall is the call of a script of PowerShell, in JSON.
+func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
+	c := call{Path: s.Path, Named: map[string]any{}, Plain: []string{}}
+	if s.Note != "" {
+		c.Plain = append(c.Plain, textsOf(arguments["args"])...)
+	}
+	for _, p := range s.Parameters {
+		if v, ok := s.given(arguments, p.Name); ok {
+			if off, isBool := v.(bool); isBool && !off && p.Switch {
+				continue
+			}
+			c.Named[p.Name] = v
+		}
+	}
+	return json.Marshal(c)
+}
