@@ -102,10 +102,10 @@ func (p Parameter) check(v any) string {
 		return "holds a NUL"
 	case isText && len(p.Values) > 0 && !slices.ContainsFunc(p.Values, func(known string) bool { return strings.EqualFold(known, text) }):
 		return "must be one of " + strings.Join(p.Values, ", ")
-	case isNumber && p.Min != nil && n < *p.Min:
-		return fmt.Sprintf("must be at least %g", *p.Min)
-	case isNumber && p.Max != nil && n > *p.Max:
-		return fmt.Sprintf("must be at most %g", *p.Max)
+	case isNumber && p.Range.Min != nil && n < *p.Range.Min:
+		return fmt.Sprintf("must be at least %g", *p.Range.Min)
+	case isNumber && p.Range.Max != nil && n > *p.Range.Max:
+		return fmt.Sprintf("must be at most %g", *p.Range.Max)
 	}
 	return ""
 }

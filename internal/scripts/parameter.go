@@ -27,10 +27,13 @@ type Parameter struct {
 	Aliases    []string
 	Default    Constant
 
-	Values   []string // the only ones that it takes, or that items of an array have; nil: any
-	Min, Max *float64 // of a number
-	Pattern  string   // a regular expression in .NET's dialect; "" for none
+	Values  []string // the only ones that it takes, or that items of an array have; nil: any
+	Range   Range    // of a number
+	Pattern string   // a regular expression in .NET's dialect; "" for none
 }
+
+// Range bounds a number, both ends included; nil for no bound.
+type Range struct{ Min, Max *float64 }
 
 // Constant is a default value, if it is known without running the script.
 type Constant struct {
@@ -82,11 +85,11 @@ func (p Parameter) schema() map[string]any {
 	if len(p.Values) > 0 {
 		inner["enum"] = p.Values
 	}
-	if p.Min != nil {
-		inner["minimum"] = *p.Min
+	if p.Range.Min != nil {
+		inner["minimum"] = *p.Range.Min
 	}
-	if p.Max != nil {
-		inner["maximum"] = *p.Max
+	if p.Range.Max != nil {
+		inner["maximum"] = *p.Range.Max
 	}
 	if p.Default.Known && p.Default.Value != nil {
 		out["default"] = p.Default.Value

@@ -35,8 +35,8 @@ func TestParsePowerShell(t *testing.T) {
 		}},
 		"sets, ranges, patterns, aliases": {"param(\n[ValidateSet('Windows 11', \"Windows 10\")] [string] $Win = 'Windows 11',\n[ValidateRange(1, 64)] # between\n[int]$Count = 2,\n[ValidateRange(512MB, 64GB)][long]$Memory = 4GB,\n[ValidatePattern('^v\\d+(-\\w+(\\.\\d{1,2})?)?$')][Alias('Tag','T')]$Release,\n[ValidateSet('zip','tar', IgnoreCase=$false)][string[]]$Extra)", []Parameter{
 			{Name: "Win", Type: String, Values: []string{"Windows 11", "Windows 10"}, Default: known("Windows 11")},
-			{Name: "Count", Type: Integer, Min: pointer(1), Max: pointer(64), Default: known(int64(2)), Description: "between"},
-			{Name: "Memory", Type: Integer, Min: pointer(536870912), Max: pointer(68719476736), Default: known(int64(4294967296))},
+			{Name: "Count", Type: Integer, Range: Range{pointer(1), pointer(64)}, Default: known(int64(2)), Description: "between"},
+			{Name: "Memory", Type: Integer, Range: Range{pointer(536870912), pointer(68719476736)}, Default: known(int64(4294967296))},
 			{Name: "Release", Pattern: `^v\d+(-\w+(\.\d{1,2})?)?$`, Aliases: []string{"Tag", "T"}},
 			{Name: "Extra", Type: Array, Items: String, Values: []string{"zip", "tar"}},
 		}},

@@ -102,11 +102,11 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 	for _, tool := range []string{"shell", "bashed", "py", "js"} {
 		for arguments, want := range map[string]string{
 			`{"name":"a b"}`: "<--name>\n<a b>\n",
-			`{"name":"x","count":3,"loud":true,"many":["1","two 2"]}`:           "<--name>\n<x>\n<--count>\n<3>\n<--loud>\n<--many>\n<1>\n<--many>\n<two 2>\n",
-			`{"name":"","loud":false,"many":[],"count":null}`:                   "<--name>\n<>\n",
-			`{"name":"-rf","many":["--loud"]}`:                                  "<--name=-rf>\n<--many=--loud>\n",
+			`{"name":"x","count":3,"loud":true,"many":["1","two 2"]}`:             "<--name>\n<x>\n<--count>\n<3>\n<--loud>\n<--many>\n<1>\n<--many>\n<two 2>\n",
+			`{"name":"","loud":false,"many":[],"count":null}`:                     "<--name>\n<>\n",
+			`{"name":"-rf","many":["--loud"]}`:                                    "<--name=-rf>\n<--many=--loud>\n",
 			`{"name":"$(touch pwned); ` + "`touch pwned`" + ` && > pwned | '\""}`: "<--name>\n<$(touch pwned); `touch pwned` && > pwned | '\">\n",
-			`{"name":"line\nbreak ünï *"}`:                                      "<--name>\n<line\nbreak ünï *>\n",
+			`{"name":"line\nbreak ünï *"}`:                                        "<--name>\n<line\nbreak ünï *>\n",
 		} {
 			if got := b.run(t.Context(), "", tool, arguments); got != (Result{Stdout: want}) {
 				t.Errorf("%s %s: %+v", tool, arguments, got)
@@ -294,7 +294,7 @@ sys.exit(5)
 	for arguments, want := range map[string]string{
 		`{"Action":"show"}`: `{"Action":"show"}`,
 		`{"action":"LOG","Lines":-3,"All":true,"On":false,"Paths":["-x","b c",""],"Map":{"a":[1,{"b":null}]}}`: `{"Action":"LOG","All":true,"Lines":-3,"Map":{"a":[1,{"b":null}]},"On":false,"Paths":["-x","b c",""]}`,
-		`{"Action":"show","All":false,"Paths":[]}`: `{"Action":"show","Paths":[]}`,
+		`{"Action":"show","All":false,"Paths":[]}`:                                                             `{"Action":"show","Paths":[]}`,
 	} {
 		got := b.run(t.Context(), "", "git_search", arguments)
 		var said struct {

@@ -99,7 +99,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 		s.Folder = f.AgentScriptsDir
 	}
 	var err error
-	if s.Limits, err = s.Limits.with(f.TimeoutSeconds, f.OutputCapBytes); err != nil {
+	if s.Limits, err = s.with(f.TimeoutSeconds, f.OutputCapBytes); err != nil {
 		return Settings{}, err
 	}
 	if f.AtOnce != nil && *f.AtOnce != 0 {
@@ -123,7 +123,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 		if o.Tier < 1 || o.Tier > 3 || o.Tier < 2 && !o.ReadOnly {
 			return Settings{}, fmt.Errorf("scripts.%s.tier must be 2 or 3, or 1 for a script that is read_only", name)
 		}
-		if o.Limits, err = s.Limits.with(own.TimeoutSeconds, own.OutputCapBytes); err != nil {
+		if o.Limits, err = s.with(own.TimeoutSeconds, own.OutputCapBytes); err != nil {
 			return Settings{}, fmt.Errorf("scripts.%s.%w", name, err)
 		}
 		s.Own[same(name)] = o
