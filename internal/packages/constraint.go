@@ -1,0 +1,83 @@
+package packages
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// Constraint is a condition on versions: exact, = == > >= < <= ^ ~ and *, joined with commas, which mean and. A prerelease satisfies only
+// a constraint that names a prerelease of the same three numbers.
+type Constraint struct {
+	text  string
+	inner *semver.Constraints // nil: any
+	pre   []*semver.Version   // the prereleases that it names
+}
+
+// ParseConstraint reads a constraint. AAM_INVALID_ARGUMENT for what is none.
+func ParseConstraint(text string) (Constraint, error) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "*" {
+		return Constraint{text: "*"}, nil
+	}
+	bad := newError(InvalidArgument, "%q is no constraint on versions", text).hint("write 1.2.3, ^1.2.0, ~1.2.0, >=1.0.0,<2.0.0 or *")
+	c := Constraint{text: trimmed}
+	var parts []string
+	for _, part := range strings.Split(trimmed, ",") {
+		m := regexp.MustCompile(`\A\s*(==|=|>=|<=|>|<|\^|~|)\s*([^\s<>=^~!*|]+)\s*\z`).FindStringSubmatch(part)
+		if m == nil {
+			return Constraint{}, bad
+		}
+		v, err := parseLooseVersion(m[2])
+		if err != nil {
+			return Constraint{}, bad
+		}
+		if v.Prerelease() != "" {
+			c.pre = append(c.pre, v)
+		}
+		operator := m[1]
+		if operator == "" || operator == "==" {
+			operator = "="
+		}
+		parts = append(parts, operator+v.String())
+	}
+	inner, err := semver.NewConstraint(strings.Join(parts, ", "))
+	if err != nil {
+		return Constraint{}, bad
+	}
+	c.inner = inner
+	return c, nil
+}
+
+// parseLooseVersion takes 1 and 1.2 for 1.0.0 and 1.2.0.
+func parseLooseVersion(text string) (*semver.Version, error) {
+	if regexp.MustCompile(`\A\d+(\.\d+)?\z`).MatchString(text) {
+		return semver.NewVersion(text)
+	}
+	return semver.StrictNewVersion(text)
+}
+
+// ParseVersion reads a version by SemVer 2.0.0. AAM_INVALID_ARGUMENT for what is none.
+func ParseVersion(text string) (*semver.Version, error) {
+	v, err := semver.StrictNewVersion(text)
+	if err != nil {
+		return nil, newError(InvalidArgument, "%q is no version", text).hint("write three numbers, such as 1.2.0, or 1.2.0-beta.1")
+	}
+	return v, nil
+}
+
+// Admits reports whether a version satisfies the constraint.
+func (c Constraint) Admits(v *semver.Version) bool {
+	if v.Prerelease() == "" {
+		return c.inner == nil || c.inner.Check(v)
+	}
+	named := false
+	for _, p := range c.pre {
+		named = named || p.Major() == v.Major() && p.Minor() == v.Minor() && p.Patch() == v.Patch()
+	}
+	return named && c.inner.Check(v)
+}
+
+// String is the constraint as it was written.
+func (c Constraint) String() string { return c.text }

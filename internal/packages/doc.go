@@ -1,0 +1,3 @@
+// Package packages makes, shares and resolves packages of agents' procedures, in the formats of AAM: aam.yaml, archives *.aam,
+// registries in folders (docs/packages.md).
+package packages

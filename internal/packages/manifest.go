@@ -1,0 +1,304 @@
+package packages
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ManifestName is the file that makes a folder a package.
+const ManifestName = "aam.yaml"
+
+// Bounds of a manifest.
+const (
+	maxManifestBytes = 1 << 20
+	maxDescription   = 256 // characters
+	maxArtifacts     = 10_000
+)
+
+// ArtifactType is what an artifact is, in the plural by which manifests list it.
+type ArtifactType string
+
+// The types.
+const (
+	Skills       ArtifactType = "skills"
+	Agents       ArtifactType = "agents"
+	Prompts      ArtifactType = "prompts"
+	Instructions ArtifactType = "instructions"
+)
+
+// ArtifactTypes lists them.
+func ArtifactTypes() []ArtifactType { return []ArtifactType{Agents, Skills, Prompts, Instructions} }
+
+// Singular is the word for one artifact of the type, as tools' arguments have it.
+func (t ArtifactType) Singular() string { return strings.TrimSuffix(string(t), "s") }
+
+// Artifact is one thing that a package brings.
+type Artifact struct {
+	Name        string `yaml:"name" json:"name"`
+	Path        string `yaml:"path" json:"path"` // relative to the package, with slashes; of a folder it may end with one
+	Description string `yaml:"description" json:"description"`
+}
+
+// Platform are a package's wishes for one platform.
+type Platform struct {
+	SkillScope           string `yaml:"skill_scope,omitempty" json:"skill_scope,omitempty"`
+	DeployInstructionsAs string `yaml:"deploy_instructions_as,omitempty" json:"deploy_instructions_as,omitempty"`
+	MergeInstructions    bool   `yaml:"merge_instructions,omitempty" json:"merge_instructions,omitempty"`
+}
+
+// Manifest is an aam.yaml. Keys that it does not know are kept out.
+type Manifest struct {
+	Name         string                      `yaml:"name"`
+	Version      string                      `yaml:"version"`
+	Description  string                      `yaml:"description"`
+	Author       string                      `yaml:"author,omitempty"`
+	License      string                      `yaml:"license,omitempty"`
+	Repository   string                      `yaml:"repository,omitempty"`
+	Homepage     string                      `yaml:"homepage,omitempty"`
+	Keywords     []string                    `yaml:"keywords,omitempty"`
+	Artifacts    map[ArtifactType][]Artifact `yaml:"artifacts"`
+	Dependencies map[string]string           `yaml:"dependencies,omitempty"`
+	Platforms    map[string]Platform         `yaml:"platforms,omitempty"`
+}
+
+// Counts says how many artifacts of each type there are.
+func (m *Manifest) Counts() map[ArtifactType]int {
+	out := map[ArtifactType]int{}
+	for t, list := range m.Artifacts {
+		if len(list) > 0 {
+			out[t] = len(list)
+		}
+	}
+	return out
+}
+
+// Total is how many artifacts there are.
+func (m *Manifest) Total() int {
+	n := 0
+	for _, count := range m.Counts() {
+		n += count
+	}
+	return n
+}
+
+// ReadManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what could be
+// better. m is nil if the text is no mapping of YAML at all.
+func ReadManifest(text []byte) (m *Manifest, problems, warnings []string) {
+	if len(text) > maxManifestBytes {
+		return nil, []string{fmt.Sprintf("%s has more than %d bytes", ManifestName, maxManifestBytes)}, nil
+	}
+	m = &Manifest{}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var mistyped *yaml.TypeError
+	switch err := decoder.Decode(m); {
+	case errors.As(err, &mistyped):
+		for _, e := range mistyped.Errors {
+			problems = append(problems, "YAML: "+strings.ReplaceAll(e, "packages.", ""))
+		}
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		return nil, []string{"YAML parse error: " + strings.TrimPrefix(err.Error(), "yaml: ")}, nil
+	}
+	more, warnings := m.check()
+	return m, append(problems, more...), warnings
+}
+
+// check lists what is wrong with a manifest by itself.
+func (m *Manifest) check() (problems, warnings []string) {
+	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if m.Name == "" {
+		say("name: is missing")
+	} else if _, err := ParseName(m.Name); err != nil {
+		say("name: %q has other than small letters, digits and hyphens", m.Name)
+	}
+	if m.Version == "" {
+		say("version: is missing")
+	} else if _, err := ParseVersion(m.Version); err != nil {
+		say("version: %q is not three numbers, such as 1.2.0", m.Version)
+	}
+	switch length := utf8.RuneCountInString(m.Description); {
+	case strings.TrimSpace(m.Description) == "":
+		warnings = append(warnings, "No description provided")
+	case length > maxDescription:
+		say("description: has %d characters; at most %d", length, maxDescription)
+	}
+	if m.Author == "" {
+		warnings = append(warnings, "No author provided")
+	}
+	for _, t := range slices.Sorted(maps.Keys(m.Artifacts)) {
+		if !slices.Contains(ArtifactTypes(), t) {
+			say("artifacts.%s: is not one of agents, skills, prompts, instructions", t)
+		}
+	}
+	if m.Total() == 0 {
+		say("artifacts: lists none; at least one is needed")
+	} else if m.Total() > maxArtifacts {
+		say("artifacts: lists %d; at most %d", m.Total(), maxArtifacts)
+	}
+	for _, t := range ArtifactTypes() {
+		problems = append(problems, checkArtifacts(t, m.Artifacts[t])...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Dependencies)) {
+		if _, err := ParseName(name); err != nil {
+			say("dependencies: %q is no name of a package", name)
+		} else if _, err := ParseConstraint(m.Dependencies[name]); err != nil {
+			say("dependencies.%s: %q is no constraint on versions", name, m.Dependencies[name])
+		}
+	}
+	return problems, warnings
+}
+
+func checkArtifacts(t ArtifactType, list []Artifact) (problems []string) {
+	seen := map[string]bool{}
+	for i, a := range list {
+		at := fmt.Sprintf("artifacts.%s.%d", t, i)
+		say := func(format string, args ...any) { problems = append(problems, at+"."+fmt.Sprintf(format, args...)) }
+		switch {
+		case a.Name == "":
+			say("name: is missing")
+		case !validArtifactName(a.Name):
+			say("name: %q has other than small letters, digits and hyphens", a.Name)
+		case seen[a.Name]:
+			say("name: %q is given twice", a.Name)
+		}
+		seen[a.Name] = true
+		if why := badPath(a.Path); why != "" {
+			say("path: %s", why)
+		}
+		if utf8.RuneCountInString(a.Description) > maxDescription {
+			say("description: has more than %d characters", maxDescription)
+		}
+	}
+	return problems
+}
+
+// badPath says why a path may not stand in a package; "" if it may.
+func badPath(p string) string {
+	clean := path.Clean(p)
+	switch {
+	case p == "":
+		return "is missing"
+	case strings.ContainsAny(p, "\\\x00\n") || !utf8.ValidString(p):
+		return fmt.Sprintf("%q has characters that no path may have", p)
+	case path.IsAbs(p) || len(p) > 1 && p[1] == ':':
+		return fmt.Sprintf("%q is not relative to the package", p)
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		return fmt.Sprintf("%q leads out of the package", p)
+	case clean == ".":
+		return fmt.Sprintf("%q is the package itself", p)
+	}
+	return ""
+}
+
+// Marshal is the manifest as a file.
+func (m *Manifest) Marshal() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(m); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), encoder.Close()
+}
+
+// Validation is what is known of a package in a folder.
+type Validation struct {
+	Dir            string // absolute
+	Manifest       *Manifest
+	Errors         []string
+	Warnings       []string
+	ArtifactsValid bool
+}
+
+// Valid reports whether there is no error.
+func (v Validation) Valid() bool { return len(v.Errors) == 0 }
+
+// Validate judges a package: its manifest, and whether everything that it lists is there. name is the folder or its aam.yaml. Nothing
+// outside of the folder is looked at.
+func Validate(name string) Validation {
+	if filepath.Base(name) == ManifestName {
+		name = filepath.Dir(name)
+	}
+	v := Validation{Dir: name}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		return v
+	}
+	defer func() { _ = root.Close() }()
+	text, err := readFile(root, ManifestName, maxManifestBytes+1)
+	if err != nil {
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		if !errors.Is(err, fs.ErrNotExist) {
+			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", ManifestName, reason(err))}
+		}
+		return v
+	}
+	v.Manifest, v.Errors, v.Warnings = ReadManifest(text)
+	if v.Manifest == nil || len(v.Errors) > 0 {
+		return v
+	}
+	missing := missingArtifacts(root, v.Manifest)
+	v.ArtifactsValid = len(missing) == 0
+	v.Errors = append(v.Errors, missing...)
+	return v
+}
+
+// missingArtifacts lists the artifacts whose path is not there, or is of the wrong kind.
+func missingArtifacts(root *os.Root, m *Manifest) (out []string) {
+	for _, t := range ArtifactTypes() {
+		for _, a := range m.Artifacts[t] {
+			info, err := root.Stat(path.Clean(a.Path))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				out = append(out, fmt.Sprintf("Artifact path '%s' does not exist", a.Path))
+			case err != nil:
+				out = append(out, fmt.Sprintf("Artifact path '%s' cannot be read: %s", a.Path, reason(err)))
+			case t == Skills && !info.IsDir():
+				out = append(out, fmt.Sprintf("Artifact path '%s' is a file; a skill is a folder with a SKILL.md", a.Path))
+			case t == Skills:
+				if _, err := root.Stat(path.Join(a.Path, "SKILL.md")); err != nil {
+					out = append(out, fmt.Sprintf("Artifact path '%s' has no SKILL.md", a.Path))
+				}
+			case (t == Prompts || t == Instructions) && info.IsDir():
+				out = append(out, fmt.Sprintf("Artifact path '%s' is a folder; a file is needed", a.Path))
+			}
+		}
+	}
+	return out
+}
+
+// reason is an error without the name of its file.
+func reason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	return err.Error()
+}
+
+// readFile reads a file below a root, at most so many bytes.
+func readFile(root *os.Root, name string, most int64) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is no regular file"))
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}

@@ -1,0 +1,72 @@
+package packages
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Name is the name of a package: name, or @scope/name.
+type Name struct {
+	Scope string // "" for none
+	Bare  string
+}
+
+// ParseName reads a name. AAM_INVALID_ARGUMENT says what a name looks like.
+func ParseName(text string) (Name, error) {
+	if !regexp.MustCompile(`\A(@[a-z0-9][a-z0-9_-]{0,63}/)?[a-z0-9][a-z0-9-]{0,63}\z`).MatchString(text) {
+		return Name{}, newError(InvalidArgument, "%q is no name of a package", text).
+			hint("a name has small letters, digits and hyphens, such as my-skill or @scope/my-skill")
+	}
+	scope, bare, scoped := strings.Cut(text, "/")
+	if !scoped {
+		return Name{Bare: text}, nil
+	}
+	return Name{Scope: scope[1:], Bare: bare}, nil
+}
+
+// String is the name as ParseName reads it.
+func (n Name) String() string {
+	if n.Scope == "" {
+		return n.Bare
+	}
+	return "@" + n.Scope + "/" + n.Bare
+}
+
+// folder is the name of the package's folder. Two names may share one (@a/b and a--b): who writes looks whose it is.
+func (n Name) folder() string {
+	if n.Scope == "" {
+		return n.Bare
+	}
+	return n.Scope + "--" + n.Bare
+}
+
+// validArtifactName reports whether an artifact may be named so.
+func validArtifactName(name string) bool {
+	return regexp.MustCompile(`\A[a-z0-9][a-z0-9-]{0,63}\z`).MatchString(name)
+}
+
+// Spec asks for a package: a name, and a constraint or a tag.
+type Spec struct {
+	Name Name
+	Want string // "" for the latest
+}
+
+// ParseSpec reads name, name@constraint or name@tag. The @ of a scope is not the separator.
+func ParseSpec(text string) (Spec, error) {
+	name, want := text, ""
+	if at := strings.LastIndex(name, "@"); at > 0 {
+		if name, want = name[:at], strings.TrimSpace(name[at+1:]); want == "" {
+			return Spec{}, newError(InvalidArgument, "%q names no version after the @", text).hint("leave out the @ for the latest version")
+		}
+	}
+	parsed, err := ParseName(name)
+	return Spec{Name: parsed, Want: want}, err
+}
+
+// String is the spec as ParseSpec reads it.
+func (s Spec) String() string {
+	if s.Want == "" {
+		return s.Name.String()
+	}
+	return s.Name.String() + "@" + s.Want
+}
