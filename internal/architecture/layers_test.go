@@ -72,6 +72,7 @@ func layers() map[string][]string {
 		"internal/toolset":                  append([]string{"internal/filelock", "internal/operation", "internal/record", "internal/strictjson"}, domain...),
 		"internal/definitions":              append([]string{"internal/operation", "internal/toolset"}, domain...),
 		"internal/scripts":                  {"internal/processtree"},
+		"internal/packages":                 {"internal/filelock"},
 		"internal/record":                   domain,
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
 		"internal/session":                  append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/strictjson", "internal/people"}, domain...),

@@ -145,75 +145,98 @@ type File struct {
 	Executable bool
 }
 
+// refused is the error of an archive that breaks the rules.
+func refused(format string, args ...any) error {
+	return newError(IntegrityError, "the archive is refused: "+format, args...)
+}
+
 // Unpack reads an archive into memory. AAM_INTEGRITY_ERROR for one that breaks the rules: too large, a name that leads out or is there
 // twice (letter case aside), a link or device, no sound manifest at its root.
 func Unpack(archive []byte) (*Packed, error) {
-	bad := func(format string, args ...any) error {
-		return newError(IntegrityError, "the archive is refused: "+format, args...)
-	}
 	if len(archive) > MaxArchiveBytes {
-		return nil, bad("it has %d bytes; at most %d", len(archive), MaxArchiveBytes)
+		return nil, refused("it has %d bytes; at most %d", len(archive), MaxArchiveBytes)
 	}
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return nil, bad("it is no tar.gz")
+		return nil, refused("it is no tar.gz")
 	}
-	in := tar.NewReader(io.LimitReader(zip, MaxUnpackedBytes+(MaxEntries+2)*2*512))
-	out := &Packed{}
-	seen := map[string]bool{}
-	total := int64(0)
+	u := unpacking{in: tar.NewReader(io.LimitReader(zip, MaxUnpackedBytes+(MaxEntries+2)*2*512)), seen: map[string]bool{}}
 	for n := 0; ; n++ {
-		h, err := in.Next()
+		h, err := u.in.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, bad("it cannot be read to its end")
+			return nil, refused("it cannot be read to its end")
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
-		switch {
-		case n >= MaxEntries:
-			return nil, bad("it has more than %d entries", MaxEntries)
-		case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
-			continue
-		case badEntry(name) != "":
-			return nil, bad("%s", badEntry(name))
-		case h.Typeflag == tar.TypeDir:
-			continue
-		case h.Typeflag != tar.TypeReg:
-			return nil, bad("%q is a link or a device", name)
-		case seen[strings.ToLower(name)]:
-			return nil, bad("%q is there twice", name)
+		if n >= MaxEntries {
+			return nil, refused("it has more than %d entries", MaxEntries)
 		}
-		seen[strings.ToLower(name)] = true
-		if total += h.Size; total > MaxUnpackedBytes {
-			return nil, bad("it unpacks to more than %d bytes", MaxUnpackedBytes)
+		if err := u.take(h); err != nil {
+			return nil, err
 		}
-		content, err := io.ReadAll(in)
-		if err != nil {
-			return nil, bad("it cannot be read to its end")
-		}
-		out.Files = append(out.Files, File{Name: name, Content: content, Executable: h.Mode&0o100 != 0})
 	}
-	for name := range seen {
+	if err := u.foldersAreNoFiles(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(u.out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return &u.out, u.out.readManifest()
+}
+
+// unpacking is an archive that is being read.
+type unpacking struct {
+	in    *tar.Reader
+	out   Packed
+	seen  map[string]bool // names in small letters
+	total int64
+}
+
+// take reads one entry.
+func (u *unpacking) take(h *tar.Header) error {
+	name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
+	switch {
+	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
+		return nil
+	case badEntry(name) != "":
+		return refused("%s", badEntry(name))
+	case h.Typeflag == tar.TypeDir:
+		return nil
+	case h.Typeflag != tar.TypeReg:
+		return refused("%q is a link or a device", name)
+	case u.seen[strings.ToLower(name)]:
+		return refused("%q is there twice", name)
+	}
+	u.seen[strings.ToLower(name)] = true
+	if u.total += h.Size; u.total > MaxUnpackedBytes {
+		return refused("it unpacks to more than %d bytes", MaxUnpackedBytes)
+	}
+	content, err := io.ReadAll(u.in)
+	if err != nil {
+		return refused("it cannot be read to its end")
+	}
+	u.out.Files = append(u.out.Files, File{Name: name, Content: content, Executable: h.Mode&0o100 != 0})
+	return nil
+}
+
+func (u *unpacking) foldersAreNoFiles() error {
+	for name := range u.seen {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			if seen[dir] {
-				return nil, bad("%q is a file and a folder", dir)
+			if u.seen[dir] {
+				return refused("%q is a file and a folder", dir)
 			}
 		}
 	}
-	slices.SortFunc(out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return out, out.readManifest(bad)
+	return nil
 }
 
-func (p *Packed) readManifest(bad func(string, ...any) error) error {
+func (p *Packed) readManifest() error {
 	i := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == ManifestName })
 	if i < 0 {
-		return bad("it has no %s at its root", ManifestName)
+		return refused("it has no %s at its root", ManifestName)
 	}
 	m, problems, _ := ReadManifest(p.Files[i].Content)
 	if len(problems) > 0 {
-		return bad("its %s is broken: %s", ManifestName, strings.Join(problems, "; "))
+		return refused("its %s is broken: %s", ManifestName, strings.Join(problems, "; "))
 	}
 	p.Manifest = m
 	return nil

@@ -49,8 +49,8 @@ func newError(code Code, format string, args ...any) *Error {
 }
 
 // hint says what the caller can do.
-func (e *Error) hint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+func (e *Error) hint(text string) *Error {
+	e.Hint = text
 	return e
 }
 

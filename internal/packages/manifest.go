@@ -2,7 +2,6 @@ package packages
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -279,26 +278,4 @@ func missingArtifacts(root *os.Root, m *Manifest) (out []string) {
 		}
 	}
 	return out
-}
-
-// reason is an error without the name of its file.
-func reason(err error) string {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err.Error()
-	}
-	return err.Error()
-}
-
-// readFile reads a file below a root, at most so many bytes.
-func readFile(root *os.Root, name string, most int64) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, errors.New("it is no regular file"))
-	}
-	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -10,12 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // Registry is a folder with packages: registry.yaml, index.yaml, and packages/NAME with metadata.yaml and versions/V.aam. Whoever
@@ -164,125 +161,6 @@ func archivePath(name Name, version string) string {
 	return filepath.Join("packages", name.folder(), "versions", version+".aam")
 }
 
-// Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it is there
-// already, AAM_NAME_CONFLICT if another package has the folder.
-func (r Registry) Publish(m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
-	if err := r.Reachable(); err != nil {
-		return Published{}, err
-	}
-	name, err := ParseName(m.Name)
-	if err != nil {
-		return Published{}, err
-	}
-	if !validTag(tag) {
-		return Published{}, newError(InvalidArgument, "%q is no tag", tag).hint("a tag is a word such as latest or beta, and no version")
-	}
-	unlock, err := r.lock()
-	if err != nil {
-		return Published{}, err
-	}
-	defer unlock()
-	p, err := r.publish(name, m, archive, tag, now)
-	if err != nil {
-		return Published{}, err
-	}
-	return p, r.reindex(now)
-}
-
-func (r Registry) publish(name Name, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
-	var known Metadata
-	file := filepath.Join("packages", name.folder(), "metadata.yaml")
-	if err := r.read(file, &known); err != nil {
-		return Published{}, err
-	}
-	if known.Name != "" && known.Name != m.Name {
-		return Published{}, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
-			hint("choose another name")
-	}
-	if slices.ContainsFunc(known.Versions, func(p Published) bool { return p.Version == m.Version }) {
-		return Published{}, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
-			hint("give it a new version; what is published does not change")
-	}
-	p := Published{
-		Version: m.Version, Published: now.UTC().Format(time.RFC3339), Checksum: Checksum(archive), Size: int64(len(archive)),
-		Dependencies: m.Dependencies,
-	}
-	if p.Dependencies == nil {
-		p.Dependencies = map[string]string{}
-	}
-	if err := r.write(archivePath(name, m.Version), archive); err != nil {
-		return Published{}, err
-	}
-	known.Name, known.Description, known.Author, known.License = m.Name, m.Description, m.Author, m.License
-	known.Repository, known.Keywords = m.Repository, append([]string{}, m.Keywords...)
-	known.ArtifactTypes = typesOf(m)
-	known.Versions = append(known.Versions, p)
-	slices.SortFunc(known.Versions, func(a, b Published) int { return compareVersions(a.Version, b.Version) })
-	if known.DistTags == nil {
-		known.DistTags = map[string]string{"latest": m.Version}
-	}
-	known.DistTags[tag] = m.Version
-	return p, r.writeYAML(file, known)
-}
-
-func typesOf(m *Manifest) []string {
-	out := []string{}
-	for t := range m.Counts() {
-		out = append(out, t.Singular())
-	}
-	slices.Sort(out)
-	return out
-}
-
-// validTag reports whether a word can be a tag: not one that could be a version or a constraint.
-func validTag(tag string) bool {
-	if tag == "" || len(tag) > 64 || tag[0] >= '0' && tag[0] <= '9' {
-		return false
-	}
-	return !strings.ContainsFunc(tag, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-	})
-}
-
-// reindex makes the index anew from the packages' metadata.
-func (r Registry) reindex(now time.Time) error {
-	folders, err := os.ReadDir(filepath.Join(r.Dir, "packages"))
-	if err != nil {
-		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", r.Name, reason(err)).because(err)
-	}
-	var before Index
-	if err := r.read("index.yaml", &before); err != nil {
-		before = Index{} // it is made anew
-	}
-	index := Index{Packages: []IndexEntry{}}
-	for _, folder := range folders {
-		var m Metadata
-		if err := r.read(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
-			continue // what is broken is said to whoever asks for it
-		}
-		index.Packages = append(index.Packages, m.entry(before, now))
-	}
-	if err := r.writeYAML("index.yaml", index); err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(r.Dir, "registry.yaml")); errors.Is(err, fs.ErrNotExist) {
-		return r.writeYAML("registry.yaml", registryFile{Name: r.Name, Type: "local", APIVersion: 1, CreatedAt: now.UTC().Format(time.RFC3339)})
-	}
-	return nil
-}
-
-func (m *Metadata) entry(before Index, now time.Time) IndexEntry {
-	e := IndexEntry{
-		Name: m.Name, Description: m.Description, Author: m.Author, Latest: m.latest(), Keywords: append([]string{}, m.Keywords...),
-		ArtifactTypes: append([]string{}, m.ArtifactTypes...), UpdatedAt: now.UTC().Format(time.RFC3339),
-	}
-	i := slices.IndexFunc(before.Packages, func(known IndexEntry) bool { return known.Name == m.Name })
-	if i >= 0 && before.Packages[i].Latest == e.Latest {
-		e.UpdatedAt = before.Packages[i].UpdatedAt
-	}
-	return e
-}
-
 // latest is the version that the tag latest names, or else the highest that is no prerelease, or else the highest.
 func (m *Metadata) latest() string {
 	if v, ok := m.DistTags["latest"]; ok && m.version(v) != nil {
@@ -320,80 +198,4 @@ func compareVersions(a, b string) int {
 		return -1
 	}
 	return strings.Compare(a, b)
-}
-
-// lock keeps other publishers of the registry out until the returned function is called, or the process ends.
-func (r Registry) lock() (func(), error) {
-	file, err := os.OpenFile(filepath.Join(r.Dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err == nil {
-		if err = waitForLock(file); err == nil {
-			return func() { _ = file.Close() }, nil
-		}
-		_ = file.Close()
-	}
-	code := RegistryUnreachable
-	if errors.Is(err, fs.ErrPermission) {
-		code = PermissionDenied
-	}
-	return nil, newError(code, "the registry %q at %s cannot be written: %s", r.Name, r.Dir, reason(err)).because(err)
-}
-
-// lockTime is how long another publisher is waited for.
-const lockTime = time.Minute
-
-func waitForLock(file *os.File) error {
-	for end := time.Now().Add(lockTime); ; time.Sleep(10 * time.Millisecond) {
-		taken, err := filelock.Try(file, true)
-		switch {
-		case taken || err != nil:
-			return err
-		case time.Now().After(end):
-			return errors.New("another process has been publishing for a minute")
-		}
-	}
-}
-
-func (r Registry) writeYAML(name string, v any) error {
-	text, err := yaml.Marshal(v)
-	if err != nil {
-		return newError(InternalError, "%s cannot be written", name).because(err)
-	}
-	return r.write(name, text)
-}
-
-// write replaces a file of the registry at once, and makes its folder.
-func (r Registry) write(name string, content []byte) error {
-	if err := writeAtomically(filepath.Join(r.Dir, name), content, 0o644); err != nil {
-		code := RegistryUnreachable
-		if errors.Is(err, fs.ErrPermission) {
-			code = PermissionDenied
-		}
-		return newError(code, "the registry %q: %s cannot be written: %s", r.Name, name, reason(err)).because(err)
-	}
-	return nil
-}
-
-// writeAtomically replaces a file at once, on disk before it has its name.
-func writeAtomically(name string, content []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(name)); err == nil {
-		_ = dir.Sync() // where a folder cannot be synced, the file is still whole or as before
-		_ = dir.Close()
-	}
-	return nil
 }

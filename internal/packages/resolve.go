@@ -120,7 +120,7 @@ func (r *Resolver) search(wants []requirement, at int, chosen map[string]candida
 		return false, err
 	}
 	if !slices.ContainsFunc(candidates, w.want) {
-		if w.asked || len(candidates) == 0 {
+		if w.asked {
 			return false, r.notFound(w, candidates)
 		}
 		r.note(w.name, wants[:at+1])
@@ -190,6 +190,9 @@ func (r *Resolver) note(name Name, wants []requirement) {
 
 func (r *Resolver) conflictError() error {
 	c := r.worst
+	if len(c.known) == 0 {
+		return r.notFound(c.wants[len(c.wants)-1], nil)
+	}
 	e := newError(DependencyConflict, "no version of %s fits: %s. There are %s", c.name, describe(c.wants), versionsOf(c.known))
 	var constraints []map[string]any
 	for _, w := range c.wants {
