@@ -69,7 +69,7 @@ func layers() map[string][]string {
 		"internal/mcpserver/stdio":          nil,
 		"internal/operation":                append([]string{"internal/access", "internal/record", "internal/strictjson"}, domain...),
 		"internal/operation/operationtest":  {"internal/operation"},
-		"internal/toolset":                  append([]string{"internal/filelock", "internal/operation", "internal/record", "internal/strictjson"}, domain...),
+		"internal/toolset":                  append([]string{"internal/access", "internal/filelock", "internal/operation", "internal/record", "internal/strictjson"}, domain...),
 		"internal/definitions":              append([]string{"internal/operation", "internal/toolset"}, domain...),
 		"internal/scripts":                  {"internal/processtree"},
 		"internal/packages":                 {"internal/filelock"},

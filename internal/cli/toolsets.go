@@ -54,10 +54,7 @@ func (a *app) enabled(name string) bool {
 
 // unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS, or "".
 func (a *app) unknownToolsets() string {
-	var known, unknown []string
-	for _, set := range a.toolsets() {
-		known = append(known, set.Name)
-	}
+	known, unknown := toolsetNames(a.toolsets()), []string(nil)
 	for _, name := range a.wire(needs{}).cfg.Permissions.Toolsets {
 		if !slices.Contains(known, name) {
 			unknown = append(unknown, name)
@@ -67,6 +64,13 @@ func (a *app) unknownToolsets() string {
 		return ""
 	}
 	return fmt.Sprintf("CLAUDEOPS_TOOLSETS names toolsets that do not exist: %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
+}
+
+func toolsetNames(sets []operation.Toolset) (names []string) {
+	for _, set := range sets {
+		names = append(names, set.Name)
+	}
+	return names
 }
 
 // toolsetFindings is what doctor says of them.

@@ -31,11 +31,15 @@ type Call struct {
 	DryRun bool   // do everything but change anything, and say so in the answer
 }
 
-// New completes an operation of a toolset. kernel is called for each call. An error of handle that is no *Fault counts as the
+// New completes an operation of a toolset, and gives it its place in REST. kernel is called for each call. An error of handle that is no *Fault counts as the
 // program's own failure; its text reaches only the log.
 func New[In, Out any](
 	kernel func() *Kernel, toolset string, o operation.Operation, way Way[In], handle func(ctx context.Context, call Call, in In) (Out, error),
 ) operation.Operation {
+	o.LowestTier = lowestTier(o, way.Own)
+	if o.Route.Method == "" {
+		o.Route = route(o)
+	}
 	return operation.NewRaw[In](o, func(ctx context.Context, call operation.Call) (out Out, err error) {
 		a := kernel().begin(toolset, o, call, way.Own)
 		out, err = guarded(ctx, a, way, handle)

@@ -32,6 +32,10 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 		p.Status = special.Status
 		maps.Copy(w.Header(), special.Header)
 	}
+	var formed *handler.FormedError
+	if errors.As(err, &formed) {
+		p.Failure = formed.Failure(formed.Err, operation.RequestIDOf(err))
+	}
 	p.Title = http.StatusText(p.Status)
 	if p.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))

@@ -36,7 +36,10 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 	}
 	r := handler.Route{
 		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Route.Scope, Doc: docOf(o),
-		Handle: func(req *handler.Request) (handler.Response, error) { return h.handle(req, o, reject) },
+		Handle: func(req *handler.Request) (handler.Response, error) {
+			response, err := h.handle(req, o, reject)
+			return response, formed(set.Form, err)
+		},
 	}
 	if o.Route.Method != http.MethodGet {
 		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
@@ -45,6 +48,14 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 		r.Turns, r.Refused = h.turns, reject
 	}
 	return r
+}
+
+// formed is an error with what the form of its toolset makes of it, if it has one.
+func formed(form *operation.Form, err error) error {
+	if form == nil || err == nil {
+		return err
+	}
+	return &handler.FormedError{Err: err, Failure: form.Failure}
 }
 
 func call(req *handler.Request, raw []byte) operation.Call {

@@ -21,7 +21,18 @@ type Problem struct {
 	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`
 	ExistingPR        *fault.ExistingPR `json:"existing_pr,omitempty"`
 	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
+	Failure           any               `json:"failure,omitempty" doc:"Of tools with a contract of their own: the error as that has it"`
 }
+
+// FormedError is an error of a tool whose contract has a form of its own for errors.
+type FormedError struct {
+	Err error
+	// Failure is the error in that form. requestID is "" if neither log nor audit has the call.
+	Failure func(err error, requestID string) any
+}
+
+func (e *FormedError) Error() string { return e.Err.Error() }
+func (e *FormedError) Unwrap() error { return e.Err }
 
 // StatusError is an error whose status HTTP knows better than its code does, such as 405.
 type StatusError struct {
