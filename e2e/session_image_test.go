@@ -101,12 +101,12 @@ func sessionEscalates(t *testing.T, r *rig) {
 	}
 	first, second := got.sessions[0], got.sessions[1]
 	if first.Tier != 1 || first.State != "succeeded" || first.Counts != (counts{Refused: 1}) || first.Next != second.ID ||
-		first.Handoff == nil || !slices.Equal(first.Handoff.Findings, []string{finding}) ||
+		first.Handoff == nil || !slices.Equal(first.Handoff.Findings, []found{{"disk", finding}}) ||
 		!strings.HasPrefix(first.Escalation, "escalated to tier 2: the handoff recommends tier 3") {
 		t.Errorf("the first is recorded as %+v", first)
 	}
 	if second.Tier != 2 || second.State != "succeeded" || second.Counts != (counts{Opened: 1}) || second.Parent != first.ID ||
-		second.Next != "" || second.Handoff != nil || second.Received == nil || second.Received.Findings[0] != finding {
+		second.Next != "" || second.Handoff != nil || second.Received == nil || second.Received.Findings[0].Text != finding {
 		t.Errorf("the second is recorded as %+v", second)
 	}
 	r.assertProposed(t, quieterDiskBranch, p)

@@ -44,6 +44,7 @@ type recorded struct {
 	Handoff        *handoff `json:"handoff"`
 	Received       *handoff `json:"received"`
 	HandoffProblem string   `json:"handoff_problem"`
+	Report         string   `json:"report"`
 	Counts         counts   `json:"counts"`
 }
 
@@ -61,8 +62,11 @@ type handoff struct {
 	Version  int      `json:"version"`
 	Tier     int      `json:"recommended_tier"`
 	Services []string `json:"services"`
-	Findings []string `json:"findings"`
+	Findings []found  `json:"findings"`
 }
+
+// found is one finding of a handoff.
+type found struct{ Key, Text string }
 
 // operator runs the real CLI under `claudeops run` against a scripted model.
 type operator struct {

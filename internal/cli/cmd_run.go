@@ -119,9 +119,12 @@ func sessionText(w *strings.Builder, r session.Record) {
 	if r.HandoffProblem != "" {
 		fmt.Fprintf(w, "  handoff: %s\n", content.Clean(r.HandoffProblem, 1000))
 	}
+	for _, note := range r.HandoffNotes {
+		fmt.Fprintf(w, "  handoff: %s\n", content.Clean(note, 1000))
+	}
 	if h := r.Handoff; h != nil {
 		for _, f := range h.Findings {
-			fmt.Fprintf(w, "  found: %s\n", indented(content.Clean(f, 2000)))
+			fmt.Fprintf(w, "  found: %s (%s)\n", indented(content.Clean(f.Text, 2000)), content.Clean(f.Key, 100))
 		}
 	}
 	if r.State != session.StateSucceeded && r.Stderr != "" {

@@ -27,6 +27,9 @@ func Main() int {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {
 		return processtree.Reap()
 	}
+	if len(os.Args) == 3 && os.Args[1] == session.CheckCommand {
+		return session.CheckHandoff(os.Args[2], os.Stdin, os.Stdout)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.LookupEnv)

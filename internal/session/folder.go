@@ -75,7 +75,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	if err != nil {
 		return err
 	}
-	settings, err := s.permissions(tier, f)
+	settings, err := s.settingsFile(tier, f)
 	if err != nil {
 		return err
 	}

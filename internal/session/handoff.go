@@ -2,17 +2,11 @@ package session
 
 import (
 	_ "embed"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
+	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
-	"syscall"
-
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/strictjson"
+	"unicode"
 )
 
 // HandoffSchema is the JSON Schema of a handoff, for whoever writes one.
@@ -27,6 +21,8 @@ const (
 	maxServices      = 20
 	maxService       = 100 // runes, as all below
 	maxFindings      = 20
+	maxResolved      = 20
+	maxKey           = 80
 	maxFinding       = 2000
 	maxWantedFile    = 256
 	maxWantedProof   = 4000
@@ -42,8 +38,25 @@ type Handoff struct {
 	Version         int      `json:"version" required:"true"`
 	RecommendedTier int      `json:"recommended_tier" required:"true"`
 	Services        []string `json:"services"`
-	Findings        []string `json:"findings" required:"true"`
+	Findings        []Found  `json:"findings" required:"true"`
 	WantedChange    Wanted   `json:"wanted_change"`
+	Resolved        []string `json:"resolved,omitempty" doc:"Keys of findings that were handed over earlier and are gone"`
+}
+
+// Found is what an agent saw. Sessions tell findings apart by Key, so that one that was handed over already starts no
+// further session.
+type Found struct {
+	Key  string `json:"key" doc:"A short name that stays the same from session to session"`
+	Text string `json:"text"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. In records of earlier versions a finding is its text alone.
+func (f *Found) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		return json.Unmarshal(raw, &f.Text)
+	}
+	type plain Found
+	return json.Unmarshal(raw, (*plain)(f))
 }
 
 // Wanted is a change to a procedure that an agent wants and may not propose itself.
@@ -53,102 +66,55 @@ type Wanted struct {
 	Text     string `json:"text"`
 }
 
-// ParseHandoff reads a handoff strictly. The error is one line for people and quotes little of the text.
-func ParseHandoff(raw []byte) (Handoff, error) {
-	var h Handoff
-	var wrong []string
-	if len(strings.TrimSpace(string(raw))) == 0 {
-		return Handoff{}, errors.New("the handoff is empty")
-	}
-	for _, v := range strictjson.Decode(raw, &h, strictjson.Options{What: "handoff", RefuseNUL: true}) {
-		wrong = append(wrong, v.Message)
-	}
-	if len(wrong) == 0 {
-		wrong = h.problems()
-	}
-	if len(wrong) > 0 {
-		const most = 3
-		if n := len(wrong); n > most {
-			wrong = append(wrong[:most], fmt.Sprintf("and %d more", n-most))
-		}
-		text := content.Clean(strings.Join(wrong, "; "), 600)
-		return Handoff{}, errors.New(text)
-	}
-	return h, nil
-}
-
-func (h Handoff) problems() (out []string) {
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if h.Version != handoffVersion {
-		add("version is %d, and only %d is known", h.Version, handoffVersion)
-	}
-	if h.RecommendedTier < int(gitprovider.TierObserve) || h.RecommendedTier > int(gitprovider.TierRemediate) {
-		add("recommended_tier is %d, which is no tier", h.RecommendedTier)
-	}
-	if len(h.Services) > maxServices {
-		add("services lists %d, more than %d", len(h.Services), maxServices)
-	}
-	if len(h.Findings) == 0 || len(h.Findings) > maxFindings {
-		add("findings lists %d, and 1 to %d are wanted", len(h.Findings), maxFindings)
-	}
-	long := func(name, text string, limit int) {
-		if n := len([]rune(text)); n > limit {
-			add("%s has %d characters, more than %d", name, n, limit)
-		}
-	}
-	for _, s := range h.Services {
-		long("a service", s, maxService)
-	}
-	for _, f := range h.Findings {
-		long("a finding", f, maxFinding)
-	}
-	long("wanted_change.file", h.WantedChange.File, maxWantedFile)
-	long("wanted_change.evidence", h.WantedChange.Evidence, maxWantedProof)
-	long("wanted_change.text", h.WantedChange.Text, maxWantedContent)
-	return out
-}
-
 // mapTexts is the handoff with each text replaced by what f makes of it.
 func (h Handoff) mapTexts(f func(string) string) Handoff {
 	out := h
-	out.Services, out.Findings = nil, nil
+	out.Services, out.Findings, out.Resolved = nil, nil, nil
 	for _, s := range h.Services {
 		out.Services = append(out.Services, f(s))
 	}
 	for _, s := range h.Findings {
-		out.Findings = append(out.Findings, f(s))
+		out.Findings = append(out.Findings, Found{Key: f(s.Key), Text: f(s.Text)})
+	}
+	for _, s := range h.Resolved {
+		out.Resolved = append(out.Resolved, f(s))
 	}
 	out.WantedChange = Wanted{File: f(h.WantedChange.File), Evidence: f(h.WantedChange.Evidence), Text: f(h.WantedChange.Text)}
 	return out
 }
 
-// readHandoff returns the bytes of the handoff in the folder; nil if there is none. Whatever the agent put there: only a
-// regular file of at most MaxHandoff bytes is read, links are not followed, and nothing blocks.
-func readHandoff(folder *os.Root) ([]byte, error) {
-	named, err := folder.Lstat(handoffName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// keyOf is a key as findings are compared by it: lower case, with one hyphen for each run of what is neither letter nor digit.
+func keyOf(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	key := []rune(strings.Join(words, "-"))
+	return strings.Trim(string(key[:min(len(key), maxKey)]), "-")
+}
+
+// giveKeys names the findings whose agent gave them no key: by the services and the file that the handoff is about, or else
+// by the first words that hold no digit, since figures and times change from session to session.
+func (h *Handoff) giveKeys() {
+	services := slices.Clone(h.Services)
+	slices.Sort(services)
+	about := keyOf(strings.Join(append(services, h.WantedChange.File), " "))
+	for i := range h.Findings {
+		f := &h.Findings[i]
+		if f.Key = keyOf(f.Key); f.Key == "" {
+			f.Key = about
+		}
+		if f.Key == "" {
+			f.Key = firstWords(f.Text)
+		}
 	}
-	if err != nil {
-		return nil, errors.New("the handoff cannot be looked at")
+	for i := range h.Resolved {
+		h.Resolved[i] = keyOf(h.Resolved[i])
 	}
-	if !named.Mode().IsRegular() {
-		return nil, errors.New("the handoff is no regular file")
+}
+
+func firstWords(text string) string {
+	const most = 8
+	words := slices.DeleteFunc(strings.Fields(text), func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
+	if key := keyOf(strings.Join(words[:min(len(words), most)], " ")); key != "" {
+		return key
 	}
-	f, err := folder.OpenFile(handoffName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, errors.New("the handoff cannot be opened")
-	}
-	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) {
-		return nil, errors.New("the handoff was exchanged while it was read")
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, MaxHandoff+1))
-	if err != nil {
-		return nil, errors.New("the handoff cannot be read")
-	}
-	if len(raw) > MaxHandoff {
-		return nil, fmt.Errorf("the handoff is larger than %d bytes", MaxHandoff)
-	}
-	return raw, nil
+	return "finding-" + strconv.Itoa(len([]rune(text))) // of figures alone
 }

@@ -120,7 +120,8 @@ type Handover struct {
 	Received       *Handoff `json:"received,omitempty"` // what it was started with
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
 	HandoffProblem string   `json:"handoff_problem,omitempty"`
-	Escalation     string   `json:"escalation,omitempty"` // what became of the handoff, one sentence
+	HandoffNotes   []string `json:"handoff_notes,omitempty"` // what of it was left out or cut
+	Escalation     string   `json:"escalation,omitempty"`    // what became of the handoff, one sentence
 }
 
 // MaxDenials is how many denied tools a record lists.

@@ -114,26 +114,28 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outco
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
 	}
 	end := r.execute(ctx, binary, spec, f, record)
-	r.takeHandoff(f, record)
+	r.keepHandoff(f, record)
+	if record.HandoffProblem != "" && end.state == StateSucceeded {
+		end = outcome{StateFailed, "what it left as a handoff cannot be used, though it was told so: " + record.HandoffProblem}
+	}
 	return end
 }
 
-// takeHandoff reads what the agent left for the next tier, if anything.
-func (r *Runner) takeHandoff(f *folder, record *Record) {
-	raw, err := readHandoff(f.handoff)
-	if err == nil && raw == nil {
-		return
-	}
-	var h Handoff
-	if err == nil {
-		h, err = ParseHandoff(raw)
-	}
+// keepHandoff records what the agent left for the next tier, if anything.
+func (r *Runner) keepHandoff(f *folder, record *Record) {
+	given, notes, err := takeHandoff(f.handoff, r.Secrets.Redact)
 	clean := cleaner{r.Secrets}
+	for _, note := range notes {
+		record.HandoffNotes = append(record.HandoffNotes, clean.text(note, maxText))
+	}
 	if err != nil {
 		record.HandoffProblem = clean.text(err.Error(), maxText)
+	}
+	if given == nil {
 		return
 	}
-	h = h.mapTexts(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	h := given.mapTexts(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	h.giveKeys() // of what is clean
 	record.Handoff = &h
 }
 

@@ -115,8 +115,8 @@ func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	return tools
 }
 
-// permissions is the CLI's settings file for one session.
-func (s Settings) permissions(tier gitprovider.Tier, f *folder) ([]byte, error) {
+// settingsFile is the CLI's settings file for one session: permissions and hooks.
+func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error) {
 	type permissions struct {
 		Allow  []string `json:"allow"`
 		Deny   []string `json:"deny"`
@@ -135,7 +135,7 @@ func (s Settings) permissions(tier gitprovider.Tier, f *folder) ([]byte, error) 
 	for _, path := range append([]string{f.private()}, s.Folders.Hidden...) {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
 	}
-	return json.Marshal(map[string]permissions{"permissions": {Allow: allow, Deny: deny, Bypass: "disable"}})
+	return json.Marshal(map[string]any{"permissions": permissions{Allow: allow, Deny: deny, Bypass: "disable"}, "hooks": s.hooks(f)})
 }
 
 // arguments of the CLI, as observed with 2.1.329: --restricted ignores the settings of user and project and confines the

@@ -18,7 +18,7 @@ func agentSession(id string) session.Record {
 		Task:      session.Task{Tier: 1, Trigger: session.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku"},
 		Ending:    session.Ending{State: session.StateRunning, ExitCode: -1},
 		Work:      session.Work{Denials: []string{"Bash"}},
-		Handover:  session.Handover{Handoff: &session.Handoff{Version: 1, RecommendedTier: 2, Findings: []string{"slow"}}},
+		Handover:  session.Handover{Handoff: &session.Handoff{Version: 1, RecommendedTier: 2, Findings: []session.Found{{Key: "slow", Text: "slow"}}}},
 	}
 }
 

@@ -65,7 +65,7 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w := newWorld(t, nil)
 	handoff := session.Handoff{
-		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []string{"the resolver is slow"},
+		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []session.Found{{Key: "dns-slow", Text: "the resolver is slow"}},
 		WantedChange: session.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
 	}
 	ended := w.Now()
@@ -131,7 +131,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
 	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken + strings.Repeat("A", 1<<18)
 	h := session.Handoff{
-		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []string{evil},
+		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []session.Found{{Key: evil, Text: evil}},
 		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
 	}
 	w.begun(session.Record{

@@ -153,6 +153,9 @@ func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (Sess
 	for _, tool := range r.Denials {
 		d.Denials = append(d.Denials, h.env.Line(tool))
 	}
+	for _, note := range r.HandoffNotes {
+		d.HandoffNotes = append(d.HandoffNotes, h.env.Message(note))
+	}
 	for _, what := range r.LeftOut {
 		d.LeftOut = append(d.LeftOut, h.env.Message(what))
 	}
@@ -166,7 +169,7 @@ func (h *sessions) handoff(given *session.Handoff) *session.Handoff {
 	}
 	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
 	out := session.Handoff{
-		Version: given.Version, RecommendedTier: given.RecommendedTier, Services: []string{}, Findings: []string{},
+		Version: given.Version, RecommendedTier: given.RecommendedTier, Services: []string{}, Findings: []session.Found{},
 		WantedChange: session.Wanted{
 			File: text(given.WantedChange.File), Evidence: text(given.WantedChange.Evidence), Text: text(given.WantedChange.Text),
 		},
@@ -175,7 +178,10 @@ func (h *sessions) handoff(given *session.Handoff) *session.Handoff {
 		out.Services = append(out.Services, text(name))
 	}
 	for _, finding := range given.Findings {
-		out.Findings = append(out.Findings, text(finding))
+		out.Findings = append(out.Findings, session.Found{Key: text(finding.Key), Text: text(finding.Text)})
+	}
+	for _, key := range given.Resolved {
+		out.Resolved = append(out.Resolved, text(key))
 	}
 	return &out
 }

@@ -51,7 +51,8 @@ type SessionDetail struct {
 	Stderr         string           `json:"stderr,omitempty"`
 	Received       *session.Handoff `json:"received,omitempty" doc:"The handoff that it was started with"`
 	Handoff        *session.Handoff `json:"handoff,omitempty" doc:"The handoff that it left"`
-	HandoffProblem string           `json:"handoff_problem,omitempty"`
+	HandoffProblem string           `json:"handoff_problem,omitempty" doc:"Why what it left cannot be used"`
+	HandoffNotes   []string         `json:"handoff_notes,omitempty" doc:"What of the handoff was left out or cut"`
 	Untrusted      string           `json:"untrusted"`
 }
 
