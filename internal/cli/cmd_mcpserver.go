@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,17 +36,37 @@ func mcpServerCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// serverNames are the names of servers that mcp-server can stand in for.
-func serverNames() []string { return []string{definitions.ServerName} }
+// lookEvery is how often a server looks whether tools have come or gone, where a toolset has such.
+const lookEvery = 2 * time.Second
+
+// standIn is a server that mcp-server can stand in for.
+type standIn struct {
+	name     string
+	toolset  string
+	versions []string // of the protocol, the preferred one first; none for all
+}
+
+func standIns() []standIn {
+	return []standIn{{name: definitions.ServerName, toolset: definitions.ToolsetName}}
+}
+
+func serverNames() (names []string) {
+	for _, s := range standIns() {
+		names = append(names, s.name)
+	}
+	return names
+}
 
 func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
-	switch o.as {
-	case "":
-	case definitions.ServerName:
-		a.only = definitions.ToolsetName
-	default:
-		return usageError{fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as, strings.Join(serverNames(), ", "))}
+	var stands standIn
+	if o.as != "" {
+		at := slices.Index(serverNames(), o.as)
+		if at < 0 {
+			return usageError{fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as, strings.Join(serverNames(), ", "))}
+		}
+		stands = standIns()[at]
+		a.only = stands.toolset
 	}
 	if o.allowWrite {
 		yes := "true"
@@ -55,7 +77,8 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 		p.log.Error(problem)
 	}
 	server, err := mcpserver.New(a.enabledToolsets(), mcpserver.Options{
-		Name: o.as, Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Log: p.log, NewID: newID,
+		Name: stands.name, Versions: stands.versions, Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery),
+		Log: p.log, NewID: newID,
 	})
 	if err != nil {
 		return err

@@ -26,10 +26,10 @@ func (a *app) formOf(o operation.Operation) *operation.Form {
 }
 
 // printInForm answers with the contract's JSON, or with a table for people.
-func (a *app) printInForm(form *operation.Form, result any, err error) error {
+func (a *app) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
 	switch {
 	case err != nil && a.json:
-		if printErr := a.printJSON(form.Failure(err, operation.RequestIDOf(err))); printErr != nil {
+		if printErr := a.printJSON(form.Failure(o, err, operation.RequestIDOf(err))); printErr != nil {
 			return printErr
 		}
 		return silentExit(exitCode(err))

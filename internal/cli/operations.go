@@ -88,7 +88,7 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 		}
 		result, err := a.ask(cmd.Context(), o, raw)
 		if form := a.formOf(o); form != nil {
-			return a.printInForm(form, result, err)
+			return a.printInForm(form, o, result, err)
 		}
 		if err != nil {
 			return err

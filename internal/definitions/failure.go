@@ -25,7 +25,9 @@ type Failure struct {
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),
-		Failure:     func(err error, requestID string) any { return failureOf(toolset.From(err), requestID) },
+		Failure: func(_ operation.Operation, err error, requestID string) any {
+			return failureOf(toolset.From(err), requestID)
+		},
 	}
 }
 

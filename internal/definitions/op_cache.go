@@ -73,7 +73,7 @@ func (s set) cacheClear() operation.Operation {
 		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the answer nothing was removed.")
 	o.Effect, o.LowestTier, o.HonoursDryRun = operation.Write, gitprovider.TierInvestigate, true
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
-	way := toolset.Way[CacheClearRequest]{Own: true, Root: func(CacheClearRequest) string { return s.service().cacheDir() }}
+	way := toolset.Way[CacheClearRequest]{Own: true, Roots: func(CacheClearRequest) []string { return []string{s.service().cacheDir()} }}
 	return toolset.New(s.kernel, ToolsetName, o, way, func(_ context.Context, call toolset.Call, in CacheClearRequest) (CacheClearAnswer, error) {
 		v, err := s.service().open()
 		if err != nil {

@@ -68,7 +68,7 @@ func (b *bench) ask(tool, arguments string) map[string]any {
 		}
 		answer, err := o.Handle(b.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
 		if err != nil {
-			answer = set.Form.Failure(err, operation.RequestIDOf(err))
+			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 		}
 		text, err := json.Marshal(answer)
 		if err != nil {

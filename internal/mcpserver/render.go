@@ -13,16 +13,20 @@ import (
 )
 
 // answer renders what an operation returned: structured content, and the same as text for clients that read only that.
-func answer(result any) *mcp.CallToolResult {
-	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(plainJSON(result))}}
+func answer(form *operation.Form, result any) *mcp.CallToolResult {
+	text := plainJSON
+	if form != nil && form.Text != nil {
+		text = form.Text
+	}
+	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(text(result))}}
 }
 
 // failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning with the
 // code, and the error object.
-func failed(form *operation.Form, err error, requestID string) *mcp.CallToolResult {
+func failed(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
 	if form != nil {
-		result := answer(form.Failure(err, requestID))
-		result.IsError = true
+		result := answer(form, form.Failure(o, err, requestID))
+		result.IsError = !form.Answers
 		return result
 	}
 	wire := fault.From(err).Wire(requestID)

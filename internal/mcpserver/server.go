@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -25,8 +27,12 @@ type Options struct {
 	// ReadOnly leaves tools that do more than read out of tools/list; a call to one still reaches its operation, which
 	// refuses and records it.
 	ReadOnly bool
-	Log      *slog.Logger
-	NewID    func() string // request ids for faults outside the operations
+	// Versions are the protocol versions that are spoken, the preferred one first; none for all that the library knows.
+	Versions []string
+	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
+	Ticks <-chan time.Time
+	Log   *slog.Logger
+	NewID func() string // request ids for faults outside the operations
 }
 
 // Server holds the tools.
@@ -34,15 +40,15 @@ type Server struct {
 	opts     Options
 	mcp      *server.MCPServer
 	toolsets []operation.Toolset
-	effects  map[string]operation.Effect // by the tool's name
-	hidden   map[string]bool             // tools that tools/list does not show
+	changes  bool       // there are tools that come and go
+	looking  sync.Mutex // held while they are looked at and told
+	mu       sync.Mutex
+	known    map[string]known // by the tool's name
 }
 
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
-	s := &Server{opts: o, toolsets: toolsets, effects: map[string]operation.Effect{}, hidden: map[string]bool{}}
-	hooks := &server.Hooks{}
-	hooks.AddAfterListTools(s.hide)
+	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]known{}}
 	var instructions []string
 	for _, set := range toolsets {
 		instructions = append(instructions, set.Instructions)
@@ -52,7 +58,7 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 		name, title = o.Name, o.Name
 	}
 	s.mcp = server.NewMCPServer(name, o.Version,
-		server.WithTitle(title), server.WithToolCapabilities(false), server.WithHooks(hooks),
+		server.WithTitle(title), server.WithToolCapabilities(s.changes), server.WithHooks(s.hooks()),
 		server.WithInstructions(strings.Join(instructions, " ")),
 	)
 	for _, set := range toolsets {
@@ -64,21 +70,55 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.effects[o.Name] = o.Effect
-			s.hidden[o.Name] = !s.listed(set, o)
-			s.mcp.AddTool(t, s.handler(set, o))
+			s.known[o.Name] = known{set: set, op: o, hidden: !s.shown(set, o)}
+			s.mcp.AddTool(t, s.handler(o.Name))
 		}
 	}
 	return s, nil
 }
 
+// hooks are what this server does beside what the library does.
+func (s *Server) hooks() *server.Hooks {
+	hooks := &server.Hooks{}
+	hooks.AddAfterListTools(s.hide)
+	if s.changes {
+		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.look(ctx) })
+		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.look(ctx) })
+	}
+	if len(s.opts.Versions) > 0 {
+		hooks.AddAfterInitialize(s.negotiate)
+	}
+	return hooks
+}
+
+// negotiate answers with the version that the client asked for, or with the preferred one.
+func (s *Server) negotiate(ctx context.Context, _ any, request *mcp.InitializeRequest, result *mcp.InitializeResult) {
+	result.ProtocolVersion = s.opts.Versions[0]
+	if slices.Contains(s.opts.Versions, request.Params.ProtocolVersion) {
+		result.ProtocolVersion = request.Params.ProtocolVersion
+	}
+	if versioned, ok := server.ClientSessionFromContext(ctx).(interface{ SetProtocolVersion(version string) }); ok {
+		versioned.SetProtocolVersion(result.ProtocolVersion)
+	}
+}
+
 // Serve speaks MCP on in and out until in ends or ctx is done; see stdio.Serve.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	if len(s.opts.Versions) > 0 {
+		ctx = server.WithSupportedProtocolVersions(ctx, s.opts.Versions)
+	}
+	if s.changes && s.opts.Ticks != nil {
+		watching, stop := context.WithCancel(ctx)
+		var watcher sync.WaitGroup
+		watcher.Go(func() { s.watch(watching, s.opts.Ticks) })
+		defer watcher.Wait()
+		defer stop()
+	}
 	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, OnReject: s.rejected})
 }
 
-// listed reports whether tools/list shows a tool.
-func (s *Server) listed(set operation.Toolset, o operation.Operation) bool {
+// shown reports whether tools/list shows a tool.
+func (s *Server) shown(set operation.Toolset, o operation.Operation) bool {
 	if set.Listed != nil {
 		return set.Listed(o)
 	}
@@ -86,17 +126,20 @@ func (s *Server) listed(set operation.Toolset, o operation.Operation) bool {
 }
 
 func (s *Server) hide(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	if slices.ContainsFunc(result.Tools, func(t mcp.Tool) bool { return s.hidden[t.Name] }) {
-		result.Tools = slices.DeleteFunc(slices.Clone(result.Tools), func(t mcp.Tool) bool { return s.hidden[t.Name] })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hidden := func(t mcp.Tool) bool { return s.known[t.Name].hidden }
+	if slices.ContainsFunc(result.Tools, hidden) {
+		result.Tools = slices.DeleteFunc(slices.Clone(result.Tools), hidden)
 	}
 }
 
 // rejected records a message that may have asked for more than reading: a call of such a tool, or one of which too little
 // could be read to know. Protocol errors and calls of tools that only read, or that do not exist, leave no attempt.
 func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
-	effect := s.effects[r.Tool]
+	asked, exists := s.knownTool(r.Tool)
 	isCall := r.Method == "" || r.Method == string(mcp.MethodToolsCall)
-	if !isCall || r.Tool != "" && (effect == operation.Read || effect == "") {
+	if !isCall || r.Tool != "" && (!exists || asked.op.Effect == operation.Read) {
 		return
 	}
 	code := fault.InvalidArgument
@@ -108,8 +151,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	}
 	call := operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}
 	for _, set := range s.toolsets {
-		named := func(o operation.Operation) bool { return o.Name == r.Tool }
-		if set.Reject != nil && (r.Tool == "" || slices.ContainsFunc(set.Operations, named)) {
+		if set.Reject != nil && (r.Tool == "" || set.Name == asked.set.Name) {
 			set.Reject(ctx, call, r.Tool, fault.New(code, "%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
 			return
 		}

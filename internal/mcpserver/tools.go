@@ -35,23 +35,24 @@ func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 	return t, nil
 }
 
-// handler hands a call to an operation, and keeps a panic's text from the client.
-func (s *Server) handler(set operation.Toolset, o operation.Operation) server.ToolHandlerFunc {
+// handler hands a call to the operation that has the name by then, and keeps a panic's text from the client.
+func (s *Server) handler(name string) server.ToolHandlerFunc {
 	return func(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
+		k, _ := s.knownTool(name)
 		defer func() {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
-				s.opts.Log.Error("panic in a tool", "tool", o.Name, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-				result, err = failed(set.Form, fault.From(fmt.Errorf("panic: %v", p)), id), nil
+				s.opts.Log.Error("panic in a tool", "tool", name, "request_id", id, "panic", p, "stack", string(debug.Stack()))
+				result, err = failed(k.set.Form, k.op, fault.From(fmt.Errorf("panic: %v", p)), id), nil
 			}
 		}()
 		who := caller(ctx)
 		who.Progress = s.progress(ctx, req)
-		out, err := o.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})
+		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})
 		if err != nil {
-			return failed(set.Form, err, operation.RequestIDOf(err)), nil
+			return failed(k.set.Form, k.op, err, operation.RequestIDOf(err)), nil
 		}
-		return answer(out), nil
+		return answer(k.set.Form, out), nil
 	}
 }
 

@@ -1,6 +1,10 @@
 package operation
 
-import "github.com/claudeops/claudeops/internal/access"
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+)
 
 // Tool is how MCP clients see an operation.
 type Tool struct {
@@ -10,6 +14,9 @@ type Tool struct {
 	// Repeatable says that the same call again has no further effect. Reading always is.
 	Repeatable bool
 }
+
+// ToolPath is what the path of every tool of another toolset than that of pull requests begins with; its name follows.
+const ToolPath = "/tools/"
 
 // Route is how REST has an operation.
 type Route struct {
@@ -25,6 +32,8 @@ type Route struct {
 	Keyed    bool   // it takes an Idempotency-Key
 	MaxBody  int64  // bytes that a body may have; 0 if it reads none
 	TooLarge string // what to do about a larger one
+	// Takes is the longest that it may take, the time that it waits for others aside; 0 for what any request may.
+	Takes time.Duration
 }
 
 // Creation is an output that may be something new. REST answers 201 then, and 200 otherwise.

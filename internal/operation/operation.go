@@ -4,6 +4,7 @@ package operation
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -38,8 +39,13 @@ type Operation struct {
 	// Input and Output are struct types. The tags of their fields are what all ways in know of them: json, doc, required,
 	// default, example, and the limits of strictjson.Limits.
 	Input, Output reflect.Type
-	Handle        Handler
+	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing then.
+	Schemas Schemas
+	Handle  Handler
 }
+
+// Schemas are the JSON Schemas of the two sides of an operation. Both are objects.
+type Schemas struct{ Input, Output json.RawMessage }
 
 // Handler does what an operation is for. The answer is of the operation's output type. An error is a *fault.Error, perhaps
 // with a request id (see Logged and Recorded).

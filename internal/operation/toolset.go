@@ -19,6 +19,10 @@ type Toolset struct {
 	// that no program has to make them when it starts.
 	Schemas    fs.FS
 	Operations []Operation
+	// Found lists operations that are found while the program runs, such as scripts in a folder; nil for none. It is asked for each
+	// tools/list and each call, so it must answer at once. Each has Schemas of its own. One that is no longer found can still be
+	// called by who has seen it, so that it can say what became of it.
+	Found func(ctx context.Context) []Operation
 	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not, or it
 	// could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
 	Reject func(ctx context.Context, call Call, name string, why *fault.Error)
@@ -28,16 +32,23 @@ type Toolset struct {
 	Form   *Form // nil: the program's own, as docs/codes.md has it
 }
 
-// Form is how a toolset's contract words failures for MCP clients.
+// Form is how a toolset's contract words answers and failures.
 type Form struct {
-	// Failure is the object of an error, as structured content and as text. requestID is "" if neither log nor audit has the call.
-	Failure func(err error, requestID string) any
+	// Failure is the object of an error. requestID is "" if neither log nor audit has the call.
+	Failure func(o Operation, err error, requestID string) any
 	// FailureType is the struct type of what Failure returns. A tool's output schema admits it beside the output.
 	FailureType reflect.Type
+	// Text is what a model reads of an answer, or of what Failure returned; nil: its JSON, as in the structured content.
+	Text func(answer any) string
+	// Answers says that failures are answers like others, for MCP clients: isError is not set. REST has its status all the same.
+	Answers bool
 }
 
-// Schema is what Schemas has for one side of an operation, "input" or "output", without white space.
+// Schema is the schema of one side of an operation, "input" or "output", without white space.
 func (t Toolset) Schema(o Operation, side string) (json.RawMessage, error) {
+	if own := map[string]json.RawMessage{"input": o.Schemas.Input, "output": o.Schemas.Output}[side]; own != nil {
+		return own, nil
+	}
 	name := "schema/" + o.Name + "." + side + ".json"
 	text, err := fs.ReadFile(t.Schemas, name)
 	if err != nil {

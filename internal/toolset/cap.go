@@ -15,11 +15,11 @@ import (
 const reserved = 1 << 10
 
 // finish is steps 9 and 10.
-func finish[Out any](a *attempt, out Out) (Out, error) {
+func finish[Out any](a *attempt, out Out, most int) (Out, error) {
 	if clean, changed := redacted(reflect.ValueOf(out), a.kernel.Redact); changed {
 		out = clean.Interface().(Out)
 	}
-	return out, fit(reflect.ValueOf(&out).Elem(), MaxAnswer)
+	return out, fit(reflect.ValueOf(&out).Elem(), most)
 }
 
 // fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest text. The text

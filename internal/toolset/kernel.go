@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -27,6 +29,8 @@ type Authority struct {
 	DryRun     bool
 	ReadOnly   string // why nothing may be written; "" if it may
 	Session    string // the agent's session that this process serves; "" for none
+	// Least is the lowest tier that the operator's policy lets call a tool; a tool's own holds if it is higher. nil for none.
+	Least func(tool string) gitprovider.Tier
 }
 
 // Audit appends to the audit. internal/store implements it.
@@ -53,7 +57,15 @@ func NewKernel(o Options) *Kernel { return &Kernel{o} }
 
 // Listed reports whether tools/list shows a tool: what writes is shown only where it may. own is Way.Own.
 func (k *Kernel) Listed(o operation.Operation, own bool) bool {
-	return own || o.Effect != operation.Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" && k.Authority.Tier >= lowestTier(o, own)
+	return own || o.Effect != operation.Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" && k.Authority.Tier >= k.least(o, own)
+}
+
+// least is the tier that a tool needs here.
+func (k *Kernel) least(o operation.Operation, own bool) gitprovider.Tier {
+	if k.Authority.Least == nil {
+		return lowestTier(o, own)
+	}
+	return max(lowestTier(o, own), k.Authority.Least(o.Name))
 }
 
 // lowestTier is the tier that a tool needs. Writing needs the highest, if it is not to the program's own folders.
@@ -76,14 +88,16 @@ type attempt struct {
 	own     bool
 	id      string
 	started time.Time
-	paths   []string // the root that is written
+	paths   []string // the roots that are written
 	dryRun  bool
+	note    Note
+	teller  *teller
 }
 
 func (k *Kernel) begin(toolset string, o operation.Operation, call operation.Call, own bool) *attempt {
 	return &attempt{
 		kernel: k, toolset: toolset, op: o, call: call, own: own, id: k.NewID(), started: k.Now(),
-		dryRun: k.Authority.DryRun && o.Effect != operation.Read,
+		dryRun: k.Authority.DryRun && o.Effect != operation.Read, teller: &teller{tell: call.Caller.Progress},
 	}
 }
 
@@ -93,7 +107,7 @@ func (a *attempt) tier() gitprovider.Tier { return min(a.kernel.Authority.Tier, 
 // admit is steps 1 and 2.
 func (a *attempt) admit() *Fault {
 	rules := a.kernel.Authority
-	least := lowestTier(a.op, a.own)
+	least := a.kernel.least(a.op, a.own)
 	switch {
 	case !rules.Enabled(a.toolset):
 		return refuse(Disabled, fault.NotFound, "the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
@@ -122,7 +136,8 @@ func (a *attempt) end(ctx context.Context, err error) error {
 	if err != nil {
 		f = From(err)
 		f = redactFault(f, a.kernel.Redact)
-		row.Outcome, row.Code, row.Message = record.OutcomeOf(f.General.Code), f.General.Code, f.General.Message
+		row.Outcome, row.Code = record.OutcomeOf(f.General.Code), f.General.Code
+		row.Message = strings.TrimSuffix(f.General.Message+"\n"+row.Message, "\n")
 		if f.Reason == Ours {
 			a.kernel.Log.Error("a tool failed", "tool", a.op.Name, "request_id", a.id, "error", f.General, "cause", f.General.Cause)
 		}
@@ -151,9 +166,10 @@ func (a *attempt) row() record.Attempt {
 	if a.dryRun {
 		row.Outcome = record.OutcomeDryRun
 	}
-	for _, path := range a.paths {
+	for _, path := range slices.Concat(a.paths, a.note.Paths) {
 		row.Paths = append(row.Paths, k.Redact(path))
 	}
+	row.Message, row.Digest = k.Redact(a.note.Message), a.note.Digest
 	return row
 }
 

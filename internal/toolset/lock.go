@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 const (
 	lockWait = 10 * time.Second
 	lockPoll = 20 * time.Millisecond
+	// lockQuiet is how long a call waits before its client is told so.
+	lockQuiet = 200 * time.Millisecond
 )
 
 // Locks keep two calls from writing one folder at once, also those of other processes that share a state folder. A lock goes with
@@ -33,11 +36,50 @@ func NewLocks(dir string) *Locks {
 	return &Locks{dir: dir, wait: lockWait, held: map[string]chan struct{}{}}
 }
 
+// takeAll takes the locks of several folders, always in the same order, so that no two calls wait for each other. progress is told if
+// it has to wait.
+func (l *Locks) takeAll(ctx context.Context, folders []string, progress func(string)) (release func(), refused *Fault) {
+	var taken []func()
+	release = func() {
+		for _, one := range slices.Backward(taken) {
+			one()
+		}
+	}
+	real := make([]string, len(folders))
+	for i, folder := range folders {
+		real[i] = realPath(folder)
+	}
+	slices.Sort(real)
+	for _, folder := range slices.Compact(real) {
+		waiting := time.AfterFunc(lockQuiet, func() { progress("waiting for another call that writes the same folder") })
+		one, refused := l.take(ctx, folder)
+		waiting.Stop()
+		if refused != nil {
+			release()
+			return nil, refused
+		}
+		taken = append(taken, one)
+	}
+	return release, nil
+}
+
+// realPath is a folder without symbolic links, also one that does not exist yet.
+func realPath(folder string) string {
+	folder = filepath.Clean(folder)
+	for missing := ""; ; {
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			return filepath.Join(real, missing)
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return filepath.Join(folder, missing)
+		}
+		folder, missing = parent, filepath.Join(filepath.Base(folder), missing)
+	}
+}
+
 // take waits for the lock of a folder, some seconds at most.
 func (l *Locks) take(ctx context.Context, folder string) (release func(), refused *Fault) {
-	if real, err := filepath.EvalSymlinks(folder); err == nil {
-		folder = real
-	}
 	ctx, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
 	busy := refuse(Busy, fault.Conflict, "another call writes %s; try again when it has ended", folder)

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +19,16 @@ type Way[In any] struct {
 	// Own says that the tool writes only what this program keeps for itself, such as a cache: from tier 2, and without the
 	// operator's leave to write.
 	Own      bool
-	Approval bool               // the argument yes must be true
-	Root     func(in In) string // the folder that is written, which no two calls write at once; nil or "" for none
-	Check    func(in In) *Fault // what the limits of single fields cannot say; nil for nothing
-	Timeout  time.Duration      // default DefaultTimeout
+	Approval bool // the argument yes must be true
+	// Decode reads the arguments of a tool that is found while the program runs; nil: strictly into In, within the limits of its tags.
+	Decode func(arguments []byte) (In, []fault.Violation)
+	Check  func(in In) *Fault   // what the limits of single fields cannot say; nil for nothing
+	DryRun func(in In) bool     // whether the call itself asks for a dry run; nil: it cannot
+	Roots  func(in In) []string // the folders that are written, each by one call at a time; nil for none
+	// Timeout is the longest that the handler may take, the waiting for locks aside. Default DefaultTimeout.
+	Timeout time.Duration
+	// MaxAnswer is the largest answer, in bytes of its JSON. Default MaxAnswer.
+	MaxAnswer int
 }
 
 // Call is a call that has come to its handler.
@@ -29,6 +36,18 @@ type Call struct {
 	operation.Call
 	ID     string // of the request
 	DryRun bool   // do everything but change anything, and say so in the answer
+	// Progress tells the client, if it asked for that, what is being done or waited for. It is never nil.
+	Progress func(phase string)
+	// Note adds to the row that the audit will have, whether the call succeeds or fails; nothing of a call that leaves none. It may be
+	// called once.
+	Note func(n Note)
+}
+
+// Note is what the audit has to say about a call beside who, what and when. Our tokens are taken out of it.
+type Note struct {
+	Message string   // what was done, such as what a program printed first; a failure's own message stands before it
+	Digest  string   // of what was run or written
+	Paths   []string // files and folders, beside those of Way.Roots
 }
 
 // New completes an operation of a toolset, and gives it its place in REST. kernel is called for each call. An error of handle that is no *Fault counts as the
@@ -38,13 +57,14 @@ func New[In, Out any](
 ) operation.Operation {
 	o.LowestTier = lowestTier(o, way.Own)
 	if o.Route.Method == "" {
-		o.Route = route(o)
+		o.Route = route(o, cmp.Or(way.Timeout, DefaultTimeout))
 	}
 	return operation.NewRaw[In](o, func(ctx context.Context, call operation.Call) (out Out, err error) {
 		a := kernel().begin(toolset, o, call, way.Own)
+		defer a.teller.end()
 		out, err = guarded(ctx, a, way, handle)
 		if err == nil {
-			out, err = finish(a, out)
+			out, err = finish(a, out, cmp.Or(way.MaxAnswer, MaxAnswer))
 		}
 		return out, a.end(ctx, err)
 	})
@@ -71,8 +91,8 @@ func walk[In, Out any](ctx context.Context, a *attempt, way Way[In], handle func
 		f.General.Violations = []fault.Violation{{Code: fault.InvalidArgument, Path: "yes", Message: "`yes` must be true"}}
 		return out, f
 	}
-	var in In
-	if violations := strictjson.DecodeWithinLimits(a.call.Arguments, &in, strictjson.Options{RefuseNUL: true}); len(violations) > 0 {
+	in, violations := decoded(way, a.call.Arguments)
+	if len(violations) > 0 {
 		return out, &Fault{Reason: Arguments, General: fault.Refusal(violations)}
 	}
 	if way.Check != nil {
@@ -80,29 +100,34 @@ func walk[In, Out any](ctx context.Context, a *attempt, way Way[In], handle func
 			return out, refused
 		}
 	}
-	if way.Root != nil {
-		if root := way.Root(in); root != "" {
-			a.paths = []string{root}
-		}
+	a.dryRun = a.dryRun || way.DryRun != nil && way.DryRun(in)
+	if way.Roots != nil {
+		a.paths = way.Roots(in)
 	}
-	if len(a.paths) > 0 && !a.dryRun {
-		release, refused := a.kernel.Locks.take(ctx, a.paths[0])
+	if !a.dryRun {
+		release, refused := a.kernel.Locks.takeAll(ctx, a.paths, a.teller.say)
 		if refused != nil {
 			return out, refused
 		}
 		defer release()
 	}
-	limit := way.Timeout
-	if limit == 0 {
-		limit = DefaultTimeout
-	}
+	limit := cmp.Or(way.Timeout, DefaultTimeout)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out, err = handle(limited, Call{Call: a.call, ID: a.id, DryRun: a.dryRun}, in)
+	defer a.teller.keepTelling(progressEvery)()
+	out, err = handle(limited, Call{Call: a.call, ID: a.id, DryRun: a.dryRun, Progress: a.teller.say, Note: func(n Note) { a.note = n }}, in)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return out, &Fault{Reason: TooLong, General: fault.Wrap(err, fault.Timeout, "%s took longer than %s, which is the most that it may", a.op.Name, limit)}
 	}
 	return out, err
+}
+
+func decoded[In any](way Way[In], arguments []byte) (in In, violations []fault.Violation) {
+	if way.Decode != nil {
+		return way.Decode(arguments)
+	}
+	violations = strictjson.DecodeWithinLimits(arguments, &in, strictjson.Options{RefuseNUL: true})
+	return in, violations
 }
 
 // approved reports whether the arguments have yes: true. What else is wrong with them is found later.

@@ -177,7 +177,7 @@ func TestACeilingLowersTheTier(t *testing.T) {
 func TestTheHandlerKnowsOfADryRunAndNoLockIsTaken(t *testing.T) {
 	w := newWorld(t)
 	w.Authority.DryRun = true
-	way := Way[question]{Root: func(question) string { return t.TempDir() }}
+	way := Way[question]{Roots: func(question) []string { return []string{t.TempDir()} }}
 	w.handle = func(context.Context, Call, question) (reply, error) {
 		if len(w.Locks.held) != 0 {
 			t.Error("a lock is taken")
@@ -206,11 +206,11 @@ func TestOneFolderIsWrittenByOneCallAtATimeAlsoOfAnotherProcess(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		way := Way[question]{Root: func(question) string { return folder }}
+		way := Way[question]{Roots: func(question) []string { return []string{folder} }}
 		if _, f, _ := w.ask(t, tool(operation.Write), way, `{"name":"a"}`); f == nil || f.Reason != Busy || f.General.Code != fault.Conflict || len(w.ran) > 0 || len(w.rows) != 1 {
 			t.Errorf("%v, ran %v", f, w.ran)
 		}
-		other := Way[question]{Root: func(question) string { return folder + "-other" }}
+		other := Way[question]{Roots: func(question) []string { return []string{folder + "-other"} }}
 		if _, f, _ := w.ask(t, tool(operation.Write), other, `{"name":"a"}`); f != nil {
 			t.Errorf("another folder: %v", f)
 		}
@@ -268,7 +268,7 @@ func TestOurTokensLeaveNeitherInAnswersNorInErrorsNorInRows(t *testing.T) {
 		general.Violations = []fault.Violation{{Message: token}}
 		return reply{}, &Fault{Code: "C", General: general, Details: map[string]any{"d": token}, Suggestions: []string{token}}
 	}
-	_, f, _ = w.ask(t, tool(operation.Write), Way[question]{Root: func(question) string { return "/" + token }}, `{"name":"a"}`)
+	_, f, _ = w.ask(t, tool(operation.Write), Way[question]{Roots: func(question) []string { return []string{"/" + token} }}, `{"name":"a"}`)
 	text, err = json.Marshal([]any{f, f.Error(), f.General.Violations, w.rows})
 	if err != nil || strings.Contains(string(text), token) || f.Code != "C" {
 		t.Errorf("%s, %v", text, err)

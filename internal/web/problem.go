@@ -34,7 +34,7 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	}
 	var formed *handler.FormedError
 	if errors.As(err, &formed) {
-		p.Failure = formed.Failure(formed.Err, operation.RequestIDOf(err))
+		p.Failure = formed.Failure
 	}
 	p.Title = http.StatusText(p.Status)
 	if p.RetryAfterSeconds > 0 {

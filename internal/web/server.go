@@ -230,6 +230,9 @@ func (s *Server) handle(w http.ResponseWriter, req *handler.Request, route handl
 		}
 		defer done()
 	}
+	if err := giveTime(w, req, route); err != nil {
+		return err
+	}
 	response, err := route.Handle(req)
 	if err == nil {
 		s.write(w, req, response)
@@ -263,6 +266,14 @@ func takeTurn(w http.ResponseWriter, req *handler.Request, turns *handler.Turns)
 		return nil, err
 	}
 	return done, nil
+}
+
+// giveTime lets the answer of a route that takes long be written when it is there.
+func giveTime(w http.ResponseWriter, req *handler.Request, route handler.Route) error {
+	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || route.Takes == 0 {
+		return nil
+	}
+	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Takes + time.Minute)) // of the network's clock
 }
 
 // recorder remembers the status for log and metrics.

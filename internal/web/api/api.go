@@ -87,7 +87,7 @@ func Toolset(o Options) operation.Toolset {
 // Routes are the routes of the API and of what programs ask beside it. An error is a fault in an embedded file or in a route.
 func Routes(o Options) ([]handler.Route, error) {
 	replies := &idempotency{o.Records.Replies, o.Env}
-	operations := &operations{o.Turns, replies}
+	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies}
 	sessions := &sessions{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)

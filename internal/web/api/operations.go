@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -13,49 +14,68 @@ import (
 // operations serves operations over REST.
 type operations struct {
 	turns   *handler.Turns // of those that do more than read
+	tools   *handler.Turns // of other toolsets' tools, which may take long and must not hold up a proposal
 	replies *idempotency
 }
 
+// maxRuns bounds how many tools of other toolsets than that of pull requests run at the same time. Others wait.
+const maxRuns = 8
+
 func (h *operations) routes(sets []operation.Toolset) (routes []handler.Route) {
+	var finding []operation.Toolset
 	for _, set := range sets {
 		for _, o := range set.Operations {
 			if o.Route.Method != "" {
 				routes = append(routes, h.route(set, o))
 			}
 		}
+		if set.Found != nil {
+			finding = append(finding, set)
+		}
+	}
+	if len(finding) > 0 {
+		routes = append(routes, h.foundRoute(finding))
 	}
 	return routes
 }
 
-func (h *operations) route(set operation.Toolset, o operation.Operation) handler.Route {
-	reject := func(req *handler.Request, why *fault.Error) error {
+// rejecter records a request that never came to its operation.
+func rejecter(set operation.Toolset, o operation.Operation) func(*handler.Request, *fault.Error) error {
+	return func(req *handler.Request, why *fault.Error) error {
 		if o.Effect != operation.Read && set.Reject != nil {
 			set.Reject(req.Context(), call(req, nil), o.Name, why)
 		}
 		return why
 	}
+}
+
+func (h *operations) route(set operation.Toolset, o operation.Operation) handler.Route {
+	reject := rejecter(set, o)
 	r := handler.Route{
-		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Route.Scope, Doc: docOf(o),
+		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Route.Scope, Doc: docOf(o), Takes: o.Route.Takes,
 		Handle: func(req *handler.Request) (handler.Response, error) {
 			response, err := h.handle(req, o, reject)
-			return response, formed(set.Form, err)
+			return response, formed(set.Form, o, err)
 		},
 	}
 	if o.Route.Method != http.MethodGet {
 		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
 	}
-	if o.Effect != operation.Read {
+	switch {
+	case strings.HasPrefix(o.Route.Path, operation.ToolPath):
+		r.Turns, r.Refused = h.tools, reject
+	case o.Effect != operation.Read:
 		r.Turns, r.Refused = h.turns, reject
 	}
 	return r
 }
 
 // formed is an error with what the form of its toolset makes of it, if it has one.
-func formed(form *operation.Form, err error) error {
+func formed(form *operation.Form, o operation.Operation, err error) error {
 	if form == nil || err == nil {
 		return err
 	}
-	return &handler.FormedError{Err: err, Failure: form.Failure}
+	return &handler.FormedError{Err: err, Failure: form.Failure(o, err, operation.RequestIDOf(err))}
 }
 
 func call(req *handler.Request, raw []byte) operation.Call {

@@ -26,9 +26,8 @@ type Problem struct {
 
 // FormedError is an error of a tool whose contract has a form of its own for errors.
 type FormedError struct {
-	Err error
-	// Failure is the error in that form. requestID is "" if neither log nor audit has the call.
-	Failure func(err error, requestID string) any
+	Err     error
+	Failure any // the error in that form
 }
 
 func (e *FormedError) Error() string { return e.Err.Error() }

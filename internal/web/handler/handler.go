@@ -64,6 +64,8 @@ type Route struct {
 	Body            *BodyLimit // nil only for GET
 	// Turns bounds how many requests of this and other routes are handled at the same time; nil for any number.
 	Turns *Turns
+	// Takes is the longest that it may take, the time that it waits for its turn aside; 0 for what any request may.
+	Takes time.Duration
 	// Refused records that a caller who is known was refused, and returns the error to answer with; nil where nothing is
 	// recorded.
 	Refused func(*Request, *fault.Error) error
