@@ -1,0 +1,80 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code classifies an error, in agentpack's published words. E_RECOVERED and E_LOCKED are ours.
+type Code string
+
+// The codes.
+const (
+	ConfirmRequired      Code = "E_CONFIRM_REQUIRED"
+	AdoptConfirmRequired Code = "E_ADOPT_CONFIRM_REQUIRED"
+	ConfigMissing        Code = "E_CONFIG_MISSING"
+	ConfigInvalid        Code = "E_CONFIG_INVALID"
+	ConfigUnsupported    Code = "E_CONFIG_UNSUPPORTED_VERSION"
+	TargetUnsupported    Code = "E_TARGET_UNSUPPORTED"
+	DesiredStateConflict Code = "E_DESIRED_STATE_CONFLICT"
+	OverlayPatchFailed   Code = "E_OVERLAY_PATCH_APPLY_FAILED"
+	LockfileInvalid      Code = "E_LOCKFILE_INVALID"
+	LockfileUnsupported  Code = "E_LOCKFILE_UNSUPPORTED_VERSION"
+	PermissionDenied     Code = "E_IO_PERMISSION_DENIED"
+	Unexpected           Code = "E_UNEXPECTED"
+	SnapshotNotFound     Code = "E_SNAPSHOT_NOT_FOUND"
+	GitFailed            Code = "E_GIT_FAILED"
+	Locked               Code = "E_LOCKED"
+)
+
+// Error is a failure with what the caller can do about it.
+type Error struct {
+	Code    Code
+	Message string
+	Details map[string]any
+	Cause   error // for logs only
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("[%s] %s", e.Code, e.Message) }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// newError makes an Error. reason is its reason_code; next are its next_actions.
+func newError(code Code, reason string, next []string, format string, args ...any) *Error {
+	e := &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	if reason != "" {
+		e.Details = map[string]any{"reason_code": reason, "next_actions": next}
+	}
+	return e
+}
+
+// with adds a detail.
+func (e *Error) with(key string, value any) *Error {
+	if e.Details == nil {
+		e.Details = map[string]any{}
+	}
+	e.Details[key] = value
+	return e
+}
+
+// because keeps the cause for logs.
+func (e *Error) because(err error) *Error {
+	e.Cause = err
+	return e
+}
+
+// invalidConfig is a configuration that says something it may not.
+func invalidConfig(format string, args ...any) *Error {
+	return newError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+}
+
+// codeOf is the code of an error; "" for nil and for errors of others.
+func codeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

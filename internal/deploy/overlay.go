@@ -1,0 +1,201 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Level is one of the places of overlays, low to high.
+type Level string
+
+// The levels.
+const (
+	GlobalLevel  Level = "global"
+	MachineLevel Level = "machine"
+	ProjectLevel Level = "project"
+)
+
+// overlay is what a folder of the repository changes in a module.
+type overlay struct {
+	level   Level
+	dir     string // in the repository, with slashes
+	files   Tree   // that replace or add; of kind dir
+	patches []patchFile
+}
+
+// patchFile is a patch of one file.
+type patchFile struct {
+	file string // in the repository
+	rel  string // of the module's file
+	text string
+}
+
+// Patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
+type Patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
+
+// levels are the folders of a module's overlays, low to high.
+func levels(id, machine, project string) []overlay {
+	key := fsKey(id)
+	return []overlay{
+		{level: GlobalLevel, dir: path.Join("overlays", key)},
+		{level: MachineLevel, dir: path.Join("overlays", "machines", machine, key)},
+		{level: ProjectLevel, dir: path.Join("projects", project, "overlays", key)},
+	}
+}
+
+// readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it has files of
+// both kinds.
+func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
+	files, ok, err := ReadTree(root, o.dir)
+	if err != nil {
+		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+	}
+	if !ok {
+		return o, false, nil
+	}
+	kind, err := overlayKind(root, o.dir)
+	if err != nil {
+		return o, false, err
+	}
+	patches, _, err := ReadTree(root, path.Join(o.dir, ".agentpack", "patches"))
+	if err != nil {
+		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+	}
+	switch {
+	case kind == "dir" && len(patches) > 0:
+		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).with("overlay_dir", o.dir)
+	case kind == "patch" && len(files) > 0:
+		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).with("overlay_dir", o.dir)
+	}
+	o.files = files
+	for _, rel := range patches.paths() {
+		name, isPatch := strings.CutSuffix(rel, ".patch")
+		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(patches[rel].Content)}
+		if why := p.bad(); !isPatch || why != "" {
+			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).with("patch_file", p.file)
+		}
+		o.patches = append(o.patches, p)
+	}
+	return o, true, nil
+}
+
+func overlayKind(root *os.Root, dir string) (string, error) {
+	name := path.Join(dir, ".agentpack", "overlay.json")
+	f, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "dir", nil
+	}
+	said := struct {
+		Kind string `json:"overlay_kind"`
+	}{"dir"}
+	if err == nil {
+		err = json.NewDecoder(f).Decode(&said)
+		_ = f.Close()
+	}
+	if err != nil || said.Kind != "dir" && said.Kind != "patch" {
+		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).with("overlay_dir", dir)
+	}
+	return said.Kind, nil
+}
+
+// bad says why a patch is none that may be applied; "" if it may: text, for this one file, which it neither adds nor removes.
+func (p patchFile) bad() string {
+	if !utf8.ValidString(p.text) || strings.ContainsRune(p.text, 0) {
+		return "It is no text."
+	}
+	var from, to []string
+	inHunk := false
+	for _, line := range strings.Split(p.text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			inHunk = true
+		case strings.HasPrefix(line, "GIT binary patch"), strings.HasPrefix(line, "Binary files"):
+			return "It is for a binary file."
+		case strings.HasPrefix(line, "rename "), strings.HasPrefix(line, "copy "), strings.HasPrefix(line, "new file"), strings.HasPrefix(line, "deleted file"):
+			if !inHunk {
+				return "It adds, removes, renames or copies a file."
+			}
+		case strings.HasPrefix(line, "--- "):
+			from = append(from, strings.TrimPrefix(line, "--- "))
+		case strings.HasPrefix(line, "+++ "):
+			to = append(to, strings.TrimPrefix(line, "+++ "))
+		}
+	}
+	bare := func(name, prefix string) string {
+		name, _, _ = strings.Cut(strings.TrimRight(name, "\r"), "\t")
+		return strings.TrimPrefix(name, prefix)
+	}
+	switch {
+	case len(from) != 1 || len(to) != 1:
+		return "It must have exactly one line of --- and one of +++."
+	case bare(from[0], "a/") != p.rel || bare(to[0], "b/") != p.rel:
+		return "Its --- and +++ must both name " + p.rel + "."
+	}
+	return ""
+}
+
+// apply lays an overlay over a module's files.
+func (o overlay) apply(ctx context.Context, id string, base Tree, patch Patcher) (Tree, error) {
+	out := Tree{}
+	for p, f := range base {
+		out[p] = f
+	}
+	for p, f := range o.files {
+		out[p] = f
+	}
+	for _, p := range o.patches {
+		f, ok := out[p.rel]
+		switch {
+		case !ok:
+			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).with("patch_file", p.file)
+		case !utf8.Valid(f.Content):
+			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).with("patch_file", p.file)
+		}
+		after, failure, err := patch(ctx, p.rel, string(f.Content), p.text)
+		if err != nil {
+			return nil, newError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).because(err)
+		}
+		if failure != "" {
+			return nil, newError(OverlayPatchFailed, "overlay_patch_apply_failed", []string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
+				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).with("module_id", id).with("scope", string(o.level)).
+				with("overlay_dir", o.dir).with("patch_file", p.file).with("relpath", p.rel).with("stderr", failure)
+		}
+		f.Content = []byte(after)
+		out[p.rel] = f
+	}
+	return out, nil
+}
+
+// overlaid is a module's tree with its overlays.
+func overlaid(ctx context.Context, root *os.Root, m Module, base Tree, machine, project string, patch Patcher) (Tree, error) {
+	for _, level := range levels(m.ID, machine, project) {
+		o, ok, err := readOverlay(root, level)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if base, err = o.apply(ctx, m.ID, base, patch); err != nil {
+			return nil, err
+		}
+	}
+	return base, nil
+}
+
+// sortedKeys are a map's keys in their order.
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

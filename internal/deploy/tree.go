@@ -1,0 +1,137 @@
+package deploy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Bounds of a module's files, and of an overlay's.
+const (
+	maxTreeFiles = 10_000
+	maxTreeBytes = 256 << 20
+	maxFileBytes = 64 << 20
+)
+
+// Tree holds files by their path with slashes.
+type Tree map[string]TreeFile
+
+// TreeFile is a file of a Tree.
+type TreeFile struct {
+	Content    []byte
+	Executable bool
+}
+
+// paths are a tree's paths, sorted.
+func (t Tree) paths() []string { return slices.Sorted(maps.Keys(t)) }
+
+// ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed as far as they
+// stay in the root; .git and .agentpack are left out. ok is false if there is nothing at the path.
+func ReadTree(root *os.Root, name string) (out Tree, ok bool, err error) {
+	name = path.Clean(name)
+	info, err := root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %s", name, reason(err))
+	}
+	r := treeReader{root: root, tree: Tree{}}
+	if !info.IsDir() {
+		err = r.file(name, path.Base(name), info)
+		return r.tree, true, err
+	}
+	err = r.folder(name, "", 0)
+	return r.tree, true, err
+}
+
+type treeReader struct {
+	root  *os.Root
+	tree  Tree
+	bytes int64
+}
+
+// maxTreeDepth bounds folders in folders, so that links in a circle end.
+const maxTreeDepth = 64
+
+func (r *treeReader) folder(name, rel string, depth int) error {
+	if depth > maxTreeDepth {
+		return fmt.Errorf("%s: has more than %d folders in each other", name, maxTreeDepth)
+	}
+	dir, err := r.root.Open(name)
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	entries, err := dir.ReadDir(-1)
+	_ = dir.Close()
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	for _, e := range entries {
+		if e.Name() == ".git" || e.Name() == ".agentpack" {
+			continue
+		}
+		inner, innerRel := path.Join(name, e.Name()), path.Join(rel, e.Name())
+		info, err := r.root.Stat(inner)
+		if err != nil {
+			return fmt.Errorf("%s: %s", inner, reason(err))
+		}
+		if info.IsDir() {
+			err = r.folder(inner, innerRel, depth+1)
+		} else {
+			err = r.file(inner, innerRel, info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *treeReader) file(name, rel string, info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: is no regular file", name)
+	case info.Size() > maxFileBytes:
+		return fmt.Errorf("%s: has more than %d bytes", name, maxFileBytes)
+	case len(r.tree) == maxTreeFiles:
+		return fmt.Errorf("%s: is the file after the %dth, which is the most that are read", name, maxTreeFiles)
+	}
+	f, err := r.root.Open(name)
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	defer func() { _ = f.Close() }()
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	if r.bytes += int64(len(content)); r.bytes > maxTreeBytes {
+		return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
+	}
+	r.tree[rel] = TreeFile{Content: content, Executable: info.Mode()&0o100 != 0}
+	return nil
+}
+
+// Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each, sorted.
+func (t Tree) Hash() string {
+	var b strings.Builder
+	for _, p := range t.paths() {
+		fmt.Fprintf(&b, "%s\n%s\n%d\n", p, hashOf(t[p].Content), len(t[p].Content))
+	}
+	return hashOf([]byte(b.String()))
+}
+
+// hashOf is the SHA-256 of bytes in hexadecimal.
+func hashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
