@@ -1,0 +1,158 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Request says what is to be planned.
+type Request struct {
+	Repo    string // the configuration's repository; "" for AGENTPACK_HOME/repo
+	Profile string // "" for default
+	Target  string // "" for all
+	Machine string // "" for what this machine is called
+}
+
+// Setup is where everything is.
+type Setup struct {
+	Home    string // AGENTPACK_HOME
+	Places  Places
+	Machine []string // candidates for the machine's name, the best first
+	Origin  func(ctx context.Context, dir string) string
+	Git     *Git
+	AtOnce  int // modules that are read at the same time; 0: one for each processor
+}
+
+// Machine is the name by which overlays call this machine, or the one that is asked for.
+func (s Setup) machineID(asked string) string {
+	return MachineID(append([]string{asked}, s.Machine...)...)
+}
+
+// repo is the repository that a request means.
+func (s Setup) repo(asked string) string {
+	switch {
+	case asked == "":
+		return filepath.Join(s.Home, "repo")
+	case filepath.IsAbs(asked):
+		return filepath.Clean(asked)
+	}
+	return filepath.Join(s.Places.Project, asked)
+}
+
+// Desire reads the configuration and says which files should be there.
+func (s Setup) Desire(ctx context.Context, r Request) (*Desired, []TargetName, error) {
+	repo := s.repo(r.Repo)
+	config, err := LoadConfig(repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, err := config.For(r.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	profile := r.Profile
+	if profile == "" {
+		profile = "default"
+	}
+	modules, err := config.Select(profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := readLock(repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(repo)
+	if err != nil {
+		return nil, nil, ioError(repo, err)
+	}
+	defer func() { _ = root.Close() }()
+	read, err := s.read(ctx, root, lock, modules, targets, s.machineID(r.Machine))
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &Desired{Files: map[fileKey]DesiredFile{}}
+	for _, t := range targets {
+		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
+		if err := render(d, t, config.Targets[t], meant, s.Places); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d, targets, nil
+}
+
+// meantFor reports whether a module is for a target.
+func (m Module) meantFor(t TargetName) bool {
+	return len(m.Targets) == 0 || slices.Contains(m.Targets, t)
+}
+
+// rendersFor reports whether a target makes files of the module's type.
+func (m Module) rendersFor(t TargetName) bool {
+	switch t {
+	case Codex:
+		return m.Type != Command
+	case ClaudeCode:
+		return m.Type == Command || m.Type == Skill
+	case Cursor:
+		return m.Type == Instructions
+	case VSCode:
+		return m.Type == Instructions || m.Type == Prompt
+	}
+	return false
+}
+
+// read reads the modules that one of the targets needs, side by side, with their overlays.
+func (s Setup) read(ctx context.Context, root *os.Root, lock *lockFile, modules []Module, targets []TargetName, machine string) ([]rendered, error) {
+	project := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
+	out := make([]rendered, len(modules))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
+	for i, m := range modules {
+		needed := slices.ContainsFunc(targets, func(t TargetName) bool { return m.meantFor(t) && m.rendersFor(t) })
+		if !needed {
+			continue
+		}
+		group.Go(func() error {
+			tree, err := s.files(ctx, root, lock, m)
+			if err != nil {
+				return err
+			}
+			if tree, err = overlaid(ctx, root, m, tree, machine, project, s.Git.Patch); err != nil {
+				return err
+			}
+			out[i] = rendered{m, tree}
+			return checkModule(m, tree)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
+}
+
+// files are a module's files without overlays.
+func (s Setup) files(ctx context.Context, root *os.Root, lock *lockFile, m Module) (Tree, error) {
+	if g := m.Source.Git; g != nil {
+		commit := lock.commit(m)
+		if commit == "" {
+			var err error
+			if commit, err = s.Git.Resolve(ctx, g); err != nil {
+				return nil, err
+			}
+		}
+		return s.Git.Files(ctx, g, commit)
+	}
+	tree, ok, err := ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path))
+	switch {
+	case err != nil:
+		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).with("module_id", m.ID)
+	case !ok:
+		return nil, invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).with("module_id", m.ID)
+	}
+	return tree, nil
+}

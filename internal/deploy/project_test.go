@@ -1,0 +1,195 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func git(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func setup(t testing.TB, files map[string]string) Setup {
+	t.Helper()
+	dir := t.TempDir()
+	home := filepath.Join(dir, "agentpack")
+	write(t, filepath.Join(home, "repo"), files)
+	write(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Setup{
+		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")}, Machine: []string{"Box"},
+		Origin: func(context.Context, string) string { return "" }, Git: NewGit(program, os.Getenv("PATH"), dir, home, nil),
+	}
+}
+
+// upstream is a repository with a prompt, a branch and tags, and the commits of main, oldest first.
+func upstream(t testing.TB) (url string, commits []string) {
+	t.Helper()
+	dir := t.TempDir()
+	git(t, dir, "init", "-q", "-b", "main")
+	for _, text := range []string{"one", "two"} {
+		write(t, dir, map[string]string{"prompts/ask.md": text, "other/x.md": "x"})
+		git(t, dir, "add", "-A")
+		git(t, dir, "commit", "-q", "-m", text)
+		commits = append(commits, git(t, dir, "rev-parse", "HEAD"))
+	}
+	git(t, dir, "tag", "-a", "-m", "v1", "v1", commits[0])
+	git(t, dir, "branch", "old", commits[0])
+	return "file://" + dir, commits
+}
+
+func gitModule(url, more string) map[string]string {
+	return map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: {}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "', subdir: prompts" + more + "}}}]\n"}
+}
+
+func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
+	t.Helper()
+	d, _, err := s.Desire(t.Context(), Request{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for key, f := range d.Files {
+		rel, err := filepath.Rel(s.Places.Project, key.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[rel] = string(f.Content)
+	}
+	return out, nil
+}
+
+func TestModulesOfOtherRepositories(t *testing.T) {
+	url, commits := upstream(t)
+	for more, want := range map[string]string{"": "two", ", ref: main": "two", ", ref: old": "one", ", ref: v1": "one", ", ref: " + commits[0]: "one"} {
+		s := setup(t, gitModule(url, more))
+		for range 2 {
+			got, err := desiredTexts(t, s)
+			if diff := cmp.Diff(map[string]string{".github/prompts/ask.prompt.md": want}, got); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", more, err, diff)
+			}
+		}
+	}
+	locked := gitModule(url, "")
+	locked[LockName] = `{"version":1,"modules":[{"id":"p","type":"prompt","resolved_source":{"git":{"url":"` + url + `","commit":"` + commits[0] + `","subdir":"prompts"}}}]}`
+	if got, err := desiredTexts(t, setup(t, locked)); err != nil || got[".github/prompts/ask.prompt.md"] != "one" {
+		t.Errorf("locked: %v, %v", got, err)
+	}
+	for more, want := range map[string]Code{", ref: gone": GitFailed, ", subdir: gone": ConfigInvalid} {
+		files := gitModule(url, more)
+		if strings.Contains(more, "subdir") {
+			files = gitModule(strings.Replace(url, "file://", "file:///gone", 1), "")
+			want = GitFailed
+		}
+		if _, err := desiredTexts(t, setup(t, files)); codeOf(err) != want {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	for text, want := range map[string]Code{"{": LockfileInvalid, `{"version":2}`: LockfileUnsupported} {
+		locked[LockName] = text
+		if _, err := desiredTexts(t, setup(t, locked)); codeOf(err) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestARealPatchIsApplied(t *testing.T) {
+	key := fsKey("i")
+	s := setup(t, map[string]string{
+		ConfigName:    "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
+		"m/AGENTS.md": "one\ntwo\nthree\n",
+		"overlays/" + key + "/.agentpack/overlay.json":            `{"overlay_kind":"patch"}`,
+		"overlays/" + key + "/.agentpack/patches/AGENTS.md.patch": "--- a/AGENTS.md\n+++ b/AGENTS.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+	})
+	got, err := desiredTexts(t, s)
+	if diff := cmp.Diff(map[string]string{"AGENTS.md": "one\n2\nthree\n"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	write(t, filepath.Join(s.Home, "repo"), map[string]string{"m/AGENTS.md": "quite\nanother\n"})
+	if _, err := desiredTexts(t, s); codeOf(err) != OverlayPatchFailed || err.(*Error).Details["stderr"] == "" {
+		t.Errorf("a patch that does not apply: %v", err)
+	}
+}
+
+func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
+	outside := write(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
+	s := setup(t, map[string]string{
+		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
+	})
+	for _, link := range []string{"m", "m/AGENTS.md"} {
+		name := filepath.Join(s.Home, "repo", filepath.FromSlash(link))
+		_ = os.RemoveAll(filepath.Join(s.Home, "repo", "m"))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		target := outside
+		if link != "m" {
+			target = filepath.Join(outside, "AGENTS.md")
+		}
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := desiredTexts(t, s); codeOf(err) != ConfigInvalid {
+			t.Errorf("%s: %v, %v", link, got, err)
+		}
+	}
+}
+
+func TestDriftOfWhatWasDeployed(t *testing.T) {
+	m := newMachine(t, nil)
+	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
+	root := filepath.Join(m.project, ".claude", "commands")
+	write(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
+	if err := os.Remove(filepath.Join(root, "b.md")); err != nil {
+		t.Fatal(err)
+	}
+	kinds := func(d *Desired) map[string]DriftKind {
+		t.Helper()
+		list, _, err := drift(m.engine().disk, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]DriftKind{}
+		for _, item := range list {
+			rel, _ := filepath.Rel(root, item.Path)
+			out[rel] = item.Kind
+		}
+		return out
+	}
+	d := m.want(map[string]string{"a.md": "newer", "d.md": "not deployed yet"})
+	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := os.Remove(manifestPath(root, ClaudeCode)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
+		t.Errorf("without a manifest (-want +got):\n%s", diff)
+	}
+	if h := health(m.engine().disk, RootDir{ClaudeCode, root, true}); !h.Exists || !h.Writable || len(h.Issues) > 0 {
+		t.Errorf("%+v", h)
+	}
+	if h := health(m.engine().disk, RootDir{ClaudeCode, filepath.Join(root, "gone"), true}); h.Exists || h.Issues[0] != "missing" {
+		t.Errorf("%+v", h)
+	}
+	if h := health(m.engine().disk, RootDir{ClaudeCode, filepath.Join(root, "a.md"), true}); !h.Exists || h.Issues[0] != "not_a_directory" {
+		t.Errorf("%+v", h)
+	}
+}

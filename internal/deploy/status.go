@@ -1,0 +1,197 @@
+package deploy
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// DriftKind is how a file differs from what was deployed.
+type DriftKind string
+
+// The kinds.
+const (
+	Missing  DriftKind = "missing"
+	Modified DriftKind = "modified"
+	Extra    DriftKind = "extra" // nobody deployed it, in a folder that is deployment's own
+)
+
+// Drift is a file that is not as it was deployed.
+type Drift struct {
+	Target    TargetName `json:"target"`
+	Root      string     `json:"root,omitempty"`
+	RootPosix string     `json:"root_posix,omitempty"`
+	Path      string     `json:"path"`
+	PathPosix string     `json:"path_posix"`
+	Expected  *string    `json:"expected"` // sha256:HEX
+	Actual    *string    `json:"actual"`
+	Kind      DriftKind  `json:"kind"`
+}
+
+// maxExtras bounds the files that are reported as extra in one folder.
+const maxExtras = 10_000
+
+// drift compares the files of targets with what was deployed, by target and path. In a folder without a manifest, which is a warning, they
+// are compared with what should be deployed, and nothing is extra.
+func drift(d disk, desired *Desired) (out []Drift, warnings []string, err error) {
+	managed, missing, warnings, err := readManaged(d, desired.Roots)
+	if err != nil {
+		return nil, nil, err
+	}
+	expected := map[fileKey]string{}
+	for key, f := range managed {
+		expected[key] = f.SHA256
+	}
+	for key, f := range desired.Files {
+		root := rootOf(desired.Roots, key.target, key.path)
+		if slices.ContainsFunc(missing, func(r RootDir) bool { return r.Target == key.target && r.Dir == root }) {
+			expected[key] = hashOf(f.Content)
+		}
+	}
+	for _, r := range missing {
+		warnings = append(warnings, r.Dir+" has no manifest of "+string(r.Target)+": nothing was deployed there yet, or it was removed")
+	}
+	for key, hash := range expected {
+		item, differs, err := compareDeployed(d, desired.Roots, key, hash)
+		if err != nil {
+			return nil, nil, err
+		}
+		if differs {
+			out = append(out, item)
+		}
+	}
+	for _, r := range desired.Roots {
+		if !r.ScanExtras || slices.Contains(missing, r) {
+			continue
+		}
+		extras, err := extrasIn(d, r, expected)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, extras...)
+	}
+	slices.SortFunc(out, func(a, b Drift) int {
+		return strings.Compare(string(a.Target)+"\x00"+a.Path, string(b.Target)+"\x00"+b.Path)
+	})
+	return out, warnings, nil
+}
+
+func compareDeployed(d disk, roots []RootDir, key fileKey, hash string) (item Drift, differs bool, err error) {
+	at, err := d.look(key.path)
+	if err != nil {
+		return Drift{}, false, err
+	}
+	root := rootOf(roots, key.target, key.path)
+	expected := "sha256:" + hash
+	item = Drift{
+		Target: key.target, Root: root, RootPosix: filepath.ToSlash(root), Path: key.path, PathPosix: filepath.ToSlash(key.path), Expected: &expected, Kind: Modified,
+	}
+	switch {
+	case !at.exists:
+		item.Kind = Missing
+	case at.hash == hash:
+		return Drift{}, false, nil
+	case at.what == "":
+		actual := "sha256:" + at.hash
+		item.Actual = &actual
+	}
+	return item, true, nil
+}
+
+// extrasIn are the files of a folder that nobody has deployed; manifests never are.
+func extrasIn(d disk, r RootDir, expected map[fileKey]string) (out []Drift, err error) {
+	base, rel, err := d.within(r.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, ioError(r.Dir, err)
+	}
+	defer func() { _ = base.Close() }()
+	err = fs.WalkDir(base.FS(), rel, func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir() || isManifest(e.Name()) || strings.HasPrefix(e.Name(), temporary):
+			return nil
+		case len(out) == maxExtras:
+			return fs.SkipAll
+		}
+		inside, err := filepath.Rel(filepath.FromSlash(rel), filepath.FromSlash(p))
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(r.Dir, inside)
+		if _, known := expected[fileKey{r.Target, name}]; known {
+			return nil
+		}
+		at, err := d.look(name)
+		if err != nil {
+			return err
+		}
+		item := Drift{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), Path: name, PathPosix: filepath.ToSlash(name), Kind: Extra}
+		if at.what == "" && at.exists {
+			actual := "sha256:" + at.hash
+			item.Actual = &actual
+		}
+		out = append(out, item)
+		return nil
+	})
+	if err != nil {
+		return nil, ioError(r.Dir, err)
+	}
+	return out, nil
+}
+
+// RootHealth is what doctor sees of a folder.
+type RootHealth struct {
+	Target     TargetName `json:"target"`
+	Root       string     `json:"root"`
+	RootPosix  string     `json:"root_posix"`
+	Exists     bool       `json:"exists"`
+	Writable   bool       `json:"writable"`
+	ScanExtras bool       `json:"scan_extras"`
+	Issues     []string   `json:"issues"` // missing, not_a_directory, not_writable
+	Suggestion *string    `json:"suggestion"`
+}
+
+// health looks at a folder; whether it can be written is tried with a file that is removed at once.
+func health(d disk, r RootDir) RootHealth {
+	h := RootHealth{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), ScanExtras: r.ScanExtras, Issues: []string{}}
+	say := func(issue, suggestion string) {
+		h.Issues, h.Suggestion = append(h.Issues, issue), &suggestion
+	}
+	base, rel, err := d.within(r.Dir)
+	if err != nil {
+		say("missing", "make the folder, or deploy: it is made then")
+		return h
+	}
+	defer func() { _ = base.Close() }()
+	info, err := base.Stat(rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		say("missing", "make the folder, or deploy: it is made then")
+		return h
+	case err != nil || !info.IsDir():
+		h.Exists = true
+		say("not_a_directory", "move away what stands there")
+		return h
+	}
+	h.Exists = true
+	probe := path.Join(rel, temporary+"doctor")
+	f, err := base.OpenFile(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_ = f.Close()
+		err = base.Remove(probe)
+	}
+	if h.Writable = err == nil; !h.Writable {
+		say("not_writable", "give the user of claudeops the right to write there")
+	}
+	return h
+}
