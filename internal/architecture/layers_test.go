@@ -70,6 +70,7 @@ func layers() map[string][]string {
 		"internal/operation":                append([]string{"internal/access", "internal/record", "internal/strictjson"}, domain...),
 		"internal/operation/operationtest":  {"internal/operation"},
 		"internal/toolset":                  append([]string{"internal/access", "internal/filelock", "internal/operation", "internal/record", "internal/strictjson"}, domain...),
+		"internal/deploy":                   {"internal/filelock"},
 		"internal/definitions":              append([]string{"internal/operation", "internal/toolset"}, domain...),
 		"internal/scripts":                  {"internal/processtree"},
 		"internal/packages":                 {"internal/filelock"},

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -231,20 +230,6 @@ func (p *LocalPath) check(id string) error {
 		return invalidConfig("the module %s: local_path %q %s", id, p.Path, why)
 	}
 	return nil
-}
-
-// leaves says why a path does not stay below a folder; "" if it does.
-func leaves(p string) string {
-	clean := path.Clean(filepath.ToSlash(p))
-	switch {
-	case p == "" || strings.ContainsRune(p, 0):
-		return "is no path"
-	case path.IsAbs(clean) || filepath.IsAbs(p) || len(clean) > 1 && clean[1] == ':':
-		return "is not relative to the repository"
-	case clean == ".." || strings.HasPrefix(clean, "../"):
-		return "leads out of the repository"
-	}
-	return ""
 }
 
 // complete checks what is handed to git: nothing may be taken for an option, or name another way to run programs.

@@ -176,9 +176,9 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = root.Close() }()
-			got, err := overlaid(t.Context(), root, m, Tree{"SKILL.md": {Content: []byte("upstream\n")}}, "box", "p", fakePatch)
-			if codeOf(err) != c.code || string(got["SKILL.md"].Content) != c.want {
-				t.Errorf("%q, %v", got["SKILL.md"].Content, err)
+			got, err := overlaid(t.Context(), root, m, Tree{"SKILL.md": {Content: Bytes([]byte("upstream\n"))}}, "box", "p", fakePatch)
+			if codeOf(err) != c.code || string(got["SKILL.md"].Content.bytes) != c.want {
+				t.Errorf("%q, %v", got["SKILL.md"].Content.bytes, err)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 
 func desired(t *testing.T, targets map[TargetName]TargetConf, modules ...rendered) map[string]string {
 	t.Helper()
-	d := &Desired{Files: map[fileKey]DesiredFile{}}
+	d := NewDesired(Agentpack, "repo", "/p")
 	for name, conf := range targets {
 		if err := conf.complete(name); err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func desired(t *testing.T, targets map[TargetName]TargetConf, modules ...rendere
 	}
 	out := map[string]string{}
 	for key, f := range d.Files {
-		out[key.path] = string(f.Content)
+		out[key.Path] = string(f.Content.bytes)
 	}
 	return out
 }
@@ -206,7 +206,7 @@ func TestRenderEachTarget(t *testing.T) {
 	module := func(id string, of ModuleType, files ...string) rendered {
 		m := rendered{Module: Module{ID: id, Type: of}, tree: Tree{}}
 		for i := 0; i+1 < len(files); i += 2 {
-			m.tree[files[i]] = TreeFile{Content: []byte(files[i+1])}
+			m.tree[files[i]] = TreeFile{Content: Bytes([]byte(files[i+1]))}
 		}
 		return m
 	}
@@ -237,10 +237,10 @@ func TestRenderEachTarget(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	d := &Desired{Files: map[fileKey]DesiredFile{}}
+	d := NewDesired(Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}
 	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"})
-	if f := d.Files[fileKey{ClaudeCode, "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
+	if f := d.Files[FileKey{ClaudeCode, "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
 		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
 	}
 	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"})
@@ -265,7 +265,7 @@ func TestModulesAreChecked(t *testing.T) {
 	} {
 		tree := Tree{}
 		for p, text := range c.files {
-			tree[p] = TreeFile{Content: []byte(text)}
+			tree[p] = TreeFile{Content: Bytes([]byte(text))}
 		}
 		if err := checkModule(Module{ID: "m", Type: c.of}, tree); (err == nil) != c.ok || err != nil && codeOf(err) != ConfigInvalid {
 			t.Errorf("%s: %v", name, err)

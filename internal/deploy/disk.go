@@ -22,14 +22,23 @@ type disk struct {
 // newDisk knows the bases; the deepest that holds a path is the one that it is reached by.
 func newDisk(bases ...string) disk {
 	bases = slices.DeleteFunc(slices.Clone(bases), func(b string) bool { return b == "" })
-	slices.SortFunc(bases, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(bases, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
 	return disk{slices.Compact(bases)}
 }
 
 // within opens the base of a path. rel is the path below it, with slashes. fs.ErrNotExist if the base is not there.
 func (d disk) within(name string) (root *os.Root, rel string, err error) {
 	for _, base := range d.bases {
-		if rel, err := filepath.Rel(base, name); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		if below(base, name) {
+			rel, err := filepath.Rel(base, name)
+			if err != nil {
+				return nil, "", err
+			}
 			root, err := os.OpenRoot(base)
 			return root, filepath.ToSlash(rel), err
 		}
@@ -37,133 +46,135 @@ func (d disk) within(name string) (root *os.Root, rel string, err error) {
 	return nil, "", fmt.Errorf("%s lies in none of the folders that may be written", name)
 }
 
+// in runs f with the base of a path, and gives its error its code.
+func (d disk) in(name string, f func(root *os.Root, rel string) error) error {
+	root, rel, err := d.within(name)
+	if err != nil {
+		return ioError(name, err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := f(root, rel); err != nil {
+		return ioError(name, err)
+	}
+	return nil
+}
+
+// aFolder is what stands where a file could be.
+const aFolder = "a folder"
+
 // found is what there is at a path.
 type found struct {
 	exists  bool
-	content []byte
+	content []byte // only if it was asked for
 	hash    string // of a file; "" otherwise
 	mode    fs.FileMode
 	what    string // why it is no plain file; "" if it is one, or nothing is there
 }
 
-// look reads a path without following a link at its end.
+// look sees what is at a path without following a link at its end.
 func (d disk) look(name string) (found, error) {
+	at, err := d.read(name)
+	at.content = nil
+	return at, err
+}
+
+// read is look with the file's content.
+func (d disk) read(name string) (at found, err error) {
 	root, rel, err := d.within(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return found{}, nil
 	}
 	if err != nil {
-		return found{}, err
+		return found{}, ioError(name, err)
 	}
 	defer func() { _ = root.Close() }()
 	info, err := root.Lstat(rel)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+	case absent(err):
 		return found{}, nil
 	case err != nil:
 		return found{}, ioError(name, err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		return found{exists: true, what: "a symbolic link"}, nil
-	case info.IsDir():
-		return found{exists: true, what: "a folder"}, nil
-	case !info.Mode().IsRegular():
-		return found{exists: true, what: "no regular file"}, nil
-	case info.Size() > maxFileBytes:
-		return found{exists: true, what: fmt.Sprintf("a file of more than %d bytes", maxFileBytes)}, nil
+	}
+	if what := notPlain(info); what != "" {
+		return found{exists: true, what: what}, nil
 	}
 	f, err := root.Open(rel)
 	if err != nil {
 		return found{}, ioError(name, err)
 	}
 	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(f)
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return found{}, ioError(name, err)
 	}
 	return found{exists: true, content: content, hash: hashOf(content), mode: info.Mode().Perm()}, nil
 }
 
-// temporary is how files that are being written are named; what a killed process left of them is removed.
-const temporary = ".agentpack-new-"
-
-// write replaces a file at once: a new one beside it, on disk, renamed. Folders are made. suffix makes the new one's name its own.
-func (d disk) write(name string, content []byte, mode fs.FileMode, suffix string) error {
-	root, rel, err := d.within(name)
-	if err != nil {
-		return ioError(name, err)
-	}
-	defer func() { _ = root.Close() }()
-	if err := root.MkdirAll(path.Dir(rel), 0o755); err != nil {
-		return ioError(name, err)
-	}
-	fresh := path.Join(path.Dir(rel), temporary+suffix)
-	_ = root.Remove(fresh) // of a process that was killed
-	f, err := root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return ioError(name, err)
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = root.Rename(fresh, rel)
-	}
-	if err != nil {
-		_ = root.Remove(fresh)
-		return ioError(name, err)
-	}
-	syncFolder(root, path.Dir(rel))
-	return nil
+// absent reports whether an error says that nothing is at a path, or that it leads through a file.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// remove removes a file; one that is not there is fine.
-func (d disk) remove(name string) error {
-	root, rel, err := d.within(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func notPlain(info fs.FileInfo) string {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case info.IsDir():
+		return aFolder
+	case !info.Mode().IsRegular():
+		return "no regular file"
+	case info.Size() > maxFileBytes:
+		return fmt.Sprintf("a file of more than %d bytes", maxFileBytes)
 	}
-	if err != nil {
-		return ioError(name, err)
-	}
-	defer func() { _ = root.Close() }()
-	if err := root.Remove(rel); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return ioError(name, err)
-	}
-	syncFolder(root, path.Dir(rel))
-	return nil
+	return ""
 }
 
-// removeEmpty removes a folder that stands where a file has to be, with the empty folders in it.
-func (d disk) removeEmpty(name string) error {
-	root, rel, err := d.within(name)
-	if err != nil {
-		return ioError(name, err)
-	}
-	defer func() { _ = root.Close() }()
-	var folders []string
-	err = fs.WalkDir(root.FS(), rel, func(p string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			err = fmt.Errorf("%s is in it", p)
+// ground is the deepest folder above a path that is there. missing are the folders between, the outer ones first. what says what stands
+// where a folder has to be, and where; "" if nothing does.
+func (d disk) ground(name string) (dir string, missing []string, where, what string, err error) {
+	err = d.in(name, func(root *os.Root, rel string) error {
+		dir = filepath.Dir(name)
+		for p := path.Dir(rel); ; p, dir = path.Dir(p), filepath.Dir(dir) {
+			info, err := root.Stat(p)
+			switch {
+			case err == nil && info.IsDir():
+				slices.Reverse(missing)
+				return nil
+			case err == nil:
+				where, what = dir, "a file where a folder has to be"
+				return nil
+			case !absent(err):
+				return err
+			}
+			if at, err := root.Lstat(p); err == nil && at.Mode()&fs.ModeSymlink != 0 {
+				where, what = dir, "a symbolic link that leads nowhere"
+				return nil
+			}
+			missing = append(missing, dir)
+			if p == "." {
+				return fs.ErrNotExist
+			}
 		}
-		folders = append(folders, p)
-		return err
 	})
-	for _, folder := range slices.Backward(folders) {
-		if err == nil {
-			err = root.Remove(folder)
-		}
-	}
-	if err != nil {
-		return ioError(name, err)
-	}
-	return nil
+	return dir, missing, where, what, err
 }
 
-// syncFolder puts a folder's entries on disk. Where folders cannot be synced, a file is still whole or as before.
-func syncFolder(root *os.Root, name string) {
-	if dir, err := root.Open(name); err == nil {
-		_ = dir.Sync()
-		_ = dir.Close()
-	}
+// onlyHas reports whether each file below a folder is one that goes.
+func (d disk) onlyHas(name string, goes func(name string) bool) (only bool, err error) {
+	only = true
+	err = d.in(name, func(root *os.Root, rel string) error {
+		return fs.WalkDir(root.FS(), rel, func(p string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			inside, err := filepath.Rel(filepath.FromSlash(rel), filepath.FromSlash(p))
+			if only = err == nil && goes(filepath.Join(name, inside)); !only {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	})
+	return only, err
 }
 
 // ioError gives an error of the file system its code.

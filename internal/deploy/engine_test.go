@@ -34,24 +34,27 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 }
 
 func (m *machine) engine() *Engine {
-	return &Engine{state: m.state, disk: newDisk(m.project, m.home)}
+	return &Engine{state: m.state}
 }
 
 // want are the commands that Claude Code should have in the project.
 func (m *machine) want(commands map[string]string) *Desired {
-	d := &Desired{Files: map[fileKey]DesiredFile{}}
+	m.t.Helper()
+	d := NewDesired(Agentpack, "repo", m.project, ClaudeCode)
 	root := filepath.Join(m.project, ".claude", "commands")
-	d.Roots = append(d.Roots, RootDir{ClaudeCode, root, true})
+	d.AddRoot(ClaudeCode, root, m.project, true)
 	for name, text := range commands {
 		name, executable := strings.CutSuffix(name, "*")
-		d.Files[fileKey{ClaudeCode, filepath.Join(root, filepath.FromSlash(name))}] = DesiredFile{Content: []byte(text), Executable: executable, Modules: []string{"m"}}
+		if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable}, "m"); err != nil {
+			m.t.Fatal(err)
+		}
 	}
 	return d
 }
 
 func (m *machine) plan(commands map[string]string) *Plan {
 	m.t.Helper()
-	p, err := makePlan(m.engine().disk, m.want(commands), []TargetName{ClaudeCode})
+	p, err := m.engine().Plan(m.t.Context(), m.want(commands))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -60,20 +63,26 @@ func (m *machine) plan(commands map[string]string) *Plan {
 
 func (m *machine) deploy(commands map[string]string) *Done {
 	m.t.Helper()
-	done, err := m.engine().apply(m.plan(commands))
-	if err != nil || len(done.Changed) > 0 {
-		m.t.Fatal(done, err)
+	_, done, err := m.engine().Apply(m.t.Context(), m.want(commands), Approval{Adopt: true})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if done == nil { // nothing to do: the last one is what there is
+		last, err := m.state.Last()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return &Done{Snapshot: last}
+	}
+	if len(done.Changed) > 0 {
+		m.t.Fatal(done.Changed)
 	}
 	return done
 }
 
 func (m *machine) rollback(id string) *Done {
 	m.t.Helper()
-	to, err := m.state.Snapshot(id)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	done, err := m.engine().rollback(to)
+	done, _, err := m.engine().Rollback(m.t.Context(), id)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -177,7 +186,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"dir.md": "is a folder", "link.md": "is a symbolic link"} {
-		_, err := makePlan(m.engine().disk, m.want(map[string]string{name: "x"}), []TargetName{ClaudeCode})
+		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{name: "x"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -189,20 +198,12 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	if err := os.Symlink(outside, root); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.engine().apply(m.planOrNil(map[string]string{"a.md": "x"})); err == nil {
+	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}), Approval{}); codeOf(err) != PermissionDenied {
 		t.Error("a folder that is a link to elsewhere was written")
 	}
 	if left, _ := os.ReadDir(outside); len(left) > 0 {
 		t.Errorf("%v was written outside", left)
 	}
-}
-
-func (m *machine) planOrNil(commands map[string]string) *Plan {
-	p, err := makePlan(m.engine().disk, m.want(commands), []TargetName{ClaudeCode})
-	if err != nil {
-		return &Plan{desired: m.want(commands), Targets: []TargetName{ClaudeCode}}
-	}
-	return p
 }
 
 func TestFilesBecomeFoldersAndBack(t *testing.T) {
@@ -213,9 +214,6 @@ func TestFilesBecomeFoldersAndBack(t *testing.T) {
 	m.deploy(map[string]string{"x.md": "file again"})
 	m.has(map[string]string{"x.md": "file again"})
 }
-
-// errKilled stands for the end of the process: nothing more is done.
-var errKilled = errors.New("killed")
 
 // Killed at every step of deployments and rollbacks, and then mended: the files are as before or as after, and nothing is lost.
 func TestKilledAtEveryStep(t *testing.T) {
@@ -230,23 +228,24 @@ func TestKilledAtEveryStep(t *testing.T) {
 			m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 			first := m.deploy(states[0])
 			before, after := expected[0], expected[1]
-			act := func(e *Engine) error { _, err := e.apply(m.plan(states[1])); return err }
+			act := func(e *Engine) error {
+				_, _, err := e.Apply(t.Context(), m.want(states[1]), Approval{Adopt: true})
+				return err
+			}
 			if kind > 0 {
 				m.deploy(states[1])
 				before, after = expected[1], expected[2]
-				act = func(e *Engine) error { _, err := e.apply(m.plan(states[2])); return err }
+				act = func(e *Engine) error {
+					_, _, err := e.Apply(t.Context(), m.want(states[2]), Approval{Adopt: true})
+					return err
+				}
 			}
 			if kind == 2 {
 				before, after = expected[1], expected[0]
-				act = func(e *Engine) error { _, err := e.rollback(first.Snapshot); return err }
+				act = func(e *Engine) error { _, _, err := e.Rollback(t.Context(), first.ID); return err }
 			}
 			e, n := m.engine(), 0
-			e.fault = func(string) error {
-				if n++; n > step {
-					return errKilled
-				}
-				return nil
-			}
+			e.dies = func(string) bool { n++; return n > step }
 			err := act(e)
 			if err == nil {
 				if step < 5 {
@@ -254,10 +253,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, errKilled) {
+			if !e.died(err) {
 				t.Fatal(err)
 			}
-			said, err := m.engine().Recover()
+			said, err := m.engine().mend(t.Context())
 			if err != nil {
 				t.Fatalf("kind %d, step %d: %v", kind, step, err)
 			}
@@ -268,7 +267,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			if diff := cmp.Diff(want, m.files()); diff != "" {
 				t.Errorf("kind %d, step %d: %q (-want +got):\n%s", kind, step, said, diff)
 			}
-			if said, err := m.engine().Recover(); said != "" || err != nil {
+			if said, err := m.engine().mend(t.Context()); said != "" || err != nil {
 				t.Errorf("kind %d, step %d, again: %q, %v", kind, step, said, err)
 			}
 			m.rollback(first.ID)
@@ -282,19 +281,17 @@ func TestWhatSomebodyChangedMeanwhileIsLeftAlone(t *testing.T) {
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	e, n := m.engine(), 0
-	e.fault = func(step string) error {
+	e.dies = func(step string) bool {
 		if strings.HasPrefix(step, "step") {
-			if n++; n > 1 {
-				return errKilled
-			}
+			n++
 		}
-		return nil
+		return n > 1
 	}
-	if _, err := e.apply(m.plan(map[string]string{"a.md": "2", "b.md": "2"})); !errors.Is(err, errKilled) {
+	if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "2", "b.md": "2"}), Approval{}); !e.died(err) {
 		t.Fatal(err)
 	}
 	write(t, m.project, map[string]string{".claude/commands/b.md": "a person's"})
-	said, err := m.engine().Recover()
+	said, err := m.engine().mend(t.Context())
 	if err != nil || !strings.Contains(said, "b.md") {
 		t.Errorf("%q, %v", said, err)
 	}
@@ -325,5 +322,178 @@ func TestRandomDeploymentsAndRollbacks(t *testing.T) {
 		}
 		done := m.deploy(commands)
 		moments = append(moments, moment{done.ID, m.files()})
+	}
+}
+
+// What cannot be done whole is not done: nothing of it is left.
+func TestWhatFailsIsTakenBack(t *testing.T) {
+	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
+	m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
+	before := m.tree()
+	for n := 1; ; n++ {
+		e, seen := m.engine(), 0
+		e.fails = func(step string) error {
+			if step == "end" {
+				return nil // it is done by then
+			}
+			if seen++; seen == n {
+				return errors.New("no space left on device")
+			}
+			return nil
+		}
+		_, done, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "2", "mine.md": "theirs", "new/deep/x.md": "x"}), Approval{Adopt: true})
+		if err == nil {
+			if n < 6 {
+				t.Errorf("only %d places where it can fail", n)
+			}
+			_ = done
+			return
+		}
+		if !strings.Contains(err.Error(), "no space left") {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, m.tree()); diff != "" {
+			t.Fatalf("failed at %d (-before +after):\n%s", n, diff)
+		}
+		if j, err := m.state.pending(); j != nil || err != nil {
+			t.Fatalf("failed at %d: a journal is left: %v", n, err)
+		}
+	}
+}
+
+// tree are all files and folders of the project.
+func (m *machine) tree() map[string]string {
+	m.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(m.project, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			out[name] = "a folder"
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			out[name], err = os.Readlink(name)
+			return err
+		}
+		text, err := os.ReadFile(name)
+		out[name] = string(text)
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return out
+}
+
+func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
+	m := newMachine(t, nil)
+	m.deploy(map[string]string{"a.md": "1"})
+	root := filepath.Join(m.project, ".claude", "commands")
+	packages := func(files map[string]string) *Desired {
+		d := NewDesired("packages", m.project, m.project, ClaudeCode)
+		d.AddRoot(ClaudeCode, root, m.project, true)
+		for name, text := range files {
+			if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return d
+	}
+	apply := func(d *Desired) error {
+		t.Helper()
+		_, _, err := m.engine().Apply(t.Context(), d, Approval{})
+		return err
+	}
+	if err := apply(packages(map[string]string{"a.md": "theirs"})); codeOf(err) != DesiredStateConflict {
+		t.Errorf("a file of another owner: %v", err)
+	}
+	if err := apply(packages(map[string]string{"p.md": "p"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.engine().Plan(t.Context(), m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
+		t.Errorf("the other way: %v", err)
+	}
+	if got := describePlan(m.plan(map[string]string{"b.md": "2"})); got != "delete a.md, create b.md" {
+		t.Error(got)
+	}
+	if list, _, err := m.engine().Status(t.Context(), m.want(nil)); err != nil || len(list) != 0 {
+		t.Errorf("what another owner has put there is reported: %+v, %v", list, err)
+	}
+	first := m.deploy(map[string]string{"b.md": "2"})
+	m.deploy(map[string]string{"c.md": "3"})
+	if err := apply(packages(map[string]string{"q.md": "q"})); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(filepath.Dir(m.project), "other")
+	write(t, other, map[string]string{"x": ""})
+	elsewhere := *m
+	elsewhere.project = other
+	elsewhere.deploy(map[string]string{"a.md": "of the other project"})
+	m.rollback(first.ID)
+	m.has(map[string]string{"b.md": "2", "q.md": "q"})
+	elsewhere.has(map[string]string{"a.md": "of the other project"})
+	owned, _, err := m.engine().Owned(t.Context(), "packages")
+	if err != nil || len(owned) != 1 || owned[0].Path != filepath.Join(root, "q.md") {
+		t.Errorf("%+v, %v", owned, err)
+	}
+	if err := apply(NewDesired("packages", m.project, m.project, TargetNames()...)); err != nil {
+		t.Fatal(err)
+	}
+	m.has(map[string]string{"b.md": "2"})
+	elsewhere.deploy(nil)
+	elsewhere.has(map[string]string{})
+	m.has(map[string]string{"b.md": "2"})
+}
+
+func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
+	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
+	before := m.tree()
+	_, done, err := m.engine().Apply(t.Context(), m.want(map[string]string{"mine.md": "theirs", "new.md": "x"}), Approval{})
+	var e *Error
+	if !errors.As(err, &e) || e.Code != AdoptConfirmRequired || done != nil || fmt.Sprint(e.Details["sample_paths"]) != "["+filepath.ToSlash(filepath.Join(m.project, ".claude/commands/mine.md"))+"]" {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(before, m.tree()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	p := m.plan(map[string]string{"new.md": "x"})
+	write(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
+	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}), Approval{Adopt: true, Plan: p.Digest()}); codeOf(err) != PlanChanged {
+		t.Errorf("a plan that is no longer true: %v", err)
+	}
+}
+
+func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
+	m := newMachine(t, nil)
+	m.deploy(map[string]string{"a.md": "1"})
+	d := NewDesired(Agentpack, "repo", m.project, ClaudeCode)
+	p, done, err := m.engine().Apply(t.Context(), d, Approval{})
+	if err != nil || done == nil || describePlan(p) != "delete a.md" {
+		t.Fatalf("%v, %v", describePlan(p), err)
+	}
+	if left := m.tree(); len(left) != 4 { // the project, .keep, .claude and commands
+		t.Errorf("%v", left)
+	}
+	if _, done, err := m.engine().Apply(t.Context(), d, Approval{}); done != nil || err != nil {
+		t.Errorf("again: %v, %v", done, err)
+	}
+	m.rollback(done.Previous)
+	m.has(map[string]string{"a.md": "1"})
+}
+
+func TestAFileWhereAFolderHasToBe(t *testing.T) {
+	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
+	if err := os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x/a.md", "y/a.md"} {
+		before := m.tree()
+		_, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}), Approval{Adopt: true})
+		var e *Error
+		if !errors.As(err, &e) || e.Details["reason_code"] != "path_in_the_way" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(before, m.tree()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", name, diff)
+		}
 	}
 }

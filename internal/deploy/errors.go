@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Code classifies an error, in agentpack's published words. E_RECOVERED and E_LOCKED are ours.
+// Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND and E_GIT_FAILED are ours.
 type Code string
 
 // The codes.
@@ -25,6 +25,7 @@ const (
 	SnapshotNotFound     Code = "E_SNAPSHOT_NOT_FOUND"
 	GitFailed            Code = "E_GIT_FAILED"
 	Locked               Code = "E_LOCKED"
+	PlanChanged          Code = "E_PLAN_CHANGED"
 )
 
 // Error is a failure with what the caller can do about it.

@@ -28,59 +28,73 @@ func manifestPath(root string, target TargetName) string {
 	return filepath.Join(root, ".agentpack.manifest."+string(target)+".json")
 }
 
+// legacyManifest is the name that manifests had once. One is read if it is of the target.
+const legacyManifest = ".agentpack.manifest.json"
+
 // isManifest reports whether a file's name is that of a manifest, the older form included.
 func isManifest(name string) bool {
 	return strings.HasPrefix(name, ".agentpack.manifest") && strings.HasSuffix(name, ".json")
 }
 
-// managed are the files that were deployed into the roots, by target and path. A manifest that cannot be used is a warning, and counts as
+// readManifests adds to files the hashes of what was deployed into the roots. A manifest that cannot be used is a warning, and counts as
 // missing; missing are the roots without one.
-func readManaged(d disk, roots []RootDir) (files map[fileKey]manifestFile, missing []RootDir, warnings []string, err error) {
-	files = map[fileKey]manifestFile{}
+func readManifests(d disk, roots []RootDir, files map[FileKey]string) (missing []RootDir, warnings []string, err error) {
 	for _, root := range roots {
-		name := manifestPath(root.Dir, root.Target)
-		at, err := d.look(name)
+		m, warning, err := readManifest(d, root)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
-		if !at.exists {
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		if m == nil {
 			missing = append(missing, root)
 			continue
 		}
-		var m manifest
-		switch {
-		case at.what != "" || json.Unmarshal(at.content, &m) != nil:
-			warnings = append(warnings, fmt.Sprintf("%s cannot be read; it is treated as missing", name))
+		for _, f := range m.Managed {
+			if why := leaves(f.Path); why != "" {
+				warnings = append(warnings, fmt.Sprintf("%s: the entry %q %s; it is left out", manifestPath(root.Dir, root.Target), short(f.Path), why))
+				continue
+			}
+			files[FileKey{root.Target, filepath.Join(root.Dir, filepath.FromSlash(f.Path))}] = f.SHA256
+		}
+	}
+	return missing, warnings, nil
+}
+
+// readManifest is a root's manifest; nil if there is none that can be used.
+func readManifest(d disk, root RootDir) (m *manifest, warning string, err error) {
+	for _, name := range []string{manifestPath(root.Dir, root.Target), filepath.Join(root.Dir, legacyManifest)} {
+		at, err := d.read(name)
+		if err != nil {
+			return nil, "", err
+		}
+		if !at.exists {
+			continue
+		}
+		legacy := filepath.Base(name) == legacyManifest
+		m = &manifest{}
+		switch broken := at.what != "" || json.Unmarshal(at.content, m) != nil; {
+		case broken:
+			return nil, fmt.Sprintf("%s cannot be read; it is treated as missing", name), nil
+		case legacy && m.Tool != root.Target:
+			continue
 		case m.SchemaVersion != 1 || m.Tool != root.Target:
-			warnings = append(warnings, fmt.Sprintf("%s has another version or is for another target; it is treated as missing", name))
-		default:
-			warnings = append(warnings, m.into(files, root)...)
-			continue
+			return nil, fmt.Sprintf("%s has another version or is for another target; it is treated as missing", name), nil
 		}
-		missing = append(missing, root)
+		return m, "", nil
 	}
-	return files, missing, warnings, nil
+	return nil, "", nil
 }
 
-func (m manifest) into(files map[fileKey]manifestFile, root RootDir) (warnings []string) {
-	for _, f := range m.Managed {
-		if leaves(f.Path) != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: the entry %q %s; it is left out", manifestPath(root.Dir, root.Target), f.Path, leaves(f.Path)))
-			continue
-		}
-		files[fileKey{root.Target, filepath.Join(root.Dir, filepath.FromSlash(f.Path))}] = f
-	}
-	return warnings
-}
-
-// manifests are the contents of the manifests of a moment, by path. A file belongs to the deepest root of its target; roots without
-// files have one only if they have one now (keep).
-func manifests(snapshot Snapshot, keep func(RootDir) bool, now time.Time) (map[string]string, error) {
+// manifests are what the manifests of a snapshot's roots have to have, by path; "" for one that has to go. A root without files keeps
+// the one that it has only if keep says so.
+func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) bool, now time.Time) (map[string]string, error) {
 	out := map[string]string{}
-	for _, root := range snapshot.Roots {
+	for _, root := range roots {
 		m := manifest{SchemaVersion: 1, GeneratedAt: now.UTC(), Tool: root.Target, SnapshotID: snapshot.ID, Managed: []manifestFile{}}
 		for _, f := range snapshot.Managed {
-			if f.Target != root.Target || f.Root != root.Dir {
+			if f.Owner != Agentpack || f.Target != root.Target || f.Root != root.Dir {
 				continue
 			}
 			rel, err := filepath.Rel(root.Dir, f.Path)
@@ -89,8 +103,14 @@ func manifests(snapshot Snapshot, keep func(RootDir) bool, now time.Time) (map[s
 			}
 			m.Managed = append(m.Managed, manifestFile{Path: filepath.ToSlash(rel), SHA256: f.SHA256, Modules: append([]string{}, f.Modules...)})
 		}
-		if len(m.Managed) == 0 && !keep(root) {
-			continue
+		if len(m.Managed) == 0 {
+			if !exists(root) {
+				continue
+			}
+			if !keep(root) {
+				out[manifestPath(root.Dir, root.Target)] = ""
+				continue
+			}
 		}
 		slices.SortFunc(m.Managed, func(a, b manifestFile) int { return strings.Compare(a.Path, b.Path) })
 		text, err := json.MarshalIndent(m, "", "  ")
@@ -106,9 +126,7 @@ func manifests(snapshot Snapshot, keep func(RootDir) bool, now time.Time) (map[s
 func rootOf(roots []RootDir, target TargetName, name string) string {
 	best := ""
 	for _, r := range roots {
-		rel, err := filepath.Rel(r.Dir, name)
-		inside := err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
-		if r.Target == target && inside && len(r.Dir) > len(best) {
+		if r.Target == target && len(r.Dir) > len(best) && below(r.Dir, name) {
 			best = r.Dir
 		}
 	}

@@ -24,7 +24,11 @@ func checkModule(m Module, t Tree) error {
 			return invalidConfig("the module %s must be exactly one file *.md; it has %d files", m.ID, len(paths)).with("module_id", m.ID)
 		}
 		if m.Type == Command {
-			return checkCommand(m, string(t[paths[0]].Content))
+			text, err := t[paths[0]].Content.Bytes()
+			if err != nil {
+				return err
+			}
+			return checkCommand(m, string(text))
 		}
 	}
 	return nil
@@ -46,7 +50,11 @@ func checkSkill(m Module, t Tree) error {
 	if !ok {
 		return invalidConfig("the module %s has no SKILL.md", m.ID).with("module_id", m.ID)
 	}
-	fields, ok := frontMatter(string(file.Content))
+	text, err := file.Content.Bytes()
+	if err != nil {
+		return err
+	}
+	fields, ok := frontMatter(string(text))
 	if !ok {
 		return invalidConfig("the module %s: SKILL.md has no front matter", m.ID).with("module_id", m.ID)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -77,7 +76,11 @@ func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
 	o.files = files
 	for _, rel := range patches.paths() {
 		name, isPatch := strings.CutSuffix(rel, ".patch")
-		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(patches[rel].Content)}
+		text, err := patches[rel].Content.Bytes()
+		if err != nil {
+			return o, false, err
+		}
+		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(text)}
 		if why := p.bad(); !isPatch || why != "" {
 			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).with("patch_file", p.file)
 		}
@@ -152,13 +155,17 @@ func (o overlay) apply(ctx context.Context, id string, base Tree, patch Patcher)
 	}
 	for _, p := range o.patches {
 		f, ok := out[p.rel]
+		before, err := f.Content.Bytes()
+		if err != nil {
+			return nil, err
+		}
 		switch {
 		case !ok:
 			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).with("patch_file", p.file)
-		case !utf8.Valid(f.Content):
+		case !utf8.Valid(before):
 			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).with("patch_file", p.file)
 		}
-		after, failure, err := patch(ctx, p.rel, string(f.Content), p.text)
+		after, failure, err := patch(ctx, p.rel, string(before), p.text)
 		if err != nil {
 			return nil, newError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).because(err)
 		}
@@ -167,7 +174,7 @@ func (o overlay) apply(ctx context.Context, id string, base Tree, patch Patcher)
 				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).with("module_id", id).with("scope", string(o.level)).
 				with("overlay_dir", o.dir).with("patch_file", p.file).with("relpath", p.rel).with("stderr", failure)
 		}
-		f.Content = []byte(after)
+		f.Content = Bytes([]byte(after))
 		out[p.rel] = f
 	}
 	return out, nil
@@ -188,14 +195,4 @@ func overlaid(ctx context.Context, root *os.Root, m Module, base Tree, machine, 
 		}
 	}
 	return base, nil
-}
-
-// sortedKeys are a map's keys in their order.
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

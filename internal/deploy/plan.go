@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -34,7 +36,7 @@ type Change struct {
 	Reason     string     `json:"reason"`
 
 	before found
-	after  TreeFile
+	after  DesiredFile
 }
 
 // Plan is what a deployment would change. It changes nothing.
@@ -44,8 +46,8 @@ type Plan struct {
 	Warnings []string
 
 	desired *Desired
-	managed map[fileKey]manifestFile
-	missing []RootDir // roots without a manifest
+	held    *held
+	modes   map[FileKey]uint32 // of files that stay as they are
 }
 
 // Summary counts changes.
@@ -71,8 +73,8 @@ func (p *Plan) Summary() Summary {
 	return s
 }
 
-// adopted are the paths of files that nobody deployed and that the plan would replace, sorted.
-func (p *Plan) adopted() []string {
+// Adopted are the paths of files that nobody deployed and that the plan would replace, sorted.
+func (p *Plan) Adopted() []string {
 	var out []string
 	for _, c := range p.Changes {
 		if c.UpdateKind == adoptUpdate {
@@ -83,58 +85,69 @@ func (p *Plan) adopted() []string {
 	return out
 }
 
+// Digest names what the plan would do: two plans have the same digest if they change the same files from the same to the same bytes.
+func (p *Plan) Digest() string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&b, "%s\n%s\n%q\n%s\n%s\n", c.Target, c.Op, c.Path, c.before.hash, c.after.Content.hash)
+	}
+	return hashOf([]byte(b.String()))
+}
+
 // makePlan compares what should be there with what is. A file that was deployed and should not be there any more is deleted; a file that
 // nobody deployed never is.
-func makePlan(d disk, desired *Desired, targets []TargetName) (*Plan, error) {
-	p := &Plan{Targets: targets, desired: desired}
-	var err error
-	if p.managed, p.missing, p.Warnings, err = readManaged(d, desired.Roots); err != nil {
+func makePlan(d disk, desired *Desired, last *Snapshot) (*Plan, error) {
+	h, err := readHeld(d, desired, last)
+	if err != nil {
 		return nil, err
 	}
-	for key, want := range desired.Files {
-		if err := p.compare(d, key, want); err != nil {
+	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, desired: desired, held: h, modes: map[FileKey]uint32{}}
+	for _, key := range desired.keys() {
+		if err := p.compare(d, key, desired.Files[key]); err != nil {
 			return nil, err
 		}
 	}
-	for key := range p.managed {
-		if _, wanted := desired.Files[key]; !wanted {
-			if err := p.unwanted(d, key); err != nil {
-				return nil, err
-			}
+	for key := range h.managed {
+		if err := p.unwanted(d, key); err != nil {
+			return nil, err
 		}
 	}
-	slices.SortFunc(p.Changes, func(a, b Change) int {
-		if a.Target != b.Target {
-			return strings.Compare(string(a.Target), string(b.Target))
-		}
-		return strings.Compare(a.Path, b.Path)
-	})
+	slices.SortFunc(p.Changes, func(a, b Change) int { return compareKeys(FileKey{a.Target, a.Path}, FileKey{b.Target, b.Path}) })
 	return p, nil
 }
 
-func (p *Plan) compare(d disk, key fileKey, want DesiredFile) error {
-	at, err := d.look(key.path)
+func (p *Plan) compare(d disk, key FileKey, want DesiredFile) error {
+	if other, taken := p.held.others[key.Path]; taken && p.held.owners[key.Path] != p.desired.Owner {
+		return ownedByAnother(key, p.held.owners[key.Path], other)
+	}
+	at, err := d.look(key.Path)
 	if err != nil {
 		return err
 	}
-	hash := hashOf(want.Content)
-	if at.exists && at.what == "" && at.hash == hash && at.mode&0o100 != 0 == want.Executable {
+	hash := want.Content.SHA256()
+	if at.exists && at.what == "" && at.hash == hash && (runtime.GOOS == "windows" || at.mode&0o100 != 0 == want.Executable) {
+		p.modes[key] = uint32(at.mode)
 		return nil
 	}
 	c := Change{
-		Target: key.target, Op: Create, Path: key.path, PathPosix: filepath.ToSlash(key.path), After: &hash, Reason: "is not there", before: at,
-		after: TreeFile{Content: want.Content, Executable: want.Executable},
+		Target: key.Target, Op: Create, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), After: &hash, Reason: "is not there", before: at, after: want,
 	}
-	if at.what == "a folder" && p.onlyManaged(key.path) {
-		at.exists, at.what = false, "" // its files go before the new one comes
+	if at.what == aFolder {
+		clear, err := d.onlyHas(key.Path, p.goes)
+		if err != nil {
+			return err
+		}
+		if clear {
+			at = found{} // its files go before the new one comes
+			c.before = at
+		}
 	}
 	switch {
 	case at.what != "":
-		return newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", key.path, at.what).
-			with("path", key.path)
+		return inTheWay(key.Path, at.what)
 	case at.exists:
 		c.Op, c.Before, c.UpdateKind, c.Reason = Update, &at.hash, managedUpdate, "has another content"
-		if _, managed := p.managed[key]; !managed {
+		if _, managed := p.held.managed[key]; !managed {
 			c.UpdateKind, c.Reason = adoptUpdate, "is there, and was not deployed"
 		}
 		if at.hash == hash {
@@ -145,24 +158,43 @@ func (p *Plan) compare(d disk, key fileKey, want DesiredFile) error {
 	return nil
 }
 
-// onlyManaged reports whether files below a path were deployed, which all go.
-func (p *Plan) onlyManaged(dir string) bool {
-	for key := range p.managed {
-		_, wanted := p.desired.Files[key]
-		if strings.HasPrefix(key.path, dir+string(filepath.Separator)) && !wanted {
+func inTheWay(name, what string) *Error {
+	return newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", name, what).with("path", name)
+}
+
+func ownedByAnother(key FileKey, by Owner, other FileKey) *Error {
+	return newError(DesiredStateConflict, "owned_by_another", []string{"resolve_desired_state_conflict", "retry_command"},
+		"%s was put in place by %s, for %s; have it removed there, or give one of the two another name", key.Path, by, other.Target).
+		with("target", key.Target).with("path", key.Path).with("owner", by)
+}
+
+// goes reports whether a file is deleted by this plan.
+func (p *Plan) goes(name string) bool {
+	for _, t := range p.Targets {
+		key := FileKey{t, name}
+		_, managed := p.held.managed[key]
+		if _, wanted := p.desired.Files[key]; managed && !wanted {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *Plan) unwanted(d disk, key fileKey) error {
-	at, err := d.look(key.path)
+func (p *Plan) unwanted(d disk, key FileKey) error {
+	for _, t := range TargetNames() { // another target may want the same file
+		if _, wanted := p.desired.Files[FileKey{t, key.Path}]; wanted {
+			return nil
+		}
+	}
+	if _, others := p.held.others[key.Path]; others {
+		return nil
+	}
+	at, err := d.look(key.Path)
 	if err != nil || !at.exists || at.what != "" {
 		return err
 	}
 	p.Changes = append(p.Changes, Change{
-		Target: key.target, Op: Delete, Path: key.path, PathPosix: filepath.ToSlash(key.path), Before: &at.hash, Reason: "was deployed, and no module has it any more",
+		Target: key.Target, Op: Delete, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), Before: &at.hash, Reason: "was deployed, and no module has it any more",
 		before: at,
 	})
 	return nil

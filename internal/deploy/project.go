@@ -45,15 +45,15 @@ func (s Setup) repo(asked string) string {
 }
 
 // Desire reads the configuration and says which files should be there.
-func (s Setup) Desire(ctx context.Context, r Request) (*Desired, []TargetName, error) {
+func (s Setup) Desire(ctx context.Context, r Request) (*Desired, error) {
 	repo := s.repo(r.Repo)
 	config, err := LoadConfig(repo)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	targets, err := config.For(r.Target)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	profile := r.Profile
 	if profile == "" {
@@ -61,29 +61,31 @@ func (s Setup) Desire(ctx context.Context, r Request) (*Desired, []TargetName, e
 	}
 	modules, err := config.Select(profile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	lock, err := readLock(repo)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	root, err := os.OpenRoot(repo)
 	if err != nil {
-		return nil, nil, ioError(repo, err)
+		return nil, ioError(repo, err)
 	}
 	defer func() { _ = root.Close() }()
 	read, err := s.read(ctx, root, lock, modules, targets, s.machineID(r.Machine))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	d := &Desired{Files: map[fileKey]DesiredFile{}}
+	d := NewDesired(Agentpack, repo, s.Places.Project, targets...)
+	places := s.Places
+	places.Trusted = places.Trusted || repo == s.repo("")
 	for _, t := range targets {
 		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
-		if err := render(d, t, config.Targets[t], meant, s.Places); err != nil {
-			return nil, nil, err
+		if err := render(d, t, config.Targets[t], meant, places); err != nil {
+			return nil, err
 		}
 	}
-	return d, targets, nil
+	return d, nil
 }
 
 // meantFor reports whether a module is for a target.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,17 +62,17 @@ func gitModule(url, more string) map[string]string {
 
 func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 	t.Helper()
-	d, _, err := s.Desire(t.Context(), Request{})
+	d, err := s.Desire(t.Context(), Request{})
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
 	for key, f := range d.Files {
-		rel, err := filepath.Rel(s.Places.Project, key.path)
+		rel, err := filepath.Rel(s.Places.Project, key.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[rel] = string(f.Content)
+		out[rel] = string(f.Content.bytes)
 	}
 	return out, nil
 }
@@ -123,7 +124,8 @@ func TestARealPatchIsApplied(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	write(t, filepath.Join(s.Home, "repo"), map[string]string{"m/AGENTS.md": "quite\nanother\n"})
-	if _, err := desiredTexts(t, s); codeOf(err) != OverlayPatchFailed || err.(*Error).Details["stderr"] == "" {
+	var e *Error
+	if _, err := desiredTexts(t, s); !errors.As(err, &e) || e.Code != OverlayPatchFailed || e.Details["stderr"] == "" {
 		t.Errorf("a patch that does not apply: %v", err)
 	}
 }
@@ -162,7 +164,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	}
 	kinds := func(d *Desired) map[string]DriftKind {
 		t.Helper()
-		list, _, err := drift(m.engine().disk, d)
+		list, _, err := m.engine().Status(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,13 +185,13 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
 		t.Errorf("without a manifest (-want +got):\n%s", diff)
 	}
-	if h := health(m.engine().disk, RootDir{ClaudeCode, root, true}); !h.Exists || !h.Writable || len(h.Issues) > 0 {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable || len(h.Issues) > 0 {
 		t.Errorf("%+v", h)
 	}
-	if h := health(m.engine().disk, RootDir{ClaudeCode, filepath.Join(root, "gone"), true}); h.Exists || h.Issues[0] != "missing" {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "gone"), m.project, true}); h.Exists || h.Issues[0] != "missing" {
 		t.Errorf("%+v", h)
 	}
-	if h := health(m.engine().disk, RootDir{ClaudeCode, filepath.Join(root, "a.md"), true}); !h.Exists || h.Issues[0] != "not_a_directory" {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "a.md"), m.project, true}); !h.Exists || h.Issues[0] != "not_a_directory" {
 		t.Errorf("%+v", h)
 	}
 }

@@ -9,37 +9,12 @@ import (
 	"strings"
 )
 
-// RootDir is a folder that a target has files in.
-type RootDir struct {
-	Target     TargetName
-	Dir        string // absolute
-	ScanExtras bool   // files that nobody has deployed are reported
-}
-
-// DesiredFile is a file that should be there.
-type DesiredFile struct {
-	Content    []byte
-	Executable bool
-	Modules    []string // ids, sorted
-}
-
-// fileKey names a file of a target.
-type fileKey struct {
-	target TargetName
-	path   string // absolute
-}
-
-// Desired are the files that should be there, and the folders that they lie in.
-type Desired struct {
-	Files map[fileKey]DesiredFile
-	Roots []RootDir
-}
-
 // Places are the folders of users and projects.
 type Places struct {
 	Home      string // of the user
 	CodexHome string // CODEX_HOME; "" for ~/.codex
 	Project   string
+	Trusted   bool // the configuration is the user's own, and may name a folder of Codex anywhere
 }
 
 // rendered is a module with its files.
@@ -84,32 +59,14 @@ func (r *renderer) when(option string, otherwise bool, part func() error) error 
 	return part()
 }
 
-func (r *renderer) root(dir string, scan bool) string {
-	r.desired.Roots = append(r.desired.Roots, RootDir{r.target, dir, scan})
+// root is a folder of the target, in the folder that holds it.
+func (r *renderer) root(base, dir string, scan bool) string {
+	r.desired.AddRoot(r.target, dir, base, scan)
 	return dir
 }
 
-// add wants a file. Two modules may want the same bytes; E_DESIRED_STATE_CONFLICT otherwise.
 func (r *renderer) add(root, rel string, f TreeFile, ids ...string) error {
-	if leaves(rel) != "" {
-		return invalidConfig("the module %s would write %q, which %s", ids[0], rel, leaves(rel)).with("module_id", ids[0])
-	}
-	key := fileKey{r.target, filepath.Join(root, filepath.FromSlash(rel))}
-	known, ok := r.desired.Files[key]
-	if !ok {
-		r.desired.Files[key] = DesiredFile{Content: f.Content, Executable: f.Executable, Modules: ids}
-		return nil
-	}
-	if hashOf(known.Content) != hashOf(f.Content) {
-		return newError(DesiredStateConflict, "desired_state_conflict", []string{"resolve_desired_state_conflict", "retry_command"},
-			"two modules want different contents of %s: %s and %s", key.path, strings.Join(known.Modules, ", "), strings.Join(ids, ", ")).
-			with("target", r.target).with("path", key.path).with("existing", map[string]any{"sha256": hashOf(known.Content), "module_ids": known.Modules}).
-			with("new", map[string]any{"sha256": hashOf(f.Content), "module_ids": ids})
-	}
-	known.Modules = slices.Compact(slices.Sorted(slices.Values(slices.Concat(known.Modules, ids))))
-	known.Executable = known.Executable || f.Executable
-	r.desired.Files[key] = known
-	return nil
+	return r.desired.Add(r.target, root, rel, f, ids...)
 }
 
 // instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.
@@ -120,14 +77,18 @@ func (r *renderer) instructions(root, rel string) error {
 	}
 	var parts, ids []string
 	for _, m := range modules {
-		text := string(m.tree["AGENTS.md"].Content)
+		bytes, err := m.tree["AGENTS.md"].Content.Bytes()
+		if err != nil {
+			return err
+		}
+		text := string(bytes)
 		ids = append(ids, m.ID)
 		if len(modules) > 1 {
 			text = fmt.Sprintf("<!-- agentpack:module=%s -->\n%s<!-- /agentpack -->", m.ID, withNewline(text))
 		}
 		parts = append(parts, text)
 	}
-	return r.add(root, rel, TreeFile{Content: []byte(strings.Join(parts, "\n\n---\n\n"))}, ids...)
+	return r.add(root, rel, TreeFile{Content: Bytes([]byte(strings.Join(parts, "\n\n---\n\n")))}, ids...)
 }
 
 func withNewline(text string) string {
@@ -162,20 +123,43 @@ func (r *renderer) skills(root string) error {
 	return nil
 }
 
+// codexHome is Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of a repository that
+// is not the user's own would have it elsewhere than with the user or the project.
+func (r *renderer) codexHome(p Places) (home, base string, err error) {
+	home, _ = r.conf.Options["codex_home"].(string)
+	if rest, ok := strings.CutPrefix(home, "~/"); ok {
+		home = filepath.Join(p.Home, rest)
+	}
+	asked := home
+	home = cmp.Or(home, p.CodexHome, filepath.Join(p.Home, ".codex"))
+	if !filepath.IsAbs(home) {
+		home = filepath.Join(p.Project, home)
+	}
+	home = filepath.Clean(home)
+	for _, base := range []string{p.Project, p.Home, p.CodexHome} {
+		if below(base, home) {
+			return home, base, nil
+		}
+	}
+	if asked != "" && !p.Trusted {
+		return "", "", invalidConfig("targets.codex.options.codex_home is %s, which lies neither in the project nor with the user; only the user's own configuration may say so", asked)
+	}
+	return home, home, nil
+}
+
 func (r *renderer) codex(p Places) error {
 	if r.conf.user() {
-		home, _ := r.conf.Options["codex_home"].(string)
-		if rest, ok := strings.CutPrefix(home, "~/"); ok {
-			home = filepath.Join(p.Home, rest)
+		home, base, err := r.codexHome(p)
+		if err != nil {
+			return err
 		}
-		home = cmp.Or(home, p.CodexHome, filepath.Join(p.Home, ".codex"))
 		for _, part := range []struct {
 			option string
 			do     func() error
 		}{
-			{"write_agents_global", func() error { return r.instructions(r.root(home, false), "AGENTS.md") }},
-			{"write_user_prompts", func() error { return r.single(r.root(filepath.Join(home, "prompts"), true), Prompt, asIs) }},
-			{"write_user_skills", func() error { return r.skills(r.root(filepath.Join(home, "skills"), true)) }},
+			{"write_agents_global", func() error { return r.instructions(r.root(base, home, false), "AGENTS.md") }},
+			{"write_user_prompts", func() error { return r.single(r.root(base, filepath.Join(home, "prompts"), true), Prompt, asIs) }},
+			{"write_user_skills", func() error { return r.skills(r.root(base, filepath.Join(home, "skills"), true)) }},
 		} {
 			if err := r.when(part.option, true, part.do); err != nil {
 				return err
@@ -185,31 +169,36 @@ func (r *renderer) codex(p Places) error {
 	if !r.conf.project() {
 		return nil
 	}
-	err := r.when("write_agents_repo_root", true, func() error { return r.instructions(r.root(p.Project, false), "AGENTS.md") })
+	err := r.when("write_agents_repo_root", true, func() error { return r.instructions(r.root(p.Project, p.Project, false), "AGENTS.md") })
 	if err != nil {
 		return err
 	}
-	return r.when("write_repo_skills", true, func() error { return r.skills(r.root(filepath.Join(p.Project, ".codex", "skills"), true)) })
+	return r.when("write_repo_skills", true, func() error {
+		return r.skills(r.root(p.Project, filepath.Join(p.Project, ".codex", "skills"), true))
+	})
 }
 
 func (r *renderer) claude(p Places) error {
 	for _, part := range []struct {
 		on       bool
-		dir      string
+		base     string
 		commands string
 		skills   string
 	}{
-		{r.conf.user(), filepath.Join(p.Home, ".claude"), "write_user_commands", "write_user_skills"},
-		{r.conf.project(), filepath.Join(p.Project, ".claude"), "write_repo_commands", "write_repo_skills"},
+		{r.conf.user(), p.Home, "write_user_commands", "write_user_skills"},
+		{r.conf.project(), p.Project, "write_repo_commands", "write_repo_skills"},
 	} {
 		if !part.on {
 			continue
 		}
-		err := r.when(part.commands, true, func() error { return r.single(r.root(filepath.Join(part.dir, "commands"), true), Command, asIs) })
+		dir := filepath.Join(part.base, ".claude")
+		err := r.when(part.commands, true, func() error {
+			return r.single(r.root(part.base, filepath.Join(dir, "commands"), true), Command, asIs)
+		})
 		if err != nil {
 			return err
 		}
-		if err := r.when(part.skills, false, func() error { return r.skills(r.root(filepath.Join(part.dir, "skills"), true)) }); err != nil {
+		if err := r.when(part.skills, false, func() error { return r.skills(r.root(part.base, filepath.Join(dir, "skills"), true)) }); err != nil {
 			return err
 		}
 	}
@@ -218,14 +207,18 @@ func (r *renderer) claude(p Places) error {
 
 func (r *renderer) cursor(p Places) error {
 	return r.when("write_rules", true, func() error {
-		root := r.root(filepath.Join(p.Project, ".cursor", "rules"), true)
+		root := r.root(p.Project, filepath.Join(p.Project, ".cursor", "rules"), true)
 		for _, m := range r.of(Instructions) {
 			description, err := json.Marshal("agentpack: " + m.ID)
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n%s", description, withNewline(string(m.tree["AGENTS.md"].Content)))
-			if err := r.add(root, fsKey(m.ID)+".mdc", TreeFile{Content: []byte(text)}, m.ID); err != nil {
+			body, err := m.tree["AGENTS.md"].Content.Bytes()
+			if err != nil {
+				return err
+			}
+			text := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n%s", description, withNewline(string(body)))
+			if err := r.add(root, fsKey(m.ID)+".mdc", TreeFile{Content: Bytes([]byte(text))}, m.ID); err != nil {
 				return err
 			}
 		}
@@ -235,12 +228,12 @@ func (r *renderer) cursor(p Places) error {
 
 func (r *renderer) vscode(p Places) error {
 	github := filepath.Join(p.Project, ".github")
-	err := r.when("write_instructions", true, func() error { return r.instructions(r.root(github, false), "copilot-instructions.md") })
+	err := r.when("write_instructions", true, func() error { return r.instructions(r.root(p.Project, github, false), "copilot-instructions.md") })
 	if err != nil {
 		return err
 	}
 	return r.when("write_prompts", true, func() error {
-		return r.single(r.root(filepath.Join(github, "prompts"), true), Prompt, func(name string) string {
+		return r.single(r.root(p.Project, filepath.Join(github, "prompts"), true), Prompt, func(name string) string {
 			return strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt") + ".prompt.md"
 		})
 	})

@@ -1,31 +1,48 @@
 package deploy
 
 import (
+	"maps"
 	"slices"
 )
 
-// rollback puts back the files of a snapshot, byte for byte: what was deployed then, and what stood where something was deployed since.
-// What is on disk now is kept first. The lock is held.
+// rollback puts back the files of a snapshot. The lock is held.
 func (e *Engine) rollback(to *Snapshot) (*Done, error) {
-	snap, last, err := e.begin("rollback")
+	last, err := e.state.Last()
 	if err != nil {
 		return nil, err
 	}
-	snap.RolledBackTo, snap.Targets = to.ID, to.Targets
-	snap.Roots, snap.Managed = slices.Clone(to.Roots), slices.Clone(to.Managed)
-	if last != nil {
-		for _, r := range last.Roots {
-			if !slices.Contains(snap.Roots, r) {
-				snap.Roots = append(snap.Roots, r)
-			}
+	snap, err := e.begin("rollback", last)
+	if err != nil {
+		return nil, err
+	}
+	snap.Owner, snap.Source, snap.Project, snap.Targets, snap.RolledBackTo = to.Owner, to.Source, to.Project, to.Targets, to.ID
+	affected := func(f FileState) bool { return f.Owner == to.Owner && to.inReach(f.Project, f.Path) }
+	owners := map[string]Owner{}
+	for _, f := range last.Managed {
+		if !affected(f) {
+			snap.Managed = append(snap.Managed, f)
+			owners[f.Path] = f.Owner
 		}
 	}
-	wanted, err := e.wanted(to)
+	for _, f := range to.Managed {
+		if affected(f) {
+			snap.Managed = append(snap.Managed, f)
+		}
+	}
+	wanted, err := e.wanted(to, affected)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(wanted) {
-		step, differs, err := e.stepTo(name, wanted[name])
+	roots := slices.Concat(to.Roots, last.Roots)
+	d := newDisk(bases(roots)...)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		p := wanted[name]
+		if owner, taken := owners[name]; taken && p.hash != "" && owner != to.Owner {
+			return nil, ownedByAnother(FileKey{p.target, name}, owner, FileKey{})
+		} else if taken {
+			continue
+		}
+		step, differs, err := e.stepTo(d, name, p, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -33,62 +50,80 @@ func (e *Engine) rollback(to *Snapshot) (*Done, error) {
 			snap.Steps = append(snap.Steps, step)
 		}
 	}
-	return e.carryOut(snap)
+	snap.Roots = rootsInUse(&snap, roots, to.Roots)
+	if err := makeBases(snap.Roots); err != nil {
+		return nil, err
+	}
+	hadFiles := func(r RootDir) bool { return slices.ContainsFunc(to.Roots, sameRoot(r)) }
+	done, err := e.carryOut(snap, snap.Roots, hadFiles)
+	if err == nil {
+		e.log(event{Kind: "rollback", Owner: to.Owner, Project: to.Project, Snapshot: snap.ID})
+	}
+	return done, err
 }
 
 // past is a file at the moment of a snapshot.
 type past struct {
 	target TargetName
+	root   string
 	hash   string // "" for no file
 	mode   uint32
 }
 
 // wanted are the files of a moment, by path: those that were deployed, and, of all that was changed since, what the first change found.
-func (e *Engine) wanted(to *Snapshot) (map[string]past, error) {
+func (e *Engine) wanted(to *Snapshot, affected func(FileState) bool) (map[string]past, error) {
 	out := map[string]past{}
+	note := func(f FileState) {
+		if _, known := out[f.Path]; !known && affected(f) {
+			out[f.Path] = past{f.Target, f.Root, f.SHA256, f.Mode}
+		}
+	}
 	for _, f := range to.Managed {
-		out[f.Path] = past{f.Target, f.SHA256, f.Mode}
+		note(f)
 	}
 	ids, err := e.state.IDs()
 	if err != nil {
 		return nil, err
 	}
-	after := ids[slices.Index(ids, to.ID)+1:]
-	for _, id := range after {
+	for _, id := range ids[slices.Index(ids, to.ID)+1:] {
 		later, err := e.state.Snapshot(id)
-		if err != nil {
+		if err != nil || later.Owner != to.Owner {
 			continue // one that cannot be read stops nobody
 		}
 		for _, s := range later.Steps {
-			if _, known := out[s.Path]; !known {
-				out[s.Path] = past{s.Target, s.Before, s.BeforeMode}
-			}
+			note(FileState{Owner: later.Owner, Project: later.Project, Target: s.Target, Root: s.Root, Path: s.Path, SHA256: s.Before, Mode: s.BeforeMode})
 		}
-		for _, f := range later.Managed {
-			if _, known := out[f.Path]; !known { // it was there with the same bytes, and became ours
-				out[f.Path] = past{f.Target, f.SHA256, f.Mode}
-			}
+		for _, f := range later.Managed { // it was there with the same bytes, and became ours
+			note(f)
 		}
 	}
 	return out, nil
 }
 
 // stepTo is the change that makes a file what it was; differs is false if it is that already.
-func (e *Engine) stepTo(name string, p past) (s Step, differs bool, err error) {
-	at, err := e.disk.look(name)
+func (e *Engine) stepTo(d disk, name string, p past, wanted map[string]past) (s Step, differs bool, err error) {
+	at, err := d.look(name)
 	if err != nil {
 		return s, false, err
 	}
-	if at.what != "" && at.what != "a folder" {
-		return s, false, newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", name, at.what).with("path", name)
-	}
-	if at.what == "a folder" {
-		at = found{}
+	if at.what == aFolder {
 		if p.hash == "" {
 			return s, false, nil
 		}
+		clear, err := d.onlyHas(name, func(inner string) bool { gone, known := wanted[inner]; return known && gone.hash == "" })
+		if err != nil {
+			return s, false, err
+		}
+		if clear {
+			at = found{}
+		}
 	}
-	if at.hash == p.hash && (p.hash == "" || uint32(at.mode) == p.mode) {
+	switch {
+	case at.what != "" && p.hash == "":
+		return s, false, nil // what somebody has put there instead is not ours to remove
+	case at.what != "":
+		return s, false, inTheWay(name, at.what)
+	case at.hash == p.hash && (p.hash == "" || uint32(at.mode) == p.mode):
 		return s, false, nil
 	}
 	if p.hash != "" {
@@ -97,9 +132,9 @@ func (e *Engine) stepTo(name string, p past) (s Step, differs bool, err error) {
 		}
 	}
 	if at.exists {
-		if err := e.state.keep(at.content); err != nil {
+		if err := e.keepCurrent(d, name, at.hash); err != nil {
 			return s, false, err
 		}
 	}
-	return Step{Target: p.target, Path: name, Before: at.hash, BeforeMode: uint32(at.mode), After: p.hash, Mode: p.mode}, true, nil
+	return Step{Target: p.target, Root: p.root, Path: name, Before: at.hash, BeforeMode: uint32(at.mode), After: p.hash, Mode: p.mode}, true, nil
 }

@@ -6,13 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // State is the folder where deployments are remembered: state/ of AGENTPACK_HOME. Contents are kept once, under their hash, in objects;
@@ -27,47 +22,15 @@ func NewState(home string, now func() time.Time) State {
 	return State{dir: filepath.Join(home, "state"), now: now}
 }
 
-// FileState is a file at one moment.
-type FileState struct {
-	Target  TargetName `json:"target"`
-	Path    string     `json:"path"`
-	SHA256  string     `json:"sha256"`
-	Mode    uint32     `json:"mode"`
-	Modules []string   `json:"module_ids"`
-	Root    string     `json:"root"`
-}
-
-// Snapshot is what was deployed at one moment, and what stood there before.
-type Snapshot struct {
-	SchemaVersion int         `json:"schema_version"`
-	ID            string      `json:"id"`
-	Kind          string      `json:"kind"` // deploy or rollback
-	CreatedAt     time.Time   `json:"created_at"`
-	Targets       []string    `json:"targets"`
-	RolledBackTo  string      `json:"rolled_back_to,omitempty"`
-	Roots         []RootDir   `json:"roots"`
-	Managed       []FileState `json:"managed_files"`
-	Steps         []Step      `json:"changes"`
-	Previous      string      `json:"previous,omitempty"` // id of the snapshot before
-}
-
-// Step is one change of a file.
-type Step struct {
-	Target TargetName `json:"target"`
-	Path   string     `json:"path"`
-	Before string     `json:"before_sha256"` // "" for no file
-	After  string     `json:"after_sha256"`  // "" for no file
-	Mode   uint32     `json:"mode"`
-	// BeforeMode is that of the file that was there.
-	BeforeMode uint32 `json:"before_mode,omitempty"`
-	// Adopted says that the file that was there was nobody's.
-	Adopted bool `json:"adopted,omitempty"`
-}
-
-// journal is what is being done: enough to finish it.
+// journal is what is being done: enough to finish it, and to take it back.
 type journal struct {
-	Snapshot  Snapshot          `json:"snapshot"`
-	Manifests map[string]string `json:"manifests"` // contents by path; "" removes
+	Snapshot Snapshot `json:"snapshot"`
+	// Manifests are the contents that they will have, and had, by path; "" for none.
+	Manifests map[string]string `json:"manifests"`
+	Before    map[string]string `json:"manifests_before"`
+	// Folders are those that are made, the outer ones first.
+	Folders []string `json:"folders"`
+	Undo    bool     `json:"undo"` // it could not be finished, and is taken back
 }
 
 // newID is a snapshot's id: nanoseconds since 1970, greater than those that are there.
@@ -81,14 +44,20 @@ func (s State) newID(known []string) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// keep stores a content under its hash.
-func (s State) keep(content []byte) error {
-	name := filepath.Join(s.dir, "objects", hashOf(content))
-	if old, err := os.ReadFile(name); err == nil && hashOf(old) == hashOf(content) {
+// keep stores a content under its hash. keptAll puts the name on disk, too.
+func (s State) keep(c Content) error {
+	name := filepath.Join(s.dir, "objects", c.SHA256())
+	if old, err := os.ReadFile(name); err == nil && hashOf(old) == c.SHA256() {
 		return nil
 	}
-	return s.write(filepath.Join("objects", hashOf(content)), content)
+	content, err := c.Bytes()
+	if err != nil {
+		return err
+	}
+	return s.write(filepath.Join("objects", c.SHA256()), content)
 }
+
+func (s State) keptAll() { s.syncFolder("objects") }
 
 // kept is a content by its hash.
 func (s State) kept(hash string) ([]byte, error) {
@@ -108,11 +77,6 @@ func (s State) write(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return ioError(name, err)
 	}
-	root, err := os.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return ioError(name, err)
-	}
-	defer func() { _ = root.Close() }()
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return ioError(name, err)
@@ -126,7 +90,6 @@ func (s State) write(name string, content []byte) error {
 		_ = os.Remove(f.Name())
 		return ioError(name, err)
 	}
-	syncFolder(root, ".")
 	return nil
 }
 
@@ -135,96 +98,17 @@ func (s State) writeJSON(name string, v any) error {
 	if err != nil {
 		return newError(Unexpected, "", nil, "%s cannot be written", name).because(err)
 	}
-	return s.write(name, append(text, '\n'))
+	if err := s.write(name, append(text, '\n')); err != nil {
+		return err
+	}
+	s.syncFolder(filepath.Dir(name))
+	return nil
 }
 
-// IDs lists the snapshots, oldest first.
-func (s State) IDs() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "snapshots"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, ioError(filepath.Join(s.dir, "snapshots"), err)
-	}
-	var out []string
-	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && validID(id) {
-			out = append(out, id)
-		}
-	}
-	slices.SortFunc(out, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
-	return out, nil
-}
-
-func validID(id string) bool { return regexp.MustCompile(`\A[0-9]{1,30}\z`).MatchString(id) }
-
-// Snapshot reads a snapshot. E_SNAPSHOT_NOT_FOUND for an id that is none.
-func (s State) Snapshot(id string) (*Snapshot, error) {
-	if !validID(id) {
-		return nil, noSnapshot(id)
-	}
-	name := filepath.Join(s.dir, "snapshots", id+".json")
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noSnapshot(id)
-	}
-	var snap Snapshot
-	if err == nil {
-		err = json.Unmarshal(text, &snap)
-	}
-	if err != nil {
-		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id, reason(err)).with("path", name).because(err)
-	}
-	return &snap, nil
-}
-
-func noSnapshot(id string) error {
-	return newError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", id).with("snapshot_id", id)
-}
-
-// Last is the newest snapshot; nil if there is none. One that cannot be read is passed over.
-func (s State) Last() (*Snapshot, error) {
-	ids, err := s.IDs()
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range slices.Backward(ids) {
-		if snap, err := s.Snapshot(id); err == nil {
-			return snap, nil
-		}
-	}
-	return nil, nil
-}
-
-// lockTime is how long another process that deploys is waited for.
-const lockTime = time.Minute
-
-// lock keeps other processes from deploying until the returned function is called, or this process ends. E_LOCKED if another takes
-// longer than a minute.
-func (s State) lock() (func(), error) {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, ioError(s.dir, err)
-	}
-	name := filepath.Join(s.dir, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, ioError(name, err)
-	}
-	for end := time.Now().Add(lockTime); ; time.Sleep(10 * time.Millisecond) {
-		taken, err := filelock.Try(f, true)
-		switch {
-		case taken:
-			return func() { _ = f.Close() }, nil
-		case err != nil:
-			_ = f.Close()
-			return nil, ioError(name, err)
-		case time.Now().After(end):
-			_ = f.Close()
-			return nil, newError(Locked, "locked", []string{"retry_command"}, "another process has been deploying for a minute")
-		}
+func (s State) syncFolder(name string) {
+	if root, err := os.OpenRoot(filepath.Join(s.dir, name)); err == nil {
+		syncFolder(root, ".")
+		_ = root.Close()
 	}
 }
 
@@ -250,9 +134,6 @@ func (s State) endJournal() error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return ioError(name, err)
 	}
-	if root, err := os.OpenRoot(s.dir); err == nil {
-		syncFolder(root, ".")
-		_ = root.Close()
-	}
+	s.syncFolder(".")
 	return nil
 }

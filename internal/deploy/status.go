@@ -1,10 +1,10 @@
 package deploy
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,28 +35,48 @@ type Drift struct {
 // maxExtras bounds the files that are reported as extra in one folder.
 const maxExtras = 10_000
 
-// drift compares the files of targets with what was deployed, by target and path. In a folder without a manifest, which is a warning, they
-// are compared with what should be deployed, and nothing is extra.
-func drift(d disk, desired *Desired) (out []Drift, warnings []string, err error) {
-	managed, missing, warnings, err := readManaged(d, desired.Roots)
+// Status compares the files of targets with what was deployed, by target and path. In a folder without a manifest, which is a warning,
+// they are compared with what should be deployed, and nothing is extra. It changes nothing.
+func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, warnings []string, err error) {
+	said, err := e.looking(ctx, func() error {
+		last, err := e.state.Last()
+		if err != nil {
+			return err
+		}
+		out, warnings, err = drift(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), desired, last)
+		return err
+	})
+	if said != "" {
+		warnings = append(warnings, said)
+	}
+	return out, warnings, err
+}
+
+func drift(d disk, desired *Desired, last *Snapshot) (out []Drift, warnings []string, err error) {
+	h, err := readHeld(d, desired, last)
 	if err != nil {
 		return nil, nil, err
 	}
-	expected := map[fileKey]string{}
-	for key, f := range managed {
-		expected[key] = f.SHA256
+	expected := h.managed
+	inMissing := func(target TargetName, root string) bool {
+		return slices.ContainsFunc(h.missing, sameRoot(RootDir{Target: target, Dir: root}))
 	}
-	for key, f := range desired.Files {
-		root := rootOf(desired.Roots, key.target, key.path)
-		if slices.ContainsFunc(missing, func(r RootDir) bool { return r.Target == key.target && r.Dir == root }) {
-			expected[key] = hashOf(f.Content)
+	maps.DeleteFunc(expected, func(key FileKey, _ string) bool {
+		return inMissing(key.Target, rootOf(desired.Roots, key.Target, key.Path))
+	})
+	for _, key := range desired.keys() {
+		f := desired.Files[key]
+		if inMissing(key.Target, f.root) {
+			expected[key] = f.Content.SHA256()
 		}
 	}
-	for _, r := range missing {
+	warnings = h.warnings
+	for _, r := range h.missing {
 		warnings = append(warnings, r.Dir+" has no manifest of "+string(r.Target)+": nothing was deployed there yet, or it was removed")
 	}
+	roots := slices.Concat(desired.Roots, h.dropped)
 	for key, hash := range expected {
-		item, differs, err := compareDeployed(d, desired.Roots, key, hash)
+		item, differs, err := compareDeployed(d, roots, key, hash)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -65,30 +85,32 @@ func drift(d disk, desired *Desired) (out []Drift, warnings []string, err error)
 		}
 	}
 	for _, r := range desired.Roots {
-		if !r.ScanExtras || slices.Contains(missing, r) {
+		if !r.ScanExtras || slices.ContainsFunc(h.missing, sameRoot(r)) {
 			continue
 		}
-		extras, err := extrasIn(d, r, expected)
+		extras, err := extrasIn(d, r, func(name string) bool {
+			_, others := h.others[name]
+			_, known := expected[FileKey{r.Target, name}]
+			return others || known
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		out = append(out, extras...)
 	}
-	slices.SortFunc(out, func(a, b Drift) int {
-		return strings.Compare(string(a.Target)+"\x00"+a.Path, string(b.Target)+"\x00"+b.Path)
-	})
+	slices.SortFunc(out, func(a, b Drift) int { return compareKeys(FileKey{a.Target, a.Path}, FileKey{b.Target, b.Path}) })
 	return out, warnings, nil
 }
 
-func compareDeployed(d disk, roots []RootDir, key fileKey, hash string) (item Drift, differs bool, err error) {
-	at, err := d.look(key.path)
+func compareDeployed(d disk, roots []RootDir, key FileKey, hash string) (item Drift, differs bool, err error) {
+	at, err := d.look(key.Path)
 	if err != nil {
 		return Drift{}, false, err
 	}
-	root := rootOf(roots, key.target, key.path)
+	root := rootOf(roots, key.Target, key.Path)
 	expected := "sha256:" + hash
 	item = Drift{
-		Target: key.target, Root: root, RootPosix: filepath.ToSlash(root), Path: key.path, PathPosix: filepath.ToSlash(key.path), Expected: &expected, Kind: Modified,
+		Target: key.Target, Root: root, RootPosix: filepath.ToSlash(root), Path: key.Path, PathPosix: filepath.ToSlash(key.Path), Expected: &expected, Kind: Modified,
 	}
 	switch {
 	case !at.exists:
@@ -103,7 +125,7 @@ func compareDeployed(d disk, roots []RootDir, key fileKey, hash string) (item Dr
 }
 
 // extrasIn are the files of a folder that nobody has deployed; manifests never are.
-func extrasIn(d disk, r RootDir, expected map[fileKey]string) (out []Drift, err error) {
+func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err error) {
 	base, rel, err := d.within(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -128,7 +150,7 @@ func extrasIn(d disk, r RootDir, expected map[fileKey]string) (out []Drift, err 
 			return err
 		}
 		name := filepath.Join(r.Dir, inside)
-		if _, known := expected[fileKey{r.Target, name}]; known {
+		if known(name) {
 			return nil
 		}
 		at, err := d.look(name)
@@ -184,12 +206,7 @@ func health(d disk, r RootDir) RootHealth {
 		return h
 	}
 	h.Exists = true
-	probe := path.Join(rel, temporary+"doctor")
-	f, err := base.OpenFile(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_ = f.Close()
-		err = base.Remove(probe)
-	}
+	err = d.writable(r.Dir, "doctor")
 	if h.Writable = err == nil; !h.Writable {
 		say("not_writable", "give the user of claudeops the right to write there")
 	}

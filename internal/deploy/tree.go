@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +24,9 @@ type Tree map[string]TreeFile
 
 // TreeFile is a file of a Tree.
 type TreeFile struct {
-	Content    []byte
+	Content    Content
 	Executable bool
+	size       int64
 }
 
 // paths are a tree's paths, sorted.
@@ -117,7 +116,7 @@ func (r *treeReader) file(name, rel string, info fs.FileInfo) error {
 	if r.bytes += int64(len(content)); r.bytes > maxTreeBytes {
 		return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
 	}
-	r.tree[rel] = TreeFile{Content: content, Executable: info.Mode()&0o100 != 0}
+	r.tree[rel] = TreeFile{Content: Bytes(content), size: int64(len(content)), Executable: info.Mode()&0o100 != 0}
 	return nil
 }
 
@@ -125,13 +124,7 @@ func (r *treeReader) file(name, rel string, info fs.FileInfo) error {
 func (t Tree) Hash() string {
 	var b strings.Builder
 	for _, p := range t.paths() {
-		fmt.Fprintf(&b, "%s\n%s\n%d\n", p, hashOf(t[p].Content), len(t[p].Content))
+		fmt.Fprintf(&b, "%s\n%s\n%d\n", p, t[p].Content.SHA256(), t[p].size)
 	}
 	return hashOf([]byte(b.String()))
-}
-
-// hashOf is the SHA-256 of bytes in hexadecimal.
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,244 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for concurrent use,
+// by several processes too.
+//
+// Its promise: at every moment, whoever looks finds each file as it was before or as it should be after, and enough in the state to finish
+// or to take back; nothing that a person had is lost. It keeps it by this order: contents, old and new, into the state; the journal; the
+// new files beside their places; the files into their places, one by one; manifests; the snapshot; the journal's end. Whatever the next
+// call is, it first finishes or takes back what a killed one began, and says so in its warnings.
+type Engine struct {
+	state State
+	dies  func(step string) bool  // tests end the process here; nil does nothing
+	fails func(step string) error // tests let a write fail here
+}
+
+// NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
+func NewEngine(home string, now func() time.Time) *Engine {
+	return &Engine{state: NewState(home, now)}
+}
+
+// killed stands for the end of the process, in tests.
+type killed struct{}
+
+func (killed) Error() string { return "killed" }
+
+func (e *Engine) reached(step string) error {
+	if e.dies != nil && e.dies(step) {
+		return killed{}
+	}
+	if e.fails != nil {
+		return e.fails(step)
+	}
+	return nil
+}
+
+func (e *Engine) died(err error) bool { return errors.As(err, &killed{}) }
+
+// State is where the engine remembers.
+func (e *Engine) State() State { return e.state }
+
+// Approval is what the caller of Apply agreed to.
+type Approval struct {
+	Adopt bool   // files that nobody deployed may be replaced
+	Plan  string // digest of the plan that a person saw; "" for any
+}
+
+// looking runs f while nobody changes anything, after what a killed process began was finished. said tells what was.
+func (e *Engine) looking(ctx context.Context, f func() error) (said string, err error) {
+	for {
+		unlock, err := e.state.lock(ctx, false)
+		if err != nil {
+			return said, err
+		}
+		if j, err := e.state.pending(); j == nil && err == nil {
+			defer unlock()
+			return said, f()
+		}
+		unlock()
+		more, err := e.mend(ctx)
+		if said += more; err != nil {
+			return said, err
+		}
+	}
+}
+
+func (e *Engine) mend(ctx context.Context) (said string, err error) {
+	return e.changing(ctx, func() error { return nil })
+}
+
+// changing runs f while nobody else looks or changes anything.
+func (e *Engine) changing(ctx context.Context, f func() error) (said string, err error) {
+	unlock, err := e.state.lock(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if said, err = e.recover(); err != nil {
+		return "", err
+	}
+	if said != "" {
+		e.log(event{Kind: "recovery", Said: said})
+	}
+	return said, f()
+}
+
+// event is a line of the state's log.
+type event struct {
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"kind"` // deploy, rollback or recovery
+	Owner    Owner     `json:"owner,omitempty"`
+	Project  string    `json:"project,omitempty"`
+	Snapshot string    `json:"snapshot_id,omitempty"`
+	Said     string    `json:"said,omitempty"`
+}
+
+// log appends to state/logs/events.jsonl. Snapshots are the record; a log that cannot be written stops nothing.
+func (e *Engine) log(ev event) {
+	ev.Time = e.state.now().UTC()
+	name := filepath.Join(e.state.dir, "logs", "events.jsonl")
+	_ = os.MkdirAll(filepath.Dir(name), 0o700)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(ev)
+	if err == nil {
+		_, _ = f.Write(append(text, '\n'))
+	}
+	_ = f.Close()
+}
+
+// plan is Plan while the lock is held.
+func (e *Engine) plan(desired *Desired) (p *Plan, last *Snapshot, err error) {
+	if last, err = e.state.Last(); err != nil {
+		return nil, nil, err
+	}
+	p, err = makePlan(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), desired, last)
+	return p, last, err
+}
+
+// Plan says what Apply would change. It changes nothing.
+func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error) {
+	said, err := e.looking(ctx, func() error {
+		p, _, err = e.plan(desired)
+		return err
+	})
+	if err == nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	return p, err
+}
+
+// Apply puts files in place, and removes what the owner had there beyond them. done is nil if nothing had to be changed. What cannot be
+// done whole is not done. E_ADOPT_CONFIRM_REQUIRED if files would be replaced that nobody deployed, and that was not agreed to;
+// E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if another process deploys all the time.
+func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
+	said, err := e.changing(ctx, func() error {
+		var last *Snapshot
+		if p, last, err = e.plan(desired); err != nil {
+			return err
+		}
+		if err := p.agreed(approval); err != nil {
+			return err
+		}
+		if p.nothingToDo() {
+			return nil
+		}
+		done, err = e.apply(p, last)
+		return err
+	})
+	if p != nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	return p, done, err
+}
+
+// maxSample bounds the paths in a refusal.
+const maxSample = 20
+
+func (p *Plan) agreed(a Approval) error {
+	if a.Plan != "" && a.Plan != p.Digest() {
+		return newError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"}, "the files or the configuration have changed since the plan was shown; look at the new plan")
+	}
+	paths := p.Adopted()
+	if a.Adopt || len(paths) == 0 {
+		return nil
+	}
+	return newError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
+		"%d files are there that were not deployed; adopt: true replaces them, after keeping them for a rollback", len(paths)).
+		with("flag", "--adopt").with("adopt_updates", len(paths)).with("sample_paths", paths[:min(len(paths), maxSample)])
+}
+
+// nothingToDo reports whether all files are as they should be, and known to be.
+func (p *Plan) nothingToDo() bool {
+	if len(p.Changes) > 0 || len(p.held.dropped) > 0 {
+		return false
+	}
+	for key := range p.desired.Files {
+		if _, known := p.held.managed[key]; !known {
+			return false
+		}
+	}
+	for key := range p.held.managed {
+		if _, wanted := p.desired.Files[key]; !wanted {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p.held.missing, func(r RootDir) bool {
+		for key, f := range p.desired.Files {
+			if key.Target == r.Target && f.root == r.Dir {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Rollback puts back the files of a snapshot, byte for byte: what its owner had in place then in its project and in the user's folders, and
+// what stood where the owner has put something since. What is on disk now is kept first; the rollback is a snapshot itself.
+// E_SNAPSHOT_NOT_FOUND for an id that is none.
+func (e *Engine) Rollback(ctx context.Context, id string) (done *Done, warnings []string, err error) {
+	said, err := e.changing(ctx, func() error {
+		to, err := e.state.Snapshot(id)
+		if err != nil {
+			return err
+		}
+		done, err = e.rollback(to)
+		return err
+	})
+	if said != "" {
+		warnings = append(warnings, said)
+	}
+	return done, warnings, err
+}
+
+// Owned lists the files that an owner has in place, by target and path.
+func (e *Engine) Owned(ctx context.Context, owner Owner) (out []FileState, warnings []string, err error) {
+	said, err := e.looking(ctx, func() error {
+		last, err := e.state.Last()
+		if err != nil {
+			return err
+		}
+		for _, f := range last.Managed {
+			if f.Owner == owner {
+				out = append(out, f)
+			}
+		}
+		return nil
+	})
+	if said != "" {
+		warnings = append(warnings, said)
+	}
+	return out, warnings, err
+}
