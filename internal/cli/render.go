@@ -69,8 +69,8 @@ func errorText(w fault.Wire, e *fault.Error, attempt string) string {
 			fmt.Fprintf(&b, "    %s\n", v.Suggestion)
 		}
 	}
-	if w.RetryAfterSeconds > 0 {
-		fmt.Fprintf(&b, "  retry after %d s\n", w.RetryAfterSeconds)
+	for _, fact := range w.Facts() {
+		b.WriteString("  " + strings.ReplaceAll(fact, "\n", "\n  ") + "\n")
 	}
 	if attempt != "" {
 		fmt.Fprintf(&b, "  request %s; see: claudeops audit show %s\n", attempt, attempt)

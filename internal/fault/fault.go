@@ -113,6 +113,8 @@ type Violation struct {
 	Rule       string `json:"rule,omitempty"`       // the rule that spoke: a deny pattern, a secret rule, a limit
 	Message    string `json:"message"`              // one sentence
 	Suggestion string `json:"suggestion,omitempty"` // what to do about it
+	// Final says that nothing which the caller could change in the call mends this: it is told first.
+	Final bool `json:"-"`
 	// Present is the file as it is, if that is what the change does not fit.
 	Present *Present `json:"present,omitempty"`
 }
@@ -162,7 +164,8 @@ type Error struct {
 	RetryAfter time.Duration // zero: unknown
 	Violations []Violation
 	Existing   *ExistingPR
-	Cause      error // for logs only; never rendered to a client
+	Next       string // what the caller does next, whether to call again first of all; "" if Message says it
+	Cause      error  // for logs only; never rendered to a client
 }
 
 // Error implements error with the code and the message. The cause is left out: it may hold what clients must not see.
@@ -219,6 +222,7 @@ type Wire struct {
 	RetryAfterSeconds int         `json:"retry_after_seconds,omitempty"` // rounded up
 	Violations        []Violation `json:"violations,omitempty"`
 	ExistingPR        *ExistingPR `json:"existing_pr,omitempty"`
+	Next              string      `json:"next,omitempty"`
 	RequestID         string      `json:"request_id"`
 }
 
@@ -230,6 +234,6 @@ func (e *Error) Wire(requestID string) Wire {
 	}
 	return Wire{
 		Code: e.Code, Message: e.Message, Retryable: e.Retryable(), RetryAfterSeconds: seconds,
-		Violations: e.Violations, ExistingPR: e.Existing, RequestID: requestID,
+		Violations: e.Violations, ExistingPR: e.Existing, Next: e.Next, RequestID: requestID,
 	}
 }

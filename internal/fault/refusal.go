@@ -2,15 +2,18 @@ package fault
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // maxSummary is how many violations the message of a refusal repeats; all of them are in Violations.
 const maxSummary = 4
 
-// Refusal makes one error of all violations, at least one. They are in the order in which they were found, so the first one's code stands for the
-// whole: what the caller must change first.
+// Refusal makes one error of all violations, at least one: those that the caller cannot mend first, else in the order in which they were found.
+// The first one's code stands for the whole.
 func Refusal(violations []Violation) *Error {
+	violations = slices.Clone(violations)
+	slices.SortStableFunc(violations, func(a, b Violation) int { return rank(a) - rank(b) })
 	first := violations[0]
 	if len(violations) == 1 {
 		return &Error{Code: first.Code, Message: first.Message, Violations: violations}
@@ -27,4 +30,11 @@ func Refusal(violations []Violation) *Error {
 		Message:    fmt.Sprintf("%d problems: %s", len(violations), strings.Join(texts, "; ")),
 		Violations: violations,
 	}
+}
+
+func rank(v Violation) int {
+	if v.Final {
+		return 0
+	}
+	return 1
 }

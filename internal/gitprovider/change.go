@@ -1,6 +1,8 @@
 package gitprovider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 )
@@ -23,7 +25,22 @@ type FileChange struct {
 	Path    string
 	Action  Action
 	Content string // "" for delete
+	BaseSHA string // git blob id of the file on the base branch that the change was made for; "" if there is none, or it is not known
 }
+
+// Fingerprint identifies the text that a change brings, letter case and space aside: who puts a change into another file does not make it
+// another change. 16 hex digits; "" for a delete, and for a text of less than minFingerprinted bytes.
+func (f FileChange) Fingerprint() string {
+	text := strings.Join(strings.Fields(strings.ToLower(f.Content)), " ")
+	if f.Action == ActionDelete || len(text) < minFingerprinted {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// minFingerprinted is how long a text has to be to tell a change: files with nothing but a title are alike by chance.
+const minFingerprinted = 16
 
 // ChangeType is what kind of procedure a change is about; it names the branch's folder.
 type ChangeType string

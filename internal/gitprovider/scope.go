@@ -117,10 +117,12 @@ func (s Scope) Check(raw string) ScopeVerdict {
 	switch {
 	case isDenied:
 		verdict.deny(deny, "is protected by the rule "+deny, "leave this file to a person; propose only "+s.hint())
+		verdict.Reason.Final = true
 	case formErr != nil:
 		verdict.deny(RuleCanonicalPath, formErr.Error(), "give the plain path, such as checks/disk.md")
 	case allow == "":
 		verdict.deny(RuleNotInAllowList, "is outside the scope", "propose only "+s.hint())
+		verdict.Reason.Final = true
 	default:
 		verdict.Allowed, verdict.Rule = true, allow
 	}

@@ -67,7 +67,7 @@ func ValidateTier(limits TierLimits, tier Tier, files int) []fault.Violation {
 	switch {
 	case limit <= 0:
 		return []fault.Violation{{
-			Code: fault.TierDenied, Rule: "tier-may-propose",
+			Code: fault.TierDenied, Rule: "tier-may-propose", Final: true,
 			Message:    fmt.Sprintf("tier %d may not propose changes; %s may", tier, limits.proposers()),
 			Suggestion: "describe the wanted change in your report, so that a higher tier or a person takes it up",
 		}}

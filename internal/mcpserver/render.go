@@ -61,8 +61,8 @@ func errorText(w fault.Wire) string {
 			b.WriteString(presentText(v.Path, *v.Present))
 		}
 	}
-	if w.RetryAfterSeconds > 0 {
-		fmt.Fprintf(&b, "\nretry after %d s", w.RetryAfterSeconds)
+	for _, fact := range w.Facts() {
+		b.WriteString("\n" + fact)
 	}
 	fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
 	return b.String()

@@ -21,11 +21,16 @@ const Withheld = "[withheld: looks like a secret]"
 // attempt cannot be recorded, that is what the caller learns.
 func (c *creation) fail(ctx context.Context, err error) error {
 	e := c.redacted(fault.From(err))
+	if e.Next == "" {
+		e.Next = afterProposal(e)
+	}
 	c.logEnd(e)
 	if !c.recorded {
 		if recordErr := c.record(ctx, c.row(record.OutcomeOf(e.Code), e), nil); recordErr != nil {
 			c.log.error("attempt not recorded", recordErr)
-			return operation.Logged(c.redacted(fault.From(recordErr)), c.request.id)
+			unrecorded := c.redacted(fault.From(recordErr))
+			unrecorded.Next = afterProposal(unrecorded)
+			return operation.Logged(unrecorded, c.request.id)
 		}
 	}
 	return operation.Recorded(e, c.request.id)
@@ -121,7 +126,7 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	}
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{
-			Path: change.Path.String(), Action: change.Action, Content: change.Content,
+			Path: change.Path.String(), Action: change.Action, Content: change.Content, BaseSHA: snapshot.Tree[change.Path.String()].ID,
 		})
 	}
 	return p
@@ -131,6 +136,10 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 func (c *creation) redacted(e *fault.Error) *fault.Error {
 	out := *e
 	out.Message = c.rules.secrets.Redact(e.Message)
+	if e.Existing != nil {
+		existing := e.Existing.Map(c.rules.secrets.Redact)
+		out.Existing = &existing
+	}
 	out.Violations = nil
 	for _, v := range e.Violations {
 		out.Violations = append(out.Violations, v.Map(c.rules.secrets.Redact))

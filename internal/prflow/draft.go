@@ -28,7 +28,7 @@ func (c *creation) draftFor(branch string) (draft, error) {
 	d := draft{branch: branch, title: c.request.text.title, digest: c.evidence.digest(&c.request)}
 	m := mark{
 		Provider: c.evidence.resolution.Provider.Name(), Repo: strings.ToLower(c.evidence.snapshot.Repo.String()), Branch: branch,
-		Digest: d.digest, Request: c.request.id,
+		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()),
 	}
 	signed, err := m.sign(key)
 	d.body = c.request.text.body + c.footer(d.digest) + signed + "\n"

@@ -268,9 +268,33 @@ func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
 	}
 	b = newEditBench(t)
 	id = b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
-	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual + "Merged since.\n"})
-	made, err = b.promote(id)
-	if err != nil || len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "lines removed: 2") {
-		t.Errorf("the base has moved: %+v, %v", made, err)
+	b.world().Push("main", providertest.File{Path: "README.md", Content: "# Another file\n"})
+	if made, err = b.promote(id); err != nil || len(made.Warnings) > 0 {
+		t.Errorf("another file has moved: %+v, %v", made, err)
+	}
+}
+
+func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
+	for name, shown := range map[string]map[string]any{
+		"by edits":     edited("checks/disk.md", "One.\n", ""),
+		"by base_sha":  based(file("checks/disk.md", "update", manual+"More.\n"), blobOf(manual)[:8]),
+		"as a whole":   file("checks/disk.md", "update", manual+"More.\n"),
+		"as a removal": file("checks/disk.md", "delete"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			id := b.dryRun(request(files(shown)))
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual + "Merged since.\n"})
+			b.fake.Script.ForgetCalls()
+			before := len(b.attempts())
+			_, err := b.promote(id)
+			e := fault.From(err)
+			if e.Code != fault.Conflict || e.Violations[0].Rule != "base-sha" || e.Violations[0].Present == nil {
+				t.Errorf("got %v", err)
+			}
+			if b.fake.Script.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != fault.Conflict {
+				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
+			}
+		})
 	}
 }

@@ -184,6 +184,31 @@ func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.P
 	return holds, err
 }
 
+// sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark, or, for one that was opened
+// before marks had that, by its record.
+func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.PullRequest) (paths []string, err error) {
+	m := e.marks[pr.Number]
+	if m.Contents == "" && m.Digest != "" {
+		proposals, err := e.history.ByDigest(ctx, m.Digest)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range proposals {
+			for _, f := range p.Files {
+				if print := f.Fingerprint(); print != "" && p.Branch == pr.Branch {
+					m.Contents += print[:markDigits]
+				}
+			}
+		}
+	}
+	for _, c := range r.changes.Changes() {
+		if m.holdsText(fingerprint(c)) {
+			paths = append(paths, c.Path.String())
+		}
+	}
+	return paths, nil
+}
+
 // closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
 // before it was there to be seen. The first a mark says, whosever key it is signed with, the second the records.
 func (e *evidence) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {

@@ -13,7 +13,7 @@ import (
 func cooldownGate() gate {
 	return gate{
 		Name: record.GateCooldown, Phase: phasePulls,
-		Asks:  "whether a pull request on one of the files was closed without merging lately",
+		Asks:  "whether a pull request on one of the files, or with one of the texts, was closed without merging lately",
 		Judge: judgeCooldown,
 	}
 }
@@ -26,29 +26,47 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 		return pr.ClosedAt.Add(on.Policy.Limits.Cooldown).Sub(r.started)
 	}
 	var latest *gitprovider.PullRequest
+	var what string
 	for i, pr := range e.snapshot.Closed {
-		if left(pr) <= 0 || len(r.overlap(pr.Paths)) == 0 || latest != nil && !pr.ClosedAt.After(latest.ClosedAt) {
+		if left(pr) <= 0 || latest != nil && !pr.ClosedAt.After(latest.ClosedAt) {
 			continue
 		}
-		byUs, err := e.closedByUs(ctx, pr)
+		rejected, err := e.rejected(ctx, r, pr)
 		if err != nil {
 			return ruling{}, err
 		}
-		if !byUs {
-			latest = &e.snapshot.Closed[i]
+		if rejected != "" {
+			latest, what = &e.snapshot.Closed[i], rejected
 		}
 	}
 	if latest == nil {
 		return ruling{}, nil
 	}
 	overlap := r.overlap(latest.Paths)
-	denial := fault.New(fault.CooldownActive,
-		"#%d (%s), which changed %s, was closed without merging; these files may be proposed again in %s",
-		latest.Number, latest.URL, listed(overlap), left(*latest).Round(time.Second))
+	denial := fault.New(fault.CooldownActive, "#%d (%s), which %s, was closed without merging; it may be proposed again in %s",
+		latest.Number, latest.URL, what, left(*latest).Round(time.Second))
 	denial.RetryAfter = left(*latest)
 	denial.Existing = &fault.ExistingPR{
 		Number: latest.Number, URL: latest.URL, Title: clean(latest.Title, maxTitle), Paths: overlap,
 		LastReview: e.lastRemark(ctx, latest.Number),
 	}
 	return deny(denial), nil
+}
+
+// rejected says what of a request a pull request had that a person has closed; "" for nothing. What is moved to another file stays rejected.
+func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.PullRequest) (what string, err error) {
+	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
+		what = "changed " + listed(overlap)
+	} else {
+		moved, err := e.sameTexts(ctx, r, pr)
+		if err != nil || len(moved) == 0 {
+			return "", err
+		}
+		what = "brought the same text as " + listed(moved) + " in " + listed(pr.Paths)
+	}
+	byUs, err := e.closedByUs(ctx, pr)
+	if err != nil || byUs {
+		return "", err
+	}
+	return what, nil
 }

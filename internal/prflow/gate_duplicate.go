@@ -19,7 +19,7 @@ const maxForeignNotes = 5
 func duplicateGate() gate {
 	return gate{
 		Name: record.GateDuplicate, Phase: phasePulls,
-		Asks:  "whether an open pull request changes one of the files; the very same change is reused",
+		Asks:  "whether an open pull request changes one of the files, or brings one of the texts; the very same change is reused",
 		Judge: judgeDuplicate,
 	}
 }
@@ -36,8 +36,13 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 		return out, nil
 	}
 	for _, pr := range e.snapshot.Open {
-		if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
-			return deny(duplicateOf(pr.Number, pr.URL, pr.Title, overlap)), nil
+		denial, err := e.duplicate(ctx, r, pr)
+		if err != nil {
+			return ruling{}, err
+		}
+		if denial != nil {
+			denial.Existing.LastReview = e.lastRemark(ctx, pr.Number)
+			return deny(denial), nil
 		}
 	}
 	if on.Policy.Duplicates == policy.DuplicatesAny && len(foreign) > 0 {
@@ -47,18 +52,37 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 	return out, nil
 }
 
+// duplicate says why an open pull request of ours stands in the way of a request; nil if it does not. A text that is moved to another file is the
+// same change.
+func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.PullRequest) (*fault.Error, error) {
+	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
+		return duplicateOf(pr.Number, pr.URL, pr.Title, overlap), nil
+	}
+	moved, err := e.sameTexts(ctx, r, pr)
+	if err != nil || len(moved) == 0 {
+		return nil, err
+	}
+	return duplicateText(pr.Number, pr.URL, pr.Title, pr.Paths, moved), nil
+}
+
 // duplicateOf refuses a change of files that an open pull request of ours changes.
 func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
-	e := fault.New(fault.DuplicatePR,
-		"the open pull request #%d (%s) already changes %s; wait for its review, or propose other files",
-		number, url, listed(overlap))
+	e := fault.New(fault.DuplicatePR, "the open pull request #%d (%s) changes %s already", number, url, listed(overlap))
 	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: overlap}
+	return e
+}
+
+// duplicateText refuses texts that an open pull request of ours brings in other files.
+func duplicateText(number int, url, title string, paths, moved []string) *fault.Error {
+	e := fault.New(fault.DuplicatePR, "%s brings what the open pull request #%d (%s) brings in %s: under another name it is the same change",
+		listed(moved), number, url, listed(paths))
+	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: paths}
 	return e
 }
 
 func duplicateOfOthers(pr gitprovider.PullRequest, overlap []string) *fault.Error {
 	e := fault.New(fault.DuplicatePR, "the open pull request #%d%s (%s) already changes %s, and the policy lets no two change "+
-		"the same file (duplicates: any); wait for its review, or propose other files", pr.Number, byAuthor(pr), pr.URL,
+		"the same file (duplicates: any)", pr.Number, byAuthor(pr), pr.URL,
 		listed(overlap))
 	e.Existing = &fault.ExistingPR{Number: pr.Number, URL: pr.URL, Title: clean(pr.Title, maxTitle), Paths: overlap}
 	return e

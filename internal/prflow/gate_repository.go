@@ -23,7 +23,9 @@ func repositoryGate() gate {
 
 func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
 	if e.unresolved != nil {
-		v := fault.Violation{Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message}
+		v := fault.Violation{
+			Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message, Final: e.unresolved.Code != fault.ProviderUnresolved,
+		}
 		return ruling{violations: []fault.Violation{v}}, nil
 	}
 	provider, snapshot := e.resolution.Provider, e.snapshot
@@ -56,7 +58,7 @@ func notListed(p policy.Policy, provider string, repo gitprovider.RepoRef) *faul
 		allowed = append(allowed, r.String())
 	}
 	return &fault.Violation{
-		Code: fault.RepoNotAllowed, Rule: "repositories",
+		Code: fault.RepoNotAllowed, Rule: "repositories", Final: true,
 		Message: fmt.Sprintf("the repository %s at %s is not on the operator's list (%s)",
 			repo, provider, strings.Join(allowed, ", ")),
 		Suggestion: "use a repository on the list, or ask the operator to add this one",
@@ -71,14 +73,14 @@ func checkBase(p policy.Policy, provider string, snap *gitprovider.Snapshot, man
 	}
 	if snap.Archived {
 		out = append(out, fault.Violation{
-			Code: fault.RepoNotAllowed, Rule: "archived",
+			Code: fault.RepoNotAllowed, Rule: "archived", Final: true,
 			Message:    fmt.Sprintf("the repository %s is archived and takes no changes", snap.Repo),
 			Suggestion: "ask a person which repository took its place",
 		})
 	}
 	if snap.Fork && !p.Targets.AllowForks {
 		out = append(out, fault.Violation{
-			Code: fault.RepoNotAllowed, Rule: "allow_forks",
+			Code: fault.RepoNotAllowed, Rule: "allow_forks", Final: true,
 			Message:    fmt.Sprintf("the repository %s is a fork", snap.Repo),
 			Suggestion: "propose to the repository that it was forked from, or ask the operator to set allow_forks in the policy",
 		})
@@ -101,7 +103,7 @@ func checkBase(p policy.Policy, provider string, snap *gitprovider.Snapshot, man
 func pinViolations(pin policy.RepoPin, provider string, snap *gitprovider.Snapshot) (out []fault.Violation) {
 	if pin.Provider != "" && pin.Provider != provider {
 		out = append(out, fault.Violation{
-			Code: fault.RepoNotAllowed, Rule: "pins",
+			Code: fault.RepoNotAllowed, Rule: "pins", Final: true,
 			Message:    fmt.Sprintf("the operator's policy pins the repository %s to the provider %s, not %s", snap.Repo, pin.Provider, provider),
 			Suggestion: "propose it at that provider, or ask the operator",
 		})

@@ -7,6 +7,9 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
+// noPath is what a violation names in the place of a path that is empty.
+const noPath = `""`
+
 // scopeGate denies paths that are outside of the policy's scope or not in canonical form; gitprovider.NewChangeSet has the
 // rule.
 func scopeGate() gate {
@@ -14,10 +17,13 @@ func scopeGate() gate {
 		Name: record.GateScope, Phase: phaseRequest,
 		Asks: "whether each path is canonical and in the scope",
 		Judge: func(_ context.Context, _ rules, r *request, _ *evidence) (ruling, error) {
-			return ruling{
-				skipped:    len(r.asked.Files) == 0,
-				violations: r.excludedFor(func(c fault.Code) bool { return c != fault.TierDenied }),
-			}, nil
+			out := ruling{skipped: len(r.asked.Files) == 0}
+			for _, v := range r.excludedFor(func(c fault.Code) bool { return c != fault.TierDenied }) {
+				if v.Path != noPath { // the gate of the arguments has said so
+					out.violations = append(out.violations, v)
+				}
+			}
+			return out, nil
 		},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -388,8 +390,8 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), file("checks/none.md", "update", "a\u200bb"),
 			file("checks/y.md", "create", ownToken),
 		}
-	}), fault.InvalidArgument)
-	want := "invalid_argument: invalid_argument:required-section tier_denied:tier-max-files scope_denied:not-in-allow-list " +
+	}), fault.ScopeDenied)
+	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section tier_denied:tier-max-files " +
 		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token repo_not_allowed:base_branches"
 	if got := violationsOf(e); got != want {
 		t.Errorf("violations\n%s, want\n%s", got, want)
@@ -409,14 +411,20 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 	b := newBench(t)
 	e, row := b.mustRefuse(request(func(r map[string]any) {
-		r["titel"] = "Misspelled"
-		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), map[string]any{"path": 7, "action": "create"}}
-	}), fault.InvalidArgument)
-	if got := violationsOf(e); !strings.HasPrefix(got, "invalid_argument: invalid_argument:") || !strings.Contains(got, "scope_denied:not-in-allow-list") ||
-		!strings.Contains(got, "conflict:exists") {
-		t.Errorf("violations %s", got)
+		r["titel"], r["change_type"], r["body"] = "Misspelled", "chore", " "
+		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), map[string]any{"path": 7, "action": "create"}, file("checks/b.md", "create")}
+	}), fault.ScopeDenied)
+	var paths []string
+	for _, v := range e.Violations {
+		paths = append(paths, v.Path)
 	}
-	if row.Owner != "joe" || row.Repo != "infra" || len(row.Paths) != 3 || row.Paths[0] != "README.md" {
+	want := []string{
+		"README.md", "files[2].path", "titel", "change_type", "body", "files[3].content", "", "checks/disk.md", // "" is the number of files
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	if row.Owner != "joe" || row.Repo != "infra" || len(row.Paths) != 4 || row.Paths[0] != "README.md" {
 		t.Errorf("the audit has %+v", row)
 	}
 }

@@ -21,8 +21,38 @@ type mark struct {
 	Branch   string `json:"branch"`
 	Digest   string `json:"digest"`
 	Request  string `json:"request"`
+	// Contents are the fingerprints of the files' texts, markDigits of each, one after the other.
+	Contents string `json:"contents,omitempty"`
 	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+}
+
+// markDigits is how much of each fingerprint a mark has: a body has little room, and that of a hundred files must fit.
+const markDigits = 10
+
+// fingerprints joins those of the changes for a mark.
+func fingerprints(changes []gitprovider.Change) string {
+	var b strings.Builder
+	for _, c := range changes {
+		if f := fingerprint(c); f != "" {
+			b.WriteString(f[:markDigits])
+		}
+	}
+	return b.String()
+}
+
+func fingerprint(c gitprovider.Change) string {
+	return gitprovider.FileChange{Action: c.Action, Content: c.Content}.Fingerprint()
+}
+
+// holdsText reports whether the mark has the fingerprint of a text.
+func (m mark) holdsText(fingerprint string) bool {
+	for at := 0; fingerprint != "" && at+markDigits <= len(m.Contents); at += markDigits {
+		if m.Contents[at:at+markDigits] == fingerprint[:markDigits] {
+			return true
+		}
+	}
+	return false
 }
 
 // markForm is gitprovider.MarkOpening, a version, payload and signature.

@@ -49,14 +49,15 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	return c.run(ctx, raw)
 }
 
-// requestOf is the request that a proposal was made of.
+// requestOf is the request that a proposal was made of. It holds the versions of the files that the proposal was compared with: a person opens
+// what was shown, or learns that the base branch has moved on.
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
 		Title: p.Title, Body: AgentText(p.Body),
 	}
 	for _, f := range p.Files {
-		file := FileRequest{Path: f.Path, Action: string(f.Action)}
+		file := FileRequest{Path: f.Path, Action: string(f.Action), BaseSHA: f.BaseSHA}
 		if f.Action != gitprovider.ActionDelete {
 			file.Content = &f.Content
 		}

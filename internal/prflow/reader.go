@@ -159,6 +159,9 @@ func (r Reader) failed(err error) error {
 	}
 	id, e := r.newID(), *fault.From(err)
 	e.Message = r.log.shown(err)
+	if e.Next == "" {
+		e.Next = afterReading(&e)
+	}
 	r.log.Info("read failed", "request_id", id, "code", e.Code, "error", r.log.text(err))
 	return operation.Logged(&e, id)
 }

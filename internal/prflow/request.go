@@ -109,17 +109,18 @@ type outgoingText struct {
 // decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once. With
 // violations the request has what could be read, so that the other gates can be asked and the record can say what was wanted.
 func (r *request) decode(raw []byte, rules rules) {
-	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{})
+	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{}, func() []fault.Violation {
+		r.asked.normalize()
+		_, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
+		wrong := append(r.asked.check(rules.Policy.Text.RequiredSections), problems...)
+		if !slices.ContainsFunc(wrong, func(v fault.Violation) bool { return v.Path == "title" || v.Path == "body" }) {
+			wrong = append(wrong, r.rewrite(rules.Policy)...)
+		}
+		return wrong
+	})
 	r.asked.normalize()
-	repo, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
-	if len(problems) == 0 {
+	if repo, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL); len(problems) == 0 {
 		r.repo = repo
-	}
-	if len(r.malformed) == 0 {
-		r.malformed = append(r.asked.check(rules.Policy.Text.RequiredSections), problems...)
-	}
-	if len(r.malformed) == 0 {
-		r.malformed = r.rewrite(rules.Policy)
 	}
 	r.derive(rules)
 	r.named = askedDigest(r.asked.Files, r.digest)

@@ -103,6 +103,9 @@ func (w *writer) takenBy(winner record.Proposal) (*sameChange, error) {
 // denyDuplicate refuses in the name of the duplicate gate, for a pull request that it could not see yet.
 func (c *creation) denyDuplicate(number int, url, title string, paths []string) error {
 	e := duplicateOf(number, url, title, c.request.overlap(paths))
+	if len(e.Existing.Paths) == 0 { // it has not the files, so it has the texts
+		e = duplicateText(number, url, title, paths, c.request.paths())
+	}
 	c.verdicts[record.GateDuplicate] = deny(e)
 	return e
 }

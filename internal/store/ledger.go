@@ -52,7 +52,7 @@ func (l *Ledger) Reserve(
 	return &others[0], nil
 }
 
-// findHolder returns the id of the proposal that keeps p from taking its paths, or "".
+// findHolder returns the id of the proposal that keeps p from taking its paths, or brings one of its texts under another name; "" for none.
 func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
 	if len(p.Files) == 0 {
 		return "", nil
@@ -73,6 +73,29 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND EXISTS (
 			SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(5, len(opened))+`))
 		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*text)(&id))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	return findSameText(ctx, tx, p, seen)
+}
+
+// findSameText is findHolder for the texts.
+func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
+	arguments := []any{text(p.Provider), text(p.Owner), text(p.Repo), text(p.ID), int64(seen)}
+	const given = 5
+	for _, f := range p.Files {
+		if fingerprint := f.Fingerprint(); fingerprint != "" {
+			arguments = append(arguments, fingerprint)
+		}
+	}
+	if len(arguments) == given {
+		return "", nil
+	}
+	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposal_files f JOIN proposals p ON p.id = f.proposal_id
+		WHERE f.fingerprint IN (`+placeholders(given+1, len(arguments))+`) AND f.fingerprint <> ''
+			AND p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.id <> $4
+			AND (p.state IN ('reserved', 'committed', 'unsettled') OR p.opened_seq > $5)
+		ORDER BY p.id LIMIT 1`, arguments...).Scan((*text)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -81,8 +81,8 @@ func selectProposals(
 	}
 	for i := range out {
 		out[i].Files, err = selectRows(ctx, tx, func(rows *sql.Rows, f *gitprovider.FileChange) error {
-			return rows.Scan((*text)(&f.Path), (*text)(&f.Action), &f.Content)
-		}, `SELECT path, action, content FROM proposal_files WHERE proposal_id = $1 ORDER BY path`, text(out[i].ID))
+			return rows.Scan((*text)(&f.Path), (*text)(&f.Action), &f.Content, (*text)(&f.BaseSHA))
+		}, `SELECT path, action, content, base_sha FROM proposal_files WHERE proposal_id = $1 ORDER BY path`, text(out[i].ID))
 		if err != nil {
 			return nil, err
 		}
@@ -107,8 +107,8 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 		return err
 	}
 	for _, f := range p.Files {
-		const insert = `INSERT INTO proposal_files (proposal_id, path, action, content) VALUES ($1, $2, $3, $4)`
-		_, err := tx.ExecContext(ctx, insert, text(p.ID), text(f.Path), text(f.Action), []byte(f.Content))
+		const insert = `INSERT INTO proposal_files (proposal_id, path, action, content, base_sha, fingerprint) VALUES ($1, $2, $3, $4, $5, $6)`
+		_, err := tx.ExecContext(ctx, insert, text(p.ID), text(f.Path), text(f.Action), []byte(f.Content), text(f.BaseSHA), f.Fingerprint())
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Internal, "the proposal names the path %q twice", f.Path)
 		}

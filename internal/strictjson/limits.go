@@ -28,13 +28,8 @@ func Limits(v any) []fault.Violation {
 // DecodeWithinLimits is Decode with what Limits finds in what could be read, all at once.
 func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
 	fresh, violations, wellFormed := decode(raw, dst, opts)
-	if wellFormed {
-		decoded := violations
-		for _, v := range Limits(fresh.Addr().Interface()) {
-			if !slices.ContainsFunc(decoded, func(d fault.Violation) bool { return strings.HasPrefix(v.Path, d.Path) }) {
-				violations = append(violations, v)
-			}
-		}
+	if wellFormed && len(violations) <= MaxViolations {
+		violations = besides(violations, Limits(fresh.Addr().Interface()))
 	}
 	if len(violations) == 0 {
 		reflect.ValueOf(dst).Elem().Set(fresh)

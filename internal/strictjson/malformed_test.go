@@ -106,7 +106,7 @@ func TestDecodeSomeGivesWhatWasRead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := proposal{Title: "old", Number: 7}
-			if violations := DecodeSome([]byte(tt.raw), &got, Options{}); len(violations) == 0 {
+			if violations := DecodeSome([]byte(tt.raw), &got, Options{}, nil); len(violations) == 0 {
 				t.Error("no violation")
 			}
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(proposal{})); diff != "" {

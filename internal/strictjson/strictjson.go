@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/go-json-experiment/json/jsontext"
@@ -62,12 +64,33 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 // DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is refused:
 // the first value of a name that is given more than once, and nothing that follows the end of the search. Of malformed JSON
 // and of what is nested too deep it gets the zero value.
-func DecodeSome(raw []byte, dst any, opts Options) []fault.Violation {
+//
+// check, if not nil, is then asked what else is wrong with dst. What it says of a place that has a violation already is left out. It
+// is not asked if the search ended early: what was not read would look like missing.
+func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violation) []fault.Violation {
 	fresh, violations, wellFormed := decode(raw, dst, opts)
 	if !wellFormed {
 		fresh.SetZero()
 	}
 	reflect.ValueOf(dst).Elem().Set(fresh)
+	if check == nil || !wellFormed || len(violations) > MaxViolations {
+		return violations
+	}
+	return besides(violations, check())
+}
+
+// besides adds to violations those of others that are about other places.
+func besides(violations, others []fault.Violation) []fault.Violation {
+	known := violations
+	for _, v := range others {
+		told := func(k fault.Violation) bool {
+			rest, within := strings.CutPrefix(v.Path, k.Path)
+			return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		}
+		if !slices.ContainsFunc(known, told) {
+			violations = append(violations, v)
+		}
+	}
 	return violations
 }
 

@@ -37,7 +37,7 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 	statuses := make(chan int, atOnce)
 	var group sync.WaitGroup
 	for i := range atOnce {
-		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat("long ", 1<<13)) // more than fits into a buffer
+		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13)) // more than fits into a buffer
 		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
 	}
 	group.Wait()

@@ -121,7 +121,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 		"an unknown name":                {body: request(map[string]any{"tier": 3}), code: fault.InvalidArgument},
 		"a misspelled name":              {body: request(map[string]any{"Title": "x"}), code: fault.InvalidArgument},
 		"a name twice":                   {body: strings.Replace(request(nil), `{`, `{"title":"x",`, 1), code: fault.InvalidArgument},
-		"a name twice in a file":         {body: strings.Replace(request(nil), `"action"`, `"path":"README.md","action"`, 1), code: fault.InvalidArgument},
+		"a name twice in a file":         {body: strings.Replace(request(nil), `"action"`, `"path":"checks/other.md","action"`, 1), code: fault.InvalidArgument},
 		"a missing name":                 {body: request(map[string]any{"body": nil}), code: fault.InvalidArgument},
 		"a wrong type":                   {body: request(map[string]any{"title": 7}), code: fault.InvalidArgument},
 		"null":                           {body: strings.Replace(request(nil), `"joe"`, `null`, 1), code: fault.InvalidArgument},

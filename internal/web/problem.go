@@ -25,7 +25,7 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	p := handler.Problem{
 		Type: "about:blank", Status: e.Code.HTTPStatus(), Detail: s.env.Redact(wire.Message), Code: wire.Code,
 		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: s.redacted(wire.Violations),
-		ExistingPR: wire.ExistingPR, RequestID: id,
+		ExistingPR: wire.ExistingPR, Next: s.env.Redact(wire.Next), RequestID: id,
 	}
 	var special *handler.StatusError
 	if errors.As(err, &special) {

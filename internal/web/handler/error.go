@@ -20,6 +20,7 @@ type Problem struct {
 	RetryAfterSeconds int               `json:"retry_after_seconds,omitempty"`
 	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`
 	ExistingPR        *fault.ExistingPR `json:"existing_pr,omitempty"`
+	Next              string            `json:"next,omitempty" doc:"What the caller does next"`
 	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
 	Failure           any               `json:"failure,omitempty" doc:"Of tools with a contract of their own: the error as that has it"`
 }
