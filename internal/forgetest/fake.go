@@ -30,6 +30,7 @@ var (
 	_ gitprovider.Pinger       = (*Fake)(nil)
 	_ gitprovider.Editor       = (*Fake)(nil)
 	_ gitprovider.RemarkReader = (*Fake)(nil)
+	_ gitprovider.Reviser      = (*Fake)(nil)
 )
 
 // NewFake makes a Fake without repositories. Its name is "fake", and its clock starts at 2026-01-01 and moves on by one

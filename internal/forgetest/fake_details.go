@@ -3,9 +3,7 @@ package forgetest
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -23,38 +21,4 @@ func (f *Fake) Details(ctx context.Context, ref gitprovider.RepoRef, number int)
 		return nil
 	})
 	return out, err
-}
-
-// SetBody implements gitprovider.Editor.
-func (f *Fake) SetBody(ctx context.Context, ref gitprovider.RepoRef, number int, body string) error {
-	return f.Script.call(ctx, MethodSetBody, func() error {
-		pr, err := f.pr(ref, number)
-		if err == nil {
-			pr.Body = body
-		}
-		return err
-	})
-}
-
-// LastRemark implements gitprovider.RemarkReader. Everybody but memhost.Stranger may write.
-func (f *Fake) LastRemark(ctx context.Context, ref gitprovider.RepoRef, number int) (last *gitprovider.Remark, err error) {
-	err = f.Script.call(ctx, MethodLastRemark, func() error {
-		pr, err := f.pr(ref, number)
-		if err != nil {
-			return err
-		}
-		said := slices.Clone(pr.Comments)
-		for _, review := range pr.Reviews {
-			if !review.SubmittedAt.IsZero() {
-				said = append(said, gitprovider.Remark{Author: review.Author, Body: review.Body, At: review.SubmittedAt})
-			}
-		}
-		for _, remark := range said {
-			if remark.Author != memhost.Stranger && strings.TrimSpace(remark.Body) != "" {
-				last = last.Newer(&remark)
-			}
-		}
-		return nil
-	})
-	return last, err
 }

@@ -46,6 +46,9 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		if !q.Contents {
 			snap.Contents = nil
 		}
+		if q.FilesOnly {
+			return nil
+		}
 		snap.Open = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen })
 		if q.Foreign {
 			snap.Foreign = repo.List(func(pr *memhost.PR) bool {

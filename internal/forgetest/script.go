@@ -22,12 +22,14 @@ const (
 	MethodStatus          = "Status"
 	MethodPing            = "Ping"
 	MethodDetails         = "Details"
-	MethodSetBody         = "SetBody"
-	MethodLastRemark      = "LastRemark"
 	MethodOpenOurs        = "OpenOurs"
 	MethodOurBranches     = "OurBranches"
 	MethodReadCommit      = "ReadCommit"
 	MethodWithdraw        = "Withdraw"
+	MethodAppend          = "Append"
+	MethodSetText         = "SetText"
+	MethodComment         = "Comment"
+	MethodRemarks         = "Remarks"
 )
 
 // Script is what a Fake's methods were called, and what is to happen when they are called next. It is safe for concurrent
@@ -58,10 +60,11 @@ func (s *Script) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetBody, Withdraw.
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText, Withdraw, Append,
+// Comment.
 func (s *Script) Writes() int {
 	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
-		s.Count(MethodSetBody) + s.Count(MethodWithdraw)
+		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment)
 }
 
 // Reads is how many calls there were of methods that only read.

@@ -2,6 +2,8 @@ package gitprovider
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,8 +19,9 @@ type Assigner interface {
 type Editor interface {
 	// Details reads what a pull request has now. not_found if there is no such number.
 	Details(ctx context.Context, repo RepoRef, number int) (Details, error)
-	// SetBody replaces the body of a pull request of ours. not_found if there is no such number.
-	SetBody(ctx context.Context, repo RepoRef, number int, body string) error
+	// SetText replaces title and body of a pull request of ours; title "" leaves the title as it is. not_found if there is no such
+	// number.
+	SetText(ctx context.Context, repo RepoRef, number int, title, body string) error
 }
 
 // Details is what a pull request has beside its commits. Names are as the host spells them; a team is owner/team, and
@@ -30,27 +33,52 @@ type Details struct {
 	Reviewed  []string // who has reviewed it
 }
 
-// RemarkReader is what a Provider can do besides: tell what people who may decide said last. Every adapter here can.
+// Reviser is what a Provider can do besides: add to a pull request of ours that is open. Every adapter here can.
+type Reviser interface {
+	// Append adds one commit with all changes to the branch req.Branch, one of ours, whose Snapshot req.Snapshot is: its base is
+	// the branch itself. It is atomic, and never a force-push. conflict if the branch is not at the snapshot's commit any more, or
+	// if a file does not fit its action; not_found if the branch is gone; no_change and invalid_argument as Commit has them.
+	//
+	// A host that can make the write depend on the files alone, and not on the branch, may put the commit onto one that somebody
+	// has pushed a moment before: Parent of the answer tells.
+	Append(ctx context.Context, req CommitRequest) (Commit, error)
+	// Comment adds a comment to a pull request. It is not safe to repeat: after an ambiguous failure, RemarkReader
+	// tells whether it is there. not_found if there is no such number.
+	Comment(ctx context.Context, repo RepoRef, number int, text string) error
+}
+
+// AnswerOpening begins the comment by which we answer a review that asked for changes.
+const AnswerOpening = "Revised by Claude Ops in "
+
+// RemarkReader is what a Provider can do besides: tell what people said. Every adapter here can.
 type RemarkReader interface {
-	// LastRemark is the newest comment or submitted review with words in it by somebody who may write to the repository; nil
-	// if there is none, or if the host does not tell who may write. not_found if there is no such number.
-	LastRemark(ctx context.Context, repo RepoRef, number int) (*Remark, error)
+	// Remarks returns the submitted reviews, with words in them or without, and the comments of a pull request, oldest first; of a
+	// long discussion at least the newest 50 of each. not_found if there is no such number.
+	Remarks(ctx context.Context, repo RepoRef, number int) ([]Remark, error)
+}
+
+// LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there is none. Our
+// own answers are left out.
+func LastRemark(remarks []Remark) *Remark {
+	for _, r := range slices.Backward(remarks) {
+		if r.MayWrite && strings.TrimSpace(r.Body) != "" && !r.IsAnswer() {
+			return &r
+		}
+	}
+	return nil
 }
 
 // Remark is something that a person said about a pull request. Body is untrusted text.
 type Remark struct {
-	Author string
-	Body   string
-	At     time.Time
+	Author   string
+	Body     string
+	At       time.Time
+	State    ReviewState // of a review; "" for a comment
+	MayWrite bool        // whether the author may write to the repository, as far as the host tells
 }
 
-// Newer returns the remark that was made later; of two at the same time, other. nil counts as none.
-func (r *Remark) Newer(other *Remark) *Remark {
-	if other == nil || r != nil && r.At.After(other.At) {
-		return r
-	}
-	return other
-}
+// IsAnswer reports whether the remark has the form of our answers to reviews.
+func (r Remark) IsAnswer() bool { return strings.HasPrefix(r.Body, AnswerOpening) }
 
 // Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.
 type Examiner interface {

@@ -75,6 +75,7 @@ type SnapshotQuery struct {
 	Branches    []string  // head branch names that the change might take, to see which are free
 	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
 	Contents    bool      // whether Contents is wanted, which costs some hosts further calls; the Tree has the object ids
+	FilesOnly   bool      // whether Base, BaseCommit, Tree and Contents are all that is wanted; Base must be given
 	Foreign     bool      // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
 }
 
@@ -151,10 +152,19 @@ func (r CommitRequest) Check() error {
 	return nil
 }
 
+// CheckAppend is Check for Reviser.Append: the snapshot must be that of the branch itself.
+func (r CommitRequest) CheckAppend() error {
+	if r.Snapshot != nil && r.Snapshot.Base != r.Branch {
+		return fault.New(fault.InvalidArgument, "a commit is added to the branch that was read, and that is not %.200q", r.Branch)
+	}
+	return r.Check()
+}
+
 // Commit is a commit that a provider made.
 type Commit struct {
 	ID     string // full object id
 	Branch string
+	Parent string // the commit that Reviser.Append has put it onto; "" otherwise
 }
 
 // PullRequestSpec describes the pull request to open.

@@ -245,7 +245,8 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	if !can {
 		return nil
 	}
-	last, err := reader.LastRemark(ctx, e.snapshot.Repo, number)
+	remarks, err := reader.Remarks(ctx, e.snapshot.Repo, number)
+	last := gitprovider.LastRemark(remarks)
 	if err != nil {
 		e.log.warn("remarks not read", err, "pr", number)
 	}

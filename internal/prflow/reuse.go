@@ -77,7 +77,7 @@ func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (wa
 		if at < 0 {
 			return fmt.Sprintf("the body of #%d was rewritten and lacks the mark of Claude Ops; it was left as it is", pr.Number)
 		}
-		err = editor.SetBody(ctx, c.evidence.snapshot.Repo, pr.Number, bodies[at])
+		err = editor.SetText(ctx, c.evidence.snapshot.Repo, pr.Number, "", bodies[at])
 	}
 	if err != nil {
 		c.log.warn("body not mended", err, "pr", pr.Number)

@@ -2,7 +2,11 @@ package fakegitea
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+
+	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 type commentJSON struct {
@@ -26,15 +30,41 @@ func listComments(c *call) (*answer, error) {
 		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id, c.params["index"]))
 	}
 	list := []commentJSON{}
-	for i, said := range pr.Comments {
-		id := int64(pr.Number*1000 + i)
-		list = append(list, commentJSON{
-			ID: id, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", c.json.pullPage(pr), id), PullRequestURL: c.json.pullPage(pr),
-			User: c.s.stranger(said.Author), Body: said.Body, Assets: []string{},
-			CreatedAt: stampTime(said.At), UpdatedAt: stampTime(said.At),
-		})
+	for i := range pr.Comments {
+		list = append(list, c.comment(pr, i))
 	}
 	return ok(list).counted(len(list)), nil
+}
+
+func (c *call) comment(pr *memhost.PR, i int) commentJSON {
+	said, id := pr.Comments[i], int64(pr.Number*1000+i)
+	return commentJSON{
+		ID: id, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", c.json.pullPage(pr), id), PullRequestURL: c.json.pullPage(pr),
+		User: c.s.stranger(said.Author), Body: said.Body, Assets: []string{},
+		CreatedAt: stampTime(said.At), UpdatedAt: stampTime(said.At),
+	}
+}
+
+// createComment lets everybody comment who may read.
+func createComment(c *call) (*answer, error) {
+	var in struct {
+		Body string `json:"body"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if err := required("Body", in.Body); err != nil {
+		return nil, err
+	}
+	pr := c.numbered()
+	switch {
+	case c.at.repo.Archived:
+		return nil, refuse(http.StatusLocked, c.at.repo.Ref.String()+" is archived")
+	case pr == nil:
+		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id, c.params["index"]))
+	}
+	pr.Comments = append(pr.Comments, gitprovider.Remark{Author: c.viewer, Body: in.Body, At: c.s.host.Now()})
+	return &answer{status: http.StatusCreated, body: c.comment(pr, len(pr.Comments)-1)}, nil
 }
 
 // listAssignees lists those who may write, by name, to everybody who may read. It has no pages.

@@ -56,6 +56,7 @@ func (s *Server) table(spec *spec) []route {
 	add(get, repo+"/issues", "issue", listIssues)
 	add(patch, repo+"/issues/{index}", "issue", editIssue)
 	add(get, repo+"/issues/{index}/comments", "issue", listComments)
+	add(post, repo+"/issues/{index}/comments", "issue", createComment)
 	add(get, repo+"/issues/{index}/labels", "issue", listIssueLabels)
 	add(post, repo+"/issues/{index}/labels", "issue", addIssueLabels)
 	add(put, repo+"/issues/{index}/labels", "issue", replaceIssueLabels)

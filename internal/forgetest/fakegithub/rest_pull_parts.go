@@ -35,6 +35,7 @@ func peopleRoutes() map[string]handler {
 		"GET /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers":  withPull("pull_number", getReviewers),
 		"POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": withPull("pull_number", postReviewers),
 		"POST /repos/{owner}/{repo}/issues/{issue_number}/assignees":         withPull("issue_number", postAssignees),
+		"POST /repos/{owner}/{repo}/issues/{issue_number}/comments":          withPull("issue_number", postComment),
 	}
 }
 

@@ -2,7 +2,6 @@ package forge
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -55,15 +54,18 @@ func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map
 	return fields, nil
 }
 
-// NewestRemark is the last of the remarks that have words in them, or nil.
-func NewestRemark(remarks []gitprovider.Remark) *gitprovider.Remark {
-	var last *gitprovider.Remark
-	for _, remark := range remarks {
-		if strings.TrimSpace(remark.Body) != "" {
-			last = last.Newer(&remark)
-		}
+// TextFields are what a pull request is changed to when it gets another title and body.
+func TextFields(title, body string) map[string]string {
+	fields := map[string]string{"body": body}
+	if title != "" {
+		fields["title"] = title
 	}
-	return last
+	return fields
+}
+
+// SortRemarks sorts by time; of two at the same time, the one that stands first stays so.
+func SortRemarks(remarks []gitprovider.Remark) {
+	slices.SortStableFunc(remarks, func(a, b gitprovider.Remark) int { return a.At.Compare(b.At) })
 }
 
 // Checks is the outcome of CI: one failing context fails, whatever the forge sums up.

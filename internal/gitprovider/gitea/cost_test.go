@@ -148,8 +148,8 @@ func TestWhatTheMethodsCost(t *testing.T) {
 			_, err := sc.p.Details(ctx, sc.Ref(), pr.Number)
 			return err
 		}, 2},
-		"LastRemark": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.LastRemark(ctx, sc.Ref(), pr.Number)
+		"Remarks": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+			_, err := sc.p.Remarks(ctx, sc.Ref(), pr.Number)
 			return err
 		}, 3},
 		"Status": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {

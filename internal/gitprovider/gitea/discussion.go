@@ -54,10 +54,21 @@ func (d discussion) withReviews(ctx context.Context, repo gitprovider.RepoRef, n
 	return pr, reviews, err
 }
 
-// lastRemark reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
-// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues,
-// or where that list is closed, comments, or all, are left out.
-func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+	var made struct{ ID int64 } // read, so that something else than the server's answer is noticed
+	err := d.api.post(ctx, d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments"), map[string]string{"body": text}, &made)
+	if statusIs(err, http.StatusInternalServerError) { // its answer for a number that does not exist
+		if _, lookErr := d.pulls.read(ctx, repo, number); isMissing(lookErr) {
+			return lookErr
+		}
+	}
+	return err
+}
+
+// remarks reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
+// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues
+// comments are left out, and where that list is closed nobody counts as one who may write.
+func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var reviews []gitprovider.Review
 	var comments []*gitea.Comment
 	var writers map[string]bool
@@ -76,20 +87,23 @@ func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, nu
 	if err != nil {
 		return nil, err
 	}
-	var remarks []gitprovider.Remark
+	var out []gitprovider.Remark
+	add := func(r gitprovider.Remark) {
+		r.MayWrite = writers[strings.ToLower(r.Author)]
+		out = append(out, r)
+	}
 	for _, r := range reviews {
 		if r.State != gitprovider.ReviewPending {
-			remarks = append(remarks, gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt})
+			add(gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State})
 		}
 	}
 	for _, c := range withoutNulls(comments) {
 		if c.Poster != nil && c.OriginalAuthor == "" { // else it was brought along from another host
-			remarks = append(remarks, gitprovider.Remark{Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC()})
+			add(gitprovider.Remark{Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC()})
 		}
 	}
-	return forge.NewestRemark(slices.DeleteFunc(remarks, func(r gitprovider.Remark) bool {
-		return !writers[strings.ToLower(r.Author)]
-	})), nil
+	forge.SortRemarks(out)
+	return out, nil
 }
 
 // reviews reads all reviews, oldest first and pending ones last. Requests for a review are listed among them and left out.

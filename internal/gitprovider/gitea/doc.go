@@ -10,7 +10,8 @@
 // n is the number of pull requests of ours whose commits were not seen before; lists of more than 50 cost one request
 // for each further page.
 //
-//	Snapshot         4 + n requests in 2 rounds (1 more for each branch name, contents apart; with the pull requests of
+//	Snapshot         1 of the files alone, contents apart; else
+//	                 4 + n requests in 2 rounds (1 more for each branch name, contents apart; with the pull requests of
 //	                 others one for each that was not seen, at most gitprovider.MaxForeign, in the second round)
 //	Commit           1 (1 more when more than 30 files cannot be proven by the tree's id; 2 when the base had moved)
 //	OpenPullRequest  1 for a branch that this process has just made, else 4 in 3 rounds (2 in one when it is open already)
@@ -19,7 +20,8 @@
 //	BranchTip        1 (2 when there is no such branch)
 //	DeleteBranch     2
 //	ListOpen         1 + n
-//	Details          2 in one round; SetBody 1; LastRemark 3 in one round
+//	Append           1 (2 when it is refused); Comment 1
+//	Details          2 in one round; SetText 1; Remarks 3 in one round
 //	Status           4 in 2 rounds (3 when its files are known), and at most 3 more looks in 3 s when it cannot be merged
 //
 // So a proposal costs 7 + n requests in 5 rounds, whatever the number of its files, and 6 + n when the label's id was

@@ -148,22 +148,39 @@ func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number
 	return details, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 }
 
-// SetBody implements gitprovider.Editor.
-func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number int, body string) error {
+// Append implements gitprovider.Reviser: one request, and one more when it is refused.
+//
+// Beside the port's codes: repo_not_allowed if the repository is archived, the user may not write, or a rule protects
+// branches of this name.
+func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	return p.commits.append(ctx, req)
+}
+
+// SetText implements gitprovider.Editor.
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
 	ctx = transport.Repeatable(ctx)
-	return p.api.toFault(p.pulls.change(ctx, repo, number, map[string]string{"body": body}), repo, pullName(number))
+	return p.api.toFault(p.pulls.change(ctx, repo, number, forge.TextFields(title, body)), repo, pullName(number))
 }
 
-// LastRemark implements gitprovider.RemarkReader with three requests side by side.
-func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+// Comment implements gitprovider.Reviser.
+func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	return p.api.toFault(p.discussion.comment(ctx, repo, number, text), repo, pullName(number))
+}
+
+// Remarks implements gitprovider.RemarkReader with three requests side by side. Where the server does not tell who may write, nobody
+// may.
+func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return nil, err
 	}
-	remark, err := p.discussion.lastRemark(ctx, repo, number)
-	return remark, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
+	remarks, err := p.discussion.remarks(ctx, repo, number)
+	return remarks, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 }
 
 // Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a token that

@@ -33,6 +33,9 @@ type firstRound struct {
 }
 
 func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	if q.FilesOnly {
+		return s.files(ctx, q)
+	}
 	l, err := s.firstRound(ctx, q)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,22 @@ func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitp
 		return nil, err
 	}
 	return snap, nil
+}
+
+// files reads a branch without pull requests: one request for the tree, and those for contents.
+func (s snapshots) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	base, err := s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
+	switch {
+	case isNoCommit(err):
+		return nil, forge.NoBase(q.Repo, q.Base)
+	case err != nil:
+		return nil, err
+	}
+	snap := &gitprovider.Snapshot{Repo: q.Repo, Base: q.Base, BaseCommit: base.commit, Tree: base.tree}
+	if q.Contents {
+		snap.Contents, err = s.trees.contents(ctx, q.Repo, base, q.Paths)
+	}
+	return snap, err
 }
 
 func (s snapshots) firstRound(ctx context.Context, q gitprovider.SnapshotQuery) (firstRound, error) {

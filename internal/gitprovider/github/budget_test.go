@@ -58,10 +58,11 @@ func TestEachMethodHasItsCost(t *testing.T) {
 		{"BranchTip", 1, func() error { _, err := s.p.BranchTip(ctx, s.Ref(), pr.Branch); return err }},
 		{"ListOpen", 1, func() error { s.list(); return nil }},
 		{"Details", 1, func() error { _, err := s.p.Details(ctx, s.Ref(), pr.Number); return err }},
-		{"LastRemark", 1, func() error { _, err := s.p.LastRemark(ctx, s.Ref(), pr.Number); return err }},
+		{"Remarks", 1, func() error { _, err := s.p.Remarks(ctx, s.Ref(), pr.Number); return err }},
 		{"Status, with one more look at mergeable", 2, func() error { s.status(pr.Number); return nil }},
 		{"Status again", 1, func() error { s.status(pr.Number); return nil }},
-		{"SetBody", 1, func() error { return s.p.SetBody(ctx, s.Ref(), pr.Number, "Another body.") }},
+		{"SetText", 1, func() error { return s.p.SetText(ctx, s.Ref(), pr.Number, "", "Another body.") }},
+		{"Comment", 1, func() error { return s.p.Comment(ctx, s.Ref(), pr.Number, "Hello.") }},
 		{"DeleteBranch", 2, func() error { return s.p.DeleteBranch(ctx, s.Ref(), made.Branch, made.ID) }},
 	} {
 		var err error

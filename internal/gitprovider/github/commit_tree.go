@@ -12,6 +12,15 @@ import (
 
 // byTree makes tree, commit and branch in git's own terms: nothing is visible before the branch, which comes last.
 func (w commitWriter) byTree(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
+	commit, err := w.treeCommit(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return commit, w.createRef(ctx, req, repoID, commit)
+}
+
+// treeCommit makes tree and commit.
+func (w commitWriter) treeCommit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
 	entries, err := treeEntries(req)
 	if err != nil {
 		return "", err
@@ -25,13 +34,9 @@ func (w commitWriter) byTree(ctx context.Context, req gitprovider.CommitRequest,
 	if err != nil {
 		return "", err
 	}
-	commit, err := w.makeObject(ctx, repo, "commits", map[string]any{
+	return w.makeObject(ctx, repo, "commits", map[string]any{
 		"message": req.Message, "tree": tree, "parents": []string{req.Snapshot.BaseCommit},
 	})
-	if err != nil {
-		return "", err
-	}
-	return commit, w.createRef(ctx, req, repoID, commit)
 }
 
 // makeObject makes a git object, which nobody sees before a reference leads to it, and returns its id.

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -50,40 +51,36 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 // remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that more
 // than one is asked for.
 const remarkFields = `comments(last: 50) { nodes { author { login } authorAssociation body createdAt isMinimized } }
-    reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt } }`
+    reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt state } }`
 
 // remarkNode is a comment or a review; of the latter a pending one was not submitted.
 type remarkNode struct {
 	Author                 *person
 	AuthorAssociation      string
-	Body                   string
+	Body, State            string
 	CreatedAt, SubmittedAt *time.Time
 	IsMinimized            bool
 }
 
-func (d discussion) lastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
+// remarks are in the order of their times. What is hidden is left out, as is what somebody said whose account is gone.
+func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var pr struct{ Comments, Reviews connection[remarkNode] }
 	if err := d.pulls.one(ctx, repo, number, newQuery(repo), remarkFields, "", &pr); err != nil {
 		return nil, err
 	}
-	var remarks []gitprovider.Remark
+	var out []gitprovider.Remark
 	for _, n := range append(pr.Reviews.Nodes, pr.Comments.Nodes...) {
 		if at := n.said(); !at.IsZero() {
-			remarks = append(remarks, gitprovider.Remark{Author: n.Author.Login, Body: n.Body, At: at})
+			out = append(out, n.remark(at))
 		}
 	}
-	return forge.NewestRemark(remarks), nil
+	forge.SortRemarks(out)
+	return out, nil
 }
 
-// said is when somebody who may write said it: zero for what is hidden, not submitted, or a stranger's. GitHub calls those who
-// may write owners, members of the owning organisation, or collaborators.
+// said is when it was said: zero for what is hidden, or not submitted.
 func (n *remarkNode) said() time.Time {
 	if n == nil || n.Author == nil || n.IsMinimized {
-		return time.Time{}
-	}
-	switch n.AuthorAssociation {
-	case "OWNER", "MEMBER", "COLLABORATOR":
-	default:
 		return time.Time{}
 	}
 	for _, at := range []*time.Time{n.CreatedAt, n.SubmittedAt} {
@@ -92,4 +89,27 @@ func (n *remarkNode) said() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// remark converts a node. GitHub calls those who may write owners, members of the owning organisation, or collaborators.
+func (n *remarkNode) remark(at time.Time) gitprovider.Remark {
+	out := gitprovider.Remark{Author: n.Author.Login, Body: n.Body, At: at}
+	if n.SubmittedAt != nil {
+		out.State = reviewState(n.State)
+	}
+	switch n.AuthorAssociation {
+	case "OWNER", "MEMBER", "COLLABORATOR":
+		out.MayWrite = true
+	}
+	return out
+}
+
+func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	var made struct{ ID int64 } // read, so that something else than GitHub's answer is noticed
+	at := d.pulls.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
+	err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": text}, &made)
+	return d.pulls.api.refusals.pullMissing(err, repo, number)
 }

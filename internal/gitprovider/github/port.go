@@ -144,16 +144,34 @@ func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number
 	return details, publish(err)
 }
 
-// SetBody implements gitprovider.Editor.
-func (p *Provider) SetBody(ctx context.Context, repo gitprovider.RepoRef, number int, body string) error {
-	ctx = transport.Repeatable(about(ctx, repo))
-	return publish(p.pulls.api.changePull(ctx, repo, number, map[string]string{"body": body}))
+// Append implements gitprovider.Reviser: one mutation, under the condition that the branch is where it was read. An executable file
+// keeps its mode, which takes four requests.
+func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	if err := req.CheckAppend(); err != nil {
+		return gitprovider.Commit{}, err
+	}
+	id, err := p.commits.append(about(ctx, req.Snapshot.Repo), req)
+	if err != nil {
+		return gitprovider.Commit{}, publish(err)
+	}
+	return gitprovider.Commit{ID: id, Branch: req.Branch, Parent: req.Snapshot.BaseCommit}, nil
 }
 
-// LastRemark implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews.
-func (p *Provider) LastRemark(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
-	remark, err := p.discussion.lastRemark(about(ctx, repo), repo, number)
-	return remark, publish(err)
+// SetText implements gitprovider.Editor.
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) error {
+	ctx = transport.Repeatable(about(ctx, repo))
+	return publish(p.pulls.api.changePull(ctx, repo, number, forge.TextFields(title, body)))
+}
+
+// Comment implements gitprovider.Reviser.
+func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+	return publish(p.discussion.comment(about(ctx, repo), repo, number, text))
+}
+
+// Remarks implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews.
+func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
+	remarks, err := p.discussion.remarks(about(ctx, repo), repo, number)
+	return remarks, publish(err)
 }
 
 // Examine implements gitprovider.Examiner with three requests side by side (who the token is, what GitHub lets it do in

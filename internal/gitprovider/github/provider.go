@@ -51,6 +51,7 @@ var (
 	_ gitprovider.Assigner     = (*Provider)(nil)
 	_ gitprovider.Editor       = (*Provider)(nil)
 	_ gitprovider.RemarkReader = (*Provider)(nil)
+	_ gitprovider.Reviser      = (*Provider)(nil)
 	_ gitprovider.Examiner     = (*Provider)(nil)
 	_ gitprovider.Pinger       = (*Provider)(nil)
 )

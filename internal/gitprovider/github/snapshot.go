@@ -60,6 +60,9 @@ const (
 
 func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	q := newSnapshotQuery(query)
+	if query.FilesOnly {
+		return s.files(ctx, q)
+	}
 	q.open.files = !s.facts.of(query.Repo).filesRead
 	err := s.ask(ctx, q)
 	if q.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
@@ -89,6 +92,18 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 	}
 	s.facts.noteFilesRead(out.Repo)
 	return out, nil
+}
+
+// files reads a branch without pull requests.
+func (s snapshots) files(ctx context.Context, q *snapshotQuery) (*gitprovider.Snapshot, error) {
+	if err := s.ask(ctx, q); err != nil {
+		return nil, err
+	}
+	out, err := s.begin(q)
+	if err == nil && q.Contents {
+		out.Contents, err = s.contents(ctx, out.Repo, q.base().Target, q.Paths)
+	}
+	return out, err
 }
 
 func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
@@ -124,6 +139,9 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 		q.text(alias, branchRef(branch))
 		q.add(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
+	if sq.FilesOnly {
+		return s.send(ctx, sq, q)
+	}
 	// Before the open ones, so that none is opened between them that is in neither.
 	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
 	q.add(sq.open.field("open", pageSize, ""))
@@ -134,6 +152,10 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 		q.add(sq.closed.field("closed", recentClosed, ""))
 	}
 	q.fragment(pullFragment + changedFragment)
+	return s.send(ctx, sq, q)
+}
+
+func (s snapshots) send(ctx context.Context, sq *snapshotQuery, q *query) error {
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
 	answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
 	if err != nil {
@@ -155,7 +177,7 @@ func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 		return nil, forge.NoFirstCommit(ref)
 	case base == nil:
 		return nil, forge.NoBase(ref, q.Base)
-	case r.Open == nil:
+	case r.Open == nil && !q.FilesOnly:
 		return nil, notShown("pull requests", ref)
 	}
 	out := &gitprovider.Snapshot{

@@ -42,6 +42,7 @@ var (
 	_ gitprovider.Pinger       = (*Provider)(nil)
 	_ gitprovider.Editor       = (*Provider)(nil)
 	_ gitprovider.RemarkReader = (*Provider)(nil)
+	_ gitprovider.Reviser      = (*Provider)(nil)
 	_ gitprovider.Examiner     = (*Provider)(nil)
 )
 

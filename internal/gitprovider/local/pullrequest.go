@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -146,30 +145,6 @@ func (p *Provider) Details(ctx context.Context, ref gitprovider.RepoRef, number 
 		}
 	}
 	return out, err
-}
-
-// SetBody implements gitprovider.Editor.
-func (p *Provider) SetBody(ctx context.Context, ref gitprovider.RepoRef, number int, body string) error {
-	repo, err := p.open(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
-		pr.Body = body
-		return nil
-	})
-}
-
-// LastRemark implements gitprovider.RemarkReader. Whoever reviews here may decide; comments are reviews, too.
-func (p *Provider) LastRemark(ctx context.Context, ref gitprovider.RepoRef, number int) (*gitprovider.Remark, error) {
-	_, _, reviews, err := p.openPull(ctx, ref, number)
-	var last *gitprovider.Remark
-	for _, r := range reviews {
-		if r.State != gitprovider.ReviewPending && strings.TrimSpace(r.Body) != "" {
-			last = last.Newer(&gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt})
-		}
-	}
-	return last, err
 }
 
 // Withdraw implements gitprovider.Settler.

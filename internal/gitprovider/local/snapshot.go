@@ -10,6 +10,9 @@ import (
 // may bring their records up to date (see Provider). DefaultBranch is the branch that HEAD names, which in an ordinary
 // repository is the one that is checked out; "" if there is no such branch.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	if q.FilesOnly {
+		return p.files(ctx, q)
+	}
 	repo, seen, err := p.openPulls(ctx, q.Repo)
 	if err != nil {
 		return nil, err
@@ -38,6 +41,24 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	if snap.Closed, err = p.pulls.closedSince(ctx, repo, q.ClosedSince); err != nil {
 		return nil, err
 	}
+	return snap, repo.readFiles(ctx, snap, q)
+}
+
+// files is Snapshot of a branch without its pull requests.
+func (p *Provider) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	repo, err := p.open(ctx, q.Repo)
+	if err != nil {
+		return nil, err
+	}
+	have, err := repo.branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	branch, err := repo.baseBranch(ctx, have, q.Base)
+	if err != nil {
+		return nil, err
+	}
+	snap := &gitprovider.Snapshot{Repo: repo.ref, Base: branch, BaseCommit: have.tips[branch]}
 	return snap, repo.readFiles(ctx, snap, q)
 }
 

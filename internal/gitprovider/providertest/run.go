@@ -28,6 +28,7 @@ func Run(t *testing.T, h Harness) {
 		"others":        othersTests(),
 		"details":       detailsTests(),
 		"remarks":       remarkTests(),
+		"revising":      reviseTests(),
 	}
 	for group, tests := range groups {
 		t.Run(group, func(t *testing.T) {

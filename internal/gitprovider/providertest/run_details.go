@@ -81,7 +81,7 @@ func detailsBody(t *testing.T, h Harness) {
 	pr := s.Propose("claude-ops/check/disk")
 	const body = "Another body.\n\nWith two paragraphs & <!-- a comment -->"
 	for range 2 {
-		s.Must(s.editor().SetBody(s.ctx, s.Ref(), pr.Number, body))
+		s.Must(s.editor().SetText(s.ctx, s.Ref(), pr.Number, "", body))
 	}
 	got := s.Status(pr.Number)
 	s.Same("body", got.Body, body)
@@ -93,7 +93,7 @@ func detailsBody(t *testing.T, h Harness) {
 func detailsBodyMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	for _, number := range []int{0, 4711} {
-		s.Code(s.editor().SetBody(s.ctx, s.Ref(), number, "x"), fault.NotFound)
+		s.Code(s.editor().SetText(s.ctx, s.Ref(), number, "", "x"), fault.NotFound)
 	}
 }
 
@@ -108,13 +108,7 @@ func remarkTests() map[string]func(*testing.T, Harness) {
 
 func (s *Scene) remark(number int) *gitprovider.Remark {
 	s.t.Helper()
-	reader, can := s.p.(gitprovider.RemarkReader)
-	if !can {
-		s.t.Fatal("the provider is no gitprovider.RemarkReader")
-	}
-	last, err := reader.LastRemark(s.ctx, s.Ref(), number)
-	s.Must(err)
-	return last
+	return gitprovider.LastRemark(s.remarks(number))
 }
 
 func (s *Scene) sameRemark(number int, person, body string) {
@@ -167,6 +161,6 @@ func remarkStranger(t *testing.T, h Harness) {
 func remarkMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	s.Propose("claude-ops/check/disk")
-	_, err := s.p.(gitprovider.RemarkReader).LastRemark(s.ctx, s.Ref(), 4711)
+	_, err := s.p.(gitprovider.RemarkReader).Remarks(s.ctx, s.Ref(), 4711)
 	s.Code(err, fault.NotFound)
 }

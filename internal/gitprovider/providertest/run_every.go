@@ -41,6 +41,14 @@ func (s *Scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string
 	_, errs["OpenOurs"] = s.p.OpenOurs(ctx, ref, 10)
 	_, errs["OurBranches"] = s.p.OurBranches(ctx, ref)
 	_, errs["ReadCommit"] = s.p.ReadCommit(ctx, ref, req.Snapshot.BaseCommit)
+	reviser := s.reviser()
+	more := req
+	branch := *req.Snapshot
+	more.Snapshot, branch.Base = &branch, req.Branch
+	_, errs["Append"] = reviser.Append(ctx, more)
+	errs["SetText"] = s.editor().SetText(ctx, ref, 1, "Title", "Body")
+	errs["Comment"] = reviser.Comment(ctx, ref, 1, "Hello.")
+	_, errs["Remarks"] = s.p.(gitprovider.RemarkReader).Remarks(ctx, ref, 1)
 	errs["Withdraw"] = s.p.Withdraw(ctx, ref, gitprovider.Withdrawal{
 		Number: 1, Branch: spec.Head, Head: req.Snapshot.BaseCommit,
 	})

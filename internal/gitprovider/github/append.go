@@ -1,0 +1,53 @@
+package github
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// append adds a commit to the request's branch.
+func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
+	if !mustKeepMode(req) {
+		id, _, err := w.createCommit(ctx, req)
+		return id, notAppended(req, err)
+	}
+	commit, err := w.treeCommit(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return commit, notAppended(req, w.moveBranch(ctx, req, commit))
+}
+
+const moveDocument = `mutation($input: UpdateRefsInput!) { updateRefs(input: $input) { clientMutationId } }`
+
+// moveBranch moves the branch to a commit that follows the one where it was read, under the condition that it is there.
+func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequest, commit string) error {
+	id, err := w.branches.repositoryID(ctx, req.Snapshot.Repo)
+	if err != nil {
+		return err
+	}
+	input := map[string]any{
+		"repositoryId": id,
+		"refUpdates": []any{map[string]any{
+			"name": branchRef(req.Branch), "beforeOid": req.Snapshot.BaseCommit, "afterOid": commit, "force": false,
+		}},
+	}
+	var data struct{ UpdateRefs *struct{} }
+	return w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+}
+
+// notAppended tells a branch that is gone from a repository that is.
+func notAppended(req gitprovider.CommitRequest, err error) error {
+	r := refused(err)
+	switch {
+	case r == nil:
+		return err
+	case r.kind == "STALE_DATA":
+		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it", req.Branch)
+	case r.kind == "NOT_FOUND" && r.says("to a ref"):
+		return fault.Wrap(err, fault.NotFound, "the repository %s has no branch %s any more", req.Snapshot.Repo, req.Branch)
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package local
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Append implements gitprovider.Reviser. The record keeps the head that was opened or last approved, so that a person approves
+// the new one before it is merged. Beside the codes of the port: conflict for a branch that is checked out in a work tree, which
+// would look as if the commit had been undone there.
+func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
+	none := gitprovider.Commit{}
+	if err := req.CheckAppend(); err != nil {
+		return none, err
+	}
+	if err := checkCommit(req); err != nil {
+		return none, err
+	}
+	repo, err := p.open(ctx, req.Snapshot.Repo)
+	if err != nil {
+		return none, err
+	}
+	out, err := repo.checkedOut(ctx)
+	if err != nil {
+		return none, err
+	}
+	if dir := out[req.Branch]; dir != "" {
+		return none, fault.New(fault.Conflict, "the branch %s is checked out in %s, so it is not moved behind that work tree's back; "+
+			"ask a person to check out another branch there", req.Branch, dir)
+	}
+	id, err := p.makeCommit(ctx, repo, req)
+	if err != nil {
+		return none, err
+	}
+	if err := repo.moveBranch(ctx, req.Branch, id, req.Snapshot.BaseCommit); err != nil {
+		return none, err
+	}
+	return gitprovider.Commit{ID: id, Branch: req.Branch, Parent: req.Snapshot.BaseCommit}, nil
+}
+
+// moveBranch moves a branch from one commit to the next. As with createBranch, a failure without a reason that can be seen is
+// tried again.
+func (repo *repository) moveBranch(ctx context.Context, branch, to, from string) error {
+	const attempts = 3
+	var err error
+	for range attempts {
+		t := &transaction{}
+		t.update(branch, to, from)
+		if err = repo.update(ctx, t, "claude-ops: revised"); err == nil {
+			return nil
+		}
+		have, lookErr := repo.branches(ctx)
+		switch tip := have.tips[branch]; {
+		case lookErr != nil:
+			return err
+		case tip == to:
+			return nil // git was ended after it had done its work
+		case tip == "":
+			return fault.Wrap(err, fault.NotFound, "the repository %s has no branch %s any more", repo.ref, branch)
+		case tip != from:
+			return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it", branch)
+		case ctx.Err() != nil || t.leftLock(repo) != "":
+			return err
+		}
+	}
+	return err
+}
+
+// SetText implements gitprovider.Editor.
+func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number int, title, body string) error {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+		if title != "" {
+			pr.Title = title
+		}
+		pr.Body = body
+		return nil
+	})
+}
+
+// Comment implements gitprovider.Reviser. It is in the name of the author of our commits.
+func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number int, text string) error {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, Note{Who: p.author.name, Body: text})
+}
+
+// Remarks implements gitprovider.RemarkReader. Whoever reviews here may write.
+func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
+	_, _, reviews, err := p.openPull(ctx, ref, number)
+	var out []gitprovider.Remark
+	for _, r := range reviews {
+		if r.State != gitprovider.ReviewPending {
+			out = append(out, remarkOf(r))
+		}
+	}
+	return out, err
+}
+
+func remarkOf(r gitprovider.Review) gitprovider.Remark {
+	return gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State, MayWrite: true}
+}
