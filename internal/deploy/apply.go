@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"slices"
@@ -48,7 +49,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 		}
 		snap.Managed = append(snap.Managed, FileState{
 			Owner: d.Owner, Source: d.Source, Project: d.Project, Target: key.Target, Root: f.root, Path: key.Path,
-			SHA256: f.Content.SHA256(), Mode: p.modes[key], Modules: f.Modules,
+			SHA256: cmp.Or(p.kept[key], f.Content.SHA256()), Mode: p.modes[key], Modules: f.Modules,
 		})
 	}
 	snap.Roots = rootsInUse(&snap, slices.Concat(d.Roots, last.Roots), d.Roots)

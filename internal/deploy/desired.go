@@ -50,6 +50,10 @@ type Desired struct {
 	Targets []TargetName
 	Roots   []RootDir
 	Files   map[FileKey]DesiredFile
+	// Modules, if there are any, say what this is about: files of the owner that come from others stay as they are.
+	Modules []string
+	// KeepChanged leaves files of the owner that somebody has changed since as they are, rather than replace or remove them.
+	KeepChanged bool
 
 	folded map[FileKey]string // paths, and the folders above them, by their form in small letters
 }

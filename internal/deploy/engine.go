@@ -185,8 +185,9 @@ func (p *Plan) nothingToDo() bool {
 	if len(p.Changes) > 0 || len(p.held.dropped) > 0 {
 		return false
 	}
-	for key := range p.desired.Files {
-		if _, known := p.held.managed[key]; !known {
+	for key, f := range p.desired.Files {
+		hash, known := p.held.managed[key]
+		if !known || p.desired.KeepChanged && p.kept[key] == "" && hash != f.Content.SHA256() {
 			return false
 		}
 	}

@@ -56,6 +56,9 @@ func (d *Desired) answersFor(f FileState) bool {
 	if f.Owner != d.Owner || !slices.Contains(d.Targets, f.Target) {
 		return false
 	}
+	if len(d.Modules) > 0 && !slices.ContainsFunc(f.Modules, func(id string) bool { return slices.Contains(d.Modules, id) }) {
+		return false
+	}
 	return f.Source == d.Source && f.Project == d.Project ||
 		d.Owner == Agentpack && slices.ContainsFunc(d.Roots, sameRoot(RootDir{Target: f.Target, Dir: f.Root}))
 }

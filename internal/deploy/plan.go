@@ -48,6 +48,7 @@ type Plan struct {
 	desired *Desired
 	held    *held
 	modes   map[FileKey]uint32 // of files that stay as they are
+	kept    map[FileKey]string // what the ledger says of files that somebody has changed, and that stay
 }
 
 // Summary counts changes.
@@ -101,7 +102,7 @@ func makePlan(d disk, desired *Desired, last *Snapshot) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, desired: desired, held: h, modes: map[FileKey]uint32{}}
+	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, desired: desired, held: h, modes: map[FileKey]uint32{}, kept: map[FileKey]string{}}
 	for _, key := range desired.keys() {
 		if err := p.compare(d, key, desired.Files[key]); err != nil {
 			return nil, err
@@ -154,8 +155,22 @@ func (p *Plan) compare(d disk, key FileKey, want DesiredFile) error {
 			c.Reason = "may be executed, or may not, unlike the module's"
 		}
 	}
+	if at.hash != hash && p.changedSince(key, at) {
+		p.modes[key], p.kept[key] = uint32(at.mode), p.held.managed[key]
+		return nil
+	}
 	p.Changes = append(p.Changes, c)
 	return nil
+}
+
+// changedSince reports, and warns, that somebody has changed a file that then stays as it is.
+func (p *Plan) changedSince(key FileKey, at found) bool {
+	hash, managed := p.held.managed[key]
+	if !managed || !p.desired.KeepChanged || !at.exists || at.hash == hash {
+		return false
+	}
+	p.Warnings = append(p.Warnings, key.Path+" was changed since it was put in place; it was left as it is")
+	return true
 }
 
 func inTheWay(name, what string) *Error {
@@ -190,7 +205,7 @@ func (p *Plan) unwanted(d disk, key FileKey) error {
 		return nil
 	}
 	at, err := d.look(key.Path)
-	if err != nil || !at.exists || at.what != "" {
+	if err != nil || !at.exists || at.what != "" || p.changedSince(key, at) {
 		return err
 	}
 	p.Changes = append(p.Changes, Change{
