@@ -46,6 +46,7 @@ func runServe(ctx context.Context, a *app) error {
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
+	a.logUnknownToolsets(p)
 	if err := refuseGuessedSchedule(p); err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/logqueue"
 )
 
@@ -22,7 +24,11 @@ const (
 
 func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
 	if form != logWarnings {
-		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON))
+		level := slog.LevelInfo
+		if a.only == definitions.ToolsetName || slices.Contains(cfg.Permissions.Toolsets, definitions.ToolsetName) {
+			level = cfg.Definitions.LogLevel
+		}
+		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON, level))
 	}
 	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
@@ -40,12 +46,13 @@ const flushBound = time.Second
 
 // queueLog puts a queue before standard error, for commands that run for long: whoever started them may have stopped to
 // read it. It returns where the log goes.
-func (a *app) queueLog(json bool) slog.Handler {
+func (a *app) queueLog(json bool, level slog.Level) slog.Handler {
 	handler := func(w io.Writer) slog.Handler {
+		options := &slog.HandlerOptions{Level: level}
 		if json {
-			return slog.NewJSONHandler(w, nil)
+			return slog.NewJSONHandler(w, options)
 		}
-		return slog.NewTextHandler(w, nil)
+		return slog.NewTextHandler(w, options)
 	}
 	a.logs = logqueue.New(a.streams.Err, func(lines int) []byte {
 		var line bytes.Buffer

@@ -66,6 +66,13 @@ func (a *app) unknownToolsets() string {
 	return fmt.Sprintf("CLAUDEOPS_TOOLSETS names toolsets that do not exist: %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
 }
 
+// logUnknownToolsets is for servers, which start with those that they know.
+func (a *app) logUnknownToolsets(p *parts) {
+	if problem := a.unknownToolsets(); problem != "" {
+		p.log.Error(problem)
+	}
+}
+
 func toolsetNames(sets []operation.Toolset) (names []string) {
 	for _, set := range sets {
 		names = append(names, set.Name)

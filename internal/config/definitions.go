@@ -1,6 +1,10 @@
 package config
 
-import "path/filepath"
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+)
 
 // Definitions is where definitions of agents and tools are looked for, in the words of Fractary Forge.
 type Definitions struct {
@@ -8,12 +12,25 @@ type Definitions struct {
 	CacheDir   string // "" for the configuration's or the default
 	Home       string // the user's, absolute; "" for none
 	Token      string // of registries of type stockyard that name no variable
+	// LogLevel is the lowest level that mcp-server and serve log where the toolset is enabled; default slog.LevelInfo.
+	LogLevel slog.Level
 }
 
 func definitions(e *env) Definitions {
 	d := Definitions{ConfigFile: e.get("FRACTARY_CONFIG"), CacheDir: e.get("FRACTARY_CACHE_DIR"), Token: e.secret("FRACTARY_REGISTRY_TOKEN")}
 	if home := e.get("HOME"); filepath.IsAbs(home) {
 		d.Home = home
+	}
+	switch level := e.get("FRACTARY_LOG_LEVEL"); strings.ToLower(level) {
+	case "", "info":
+	case "debug":
+		d.LogLevel = slog.LevelDebug
+	case "warn", "warning":
+		d.LogLevel = slog.LevelWarn
+	case "error":
+		d.LogLevel = slog.LevelError
+	default:
+		e.warn("FRACTARY_LOG_LEVEL is debug, info, warn or error, not %.20q; info is used", level)
 	}
 	return d
 }
@@ -28,6 +45,7 @@ func definitionVariables() []Variable {
 	return []Variable{
 		{Name: "FRACTARY_CONFIG", Meaning: "configuration of definitions; unset means .fractary/config.json of the project, then of the user"},
 		{Name: "FRACTARY_CACHE_DIR", Meaning: "cache of registries; unset means ~/.fractary/cache"},
+		{Name: "FRACTARY_LOG_LEVEL", Meaning: "debug, info, warn or error: what mcp-server and serve log where the toolset definitions is enabled", Default: "info"},
 		{Name: "FRACTARY_REGISTRY_TOKEN", Meaning: "token of registries of type stockyard", Secret: true},
 	}
 }

@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"runtime"
@@ -19,7 +20,14 @@ type Options struct {
 	Home    string // the user's home; "" for none
 	// Registries is asked for what neither project nor home has; nil: nothing is asked.
 	Registries *Registries
-	Now        func() time.Time
+	// ListTimeout bounds how long a list waits for registries; default 5 s.
+	ListTimeout time.Duration
+	Now         func() time.Time
+}
+
+// listTime is a context for asking registries for a list.
+func (c *Catalog) listTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(c.opts.ListTimeout, listTimeout))
 }
 
 // Catalog finds definitions and knows what it has read. Files are looked at anew by every call, and read only if they changed. It
@@ -107,7 +115,9 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		out, problems = append(out, summaries...), append(problems, unread...)
 	}
 	if c.opts.Registries != nil && (source == "" || source == Stockyard) {
-		listed, unread := c.opts.Registries.components(ctx, kind)
+		asking, cancel := c.listTime(ctx)
+		defer cancel()
+		listed, unread := c.opts.Registries.components(asking, kind)
 		out, problems = append(out, listed...), append(problems, unread...)
 	}
 	slices.SortStableFunc(out, func(a, b Summary) int {

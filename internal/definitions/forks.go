@@ -179,7 +179,9 @@ func (c *Catalog) versions(ctx context.Context, fork *Found, origin Origin) []st
 		}
 	}
 	if c.opts.Registries != nil {
-		offers, _ := c.opts.Registries.offers(ctx, fork.Definition.Kind)
+		asking, cancel := c.listTime(ctx)
+		defer cancel()
+		offers, _ := c.opts.Registries.offers(asking, fork.Definition.Kind)
 		for _, o := range offers {
 			if o.item.Name == origin.Name {
 				out = append(out, o.item.Version)

@@ -32,7 +32,7 @@ type ForkEntry struct {
 type ForkList struct {
 	Forks []ForkEntry `json:"forks"`
 	Total int         `json:"total"`
-	Notes []string    `json:"notes,omitempty" doc:"What was left out"`
+	Notes []string    `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
 }
 
 func (s set) forkList() operation.Operation {
@@ -45,7 +45,7 @@ func (s set) forkList() operation.Operation {
 				kinds = []Kind{Kind(in.Type)}
 			}
 			forks, err := v.catalog.Forks(ctx, kinds...)
-			out := ForkList{Forks: []ForkEntry{}, Total: len(forks)}
+			out := ForkList{Forks: []ForkEntry{}, Total: len(forks), Notes: notesOf(nil, v.registries.troubles())}
 			for _, f := range forks {
 				out.Forks = append(out.Forks, ForkEntry{
 					Name: f.Definition.Name, Type: f.Definition.Kind, Upstream: Upstream{f.Origin.Name, f.Origin.Version},
@@ -116,7 +116,7 @@ type ForkCheckAnswer struct {
 	Updates    []ForkUpdate `json:"updates"`
 	Total      int          `json:"total"`
 	HasUpdates bool         `json:"hasUpdates"`
-	Notes      []string     `json:"notes,omitempty" doc:"What was left out"`
+	Notes      []string     `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
 }
 
 func (s set) forkCheck() operation.Operation {
@@ -126,7 +126,9 @@ func (s set) forkCheck() operation.Operation {
 		func(ctx context.Context, v *view, in ForkCheckRequest) (ForkCheckAnswer, error) {
 			forks, err := v.forks(ctx, in.Name)
 			forks = slices.DeleteFunc(forks, func(f Fork) bool { return !f.Updated() })
-			out := ForkCheckAnswer{Updates: []ForkUpdate{}, Total: len(forks), HasUpdates: len(forks) > 0}
+			out := ForkCheckAnswer{
+				Updates: []ForkUpdate{}, Total: len(forks), HasUpdates: len(forks) > 0, Notes: notesOf(nil, v.registries.troubles()),
+			}
 			for _, f := range forks {
 				out.Updates = append(out.Updates, ForkUpdate{f.Definition.Name, f.Definition.Kind, f.Definition.Version, f.Current, f.Breaking()})
 			}

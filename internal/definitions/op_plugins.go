@@ -3,13 +3,9 @@ package definitions
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/operation"
 )
-
-// updatesTimeout bounds how long a list of plugins waits for registries, unless it is about what is outdated.
-const updatesTimeout = 5 * time.Second
 
 // PluginListRequest selects installed plugins.
 type PluginListRequest struct {
@@ -49,10 +45,11 @@ func (s set) pluginList() operation.Operation {
 			}
 			latest, failed := map[string]string{}, []error(nil)
 			if len(installed) > 0 {
-				asking, cancel := ctx, context.CancelFunc(func() {})
-				if !in.Outdated {
-					asking, cancel = context.WithTimeout(ctx, updatesTimeout)
+				limit := listTimeout
+				if in.Outdated {
+					limit = searchTimeout
 				}
+				asking, cancel := context.WithTimeout(ctx, limit)
 				latest, failed = v.registries.Latest(asking)
 				cancel()
 			}

@@ -42,6 +42,8 @@ func (s set) pluginSearch() operation.Operation {
 		"Search the configured registries for plugins whose name, description or tags hold the query: exact names first, then those that begin with it. Of several "+
 			"versions the highest. notes names registries that did not answer; if none did, the call fails with the reason of the first."), nil,
 		func(ctx context.Context, v *view, in SearchRequest) (SearchAnswer, error) {
+			ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+			defer cancel()
 			found, failed := v.registries.Search(ctx, in.Query, in.Tags)
 			if len(failed) > 0 && len(failed) == len(v.registries.list) {
 				return SearchAnswer{}, failed[0]

@@ -21,6 +21,13 @@ const ServerName = "fractary-forge"
 // callTimeout leaves the registries that answer the time to do so, also where one does not.
 const callTimeout = fetchTimeout + 15*time.Second
 
+// listTimeout bounds how long a list waits for registries: one that does not answer is named, and what others and this machine have is
+// listed. searchTimeout is that of a search, which is about registries alone.
+const (
+	listTimeout   = 5 * time.Second
+	searchTimeout = 15 * time.Second
+)
+
 // maxNotes bounds the notes of an answer.
 const maxNotes = 20
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,6 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// registriesAtOnce is how many registries, and how many plugins of each, are asked side by side.
+const registriesAtOnce = 8
+
 // Registries are the configured registries with their cache. They are asked side by side, and one that fails is named while the
 // others answer. It is safe for concurrent use.
 type Registries struct {
@@ -23,6 +25,9 @@ type Registries struct {
 	fetcher *fetcher
 	cache   *Cache
 	mu      sync.Mutex // guards writes to the cache
+
+	offering sync.Mutex
+	offered  map[Kind]registryOffers // what was offered when it was first asked
 }
 
 // NewRegistries takes what the configuration lists. transport carries requests; token reads an environment variable; paths are
@@ -32,7 +37,7 @@ func NewRegistries(c Config, cache *Cache, transport http.RoundTripper, token fu
 	if !c.Resolution.Stockyard {
 		list = nil
 	}
-	return &Registries{list: list, fetcher: newFetcher(transport, token, dir), cache: cache}
+	return &Registries{list: list, fetcher: newFetcher(transport, token, dir), cache: cache, offered: map[Kind]registryOffers{}}
 }
 
 // Index is a registry.json.
@@ -65,7 +70,7 @@ type IndexPlugin struct {
 func (r *Registries) indexes(ctx context.Context) (found []Index, from []Registry, failed []error) {
 	indexes, errs := make([]*Index, len(r.list)), make([]error, len(r.list))
 	var group errgroup.Group
-	group.SetLimit(8)
+	group.SetLimit(registriesAtOnce)
 	for i, registry := range r.list {
 		group.Go(func() error {
 			indexes[i], errs[i] = r.index(ctx, registry)
@@ -77,9 +82,6 @@ func (r *Registries) indexes(ctx context.Context) (found []Index, from []Registr
 		if errs[i] != nil {
 			failed = append(failed, errs[i])
 			continue
-		}
-		for j := range index.Plugins {
-			index.Plugins[j].registry = r.list[i]
 		}
 		found, from = append(found, *index), append(from, r.list[i])
 	}
@@ -126,6 +128,9 @@ func readIndex(registry Registry, content []byte) (*Index, error) {
 		return nil, e.suggest("check the registry's url in the configuration")
 	}
 	index.Plugins = slices.DeleteFunc(index.Plugins, func(p IndexPlugin) bool { return p.Name == "" })
+	for i := range index.Plugins {
+		index.Plugins[i].registry = registry
+	}
 	return &index, nil
 }
 
@@ -231,59 +236,6 @@ func checksumOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// offered is a definition that a plugin of a registry has.
-type offered struct {
-	plugin IndexPlugin
-	item   ManifestItem
-}
-
-// offers lists the definitions of a kind in all plugins of all registries.
-func (r *Registries) offers(ctx context.Context, kind Kind) ([]offered, []error) {
-	indexes, _, failed := r.indexes(ctx)
-	var out []offered
-	for _, index := range indexes {
-		for _, p := range index.Plugins {
-			m, err := r.manifest(ctx, p)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			for _, item := range m.items(kind) {
-				out = append(out, offered{p, item})
-			}
-		}
-	}
-	return out, failed
-}
-
-// components are the definitions of a kind in a list.
-func (r *Registries) components(ctx context.Context, kind Kind) ([]Summary, Problems) {
-	offers, failed := r.offers(ctx, kind)
-	var out []Summary
-	for _, o := range offers {
-		out = append(out, Summary{
-			Kind: kind, Name: o.item.Name, Version: o.item.Version, Description: o.item.Description, Tags: o.plugin.Tags,
-			Source: Stockyard, Path: o.address(),
-		})
-	}
-	return out, failures(failed)
-}
-
-func (o offered) address() string {
-	if l, err := parseLocation(o.item.Source, o.plugin.registry.URL); err == nil && o.item.Source != "" {
-		return l.String()
-	}
-	return o.plugin.Name + "/" + o.item.Name
-}
-
-func failures(errs []error) Problems {
-	var out Problems
-	for _, err := range errs {
-		out = append(out, Problem{Message: messageOf(err), Severity: SeverityError})
-	}
-	return out
-}
-
 // messageOf is an error for people.
 func messageOf(err error) string {
 	var e *Error
@@ -291,30 +243,4 @@ func messageOf(err error) string {
 		return e.Message
 	}
 	return err.Error()
-}
-
-// component finds a definition in the registries: the highest version that satisfies the range, of the first registry that has one.
-func (r *Registries) component(ctx context.Context, v *Validator, kind Kind, ref Reference) (*Found, Problems) {
-	offers, failed := r.offers(ctx, kind)
-	offers = slices.DeleteFunc(offers, func(o offered) bool { return o.item.Name != ref.Name || !ref.admits(o.item.Version) })
-	slices.SortStableFunc(offers, func(a, b offered) int {
-		if byPriority := a.plugin.registry.Priority - b.plugin.registry.Priority; byPriority != 0 {
-			return byPriority
-		}
-		return -compareVersions(a.item.Version, b.item.Version)
-	})
-	for _, o := range offers {
-		content, err := r.checked(ctx, o.plugin.registry, o.item.Source, o.item.Checksum, fmt.Sprintf("the %s %s", kind, o.item.Name))
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		definition, problems := v.Validate(kind, o.item.Source, content)
-		if definition == nil {
-			failed = append(failed, newError(ValidationError, "%s", problems[0]))
-			continue
-		}
-		return &Found{Definition: definition, Source: Stockyard, Path: o.address(), Problems: problems}, nil
-	}
-	return nil, failures(failed)
 }

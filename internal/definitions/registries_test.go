@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,54 @@ func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 	}
 	if got, _ := w.search(t, "faber", "other"); len(got) != 0 {
 		t.Errorf("with another tag: %v", got)
+	}
+}
+
+func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T) {
+	released := make(chan struct{})
+	asked := make(chan string, 100)
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(hangs.Close)
+	t.Cleanup(func() { close(released) })
+	up := write(t, t.TempDir(), map[string]string{
+		"registry.json": `{"plugins":[{"name":"@a/b","version":"1.0.0","manifest_url":"plugin.json"}]}`,
+		"plugin.json":   `{"name":"@a/b","version":"1.0.0","agents":[{"name":"far","version":"2.0.0"}]}`,
+	})
+	w := newWorld(t, nil, map[string]any{"name": "hangs", "url": hangs.URL}, map[string]any{"name": "up", "url": up + "/registry.json"})
+	o := w.opts
+	o.ListTimeout = 100 * time.Millisecond
+	write(t, o.Project, map[string]string{
+		".fractary/agents/near.yaml": agentYAML("near", "1.0.0"),
+		".fractary/agents/f.yaml":    agentYAML("f", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
+		".fractary/agents/g.yaml":    agentYAML("g", "1.0.0", "fork_of: {name: far, version: 2.0.0}"),
+	})
+	c := w.With(o)
+	listed, problems, err := c.List(t.Context(), Agent, "")
+	names := []string{}
+	for _, s := range listed {
+		names = append(names, s.Name)
+	}
+	if err != nil || !slices.Equal(names, []string{"f", "far", "g", "near"}) {
+		t.Errorf("listed %v, %v", names, err)
+	}
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, `"hangs" did not answer in time`) {
+		t.Errorf("problems %v", problems)
+	}
+	forks, err := c.Forks(t.Context(), Agent)
+	if err != nil || len(forks) != 2 || !forks[0].Updated() || forks[1].Updated() {
+		t.Errorf("forks %v, %v", forks, err)
+	}
+	if len(asked) != 1 {
+		t.Errorf("the registry was asked %d times by one call", len(asked))
+	}
+	if troubles := o.Registries.troubles(); len(troubles) != 1 {
+		t.Errorf("troubles %v", troubles)
 	}
 }
 

@@ -128,6 +128,7 @@ func (a *attempt) admit() *Fault {
 
 // end records what has to be, and gives an error its request id.
 func (a *attempt) end(ctx context.Context, err error) error {
+	a.kernel.Log.Debug("a tool was called", "tool", a.op.Name, "request_id", a.id, "duration", a.kernel.Now().Sub(a.started), "failed", err != nil)
 	if err == nil && a.op.Effect == operation.Read {
 		return nil
 	}
