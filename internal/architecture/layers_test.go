@@ -76,7 +76,7 @@ func layers() map[string][]string {
 		"internal/packages":                 {"internal/filelock"},
 		"internal/record":                   domain,
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
-		"internal/session":                  append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/strictjson", "internal/people"}, domain...),
+		"internal/session":                  append([]string{"internal/filelock", "internal/processtree", "internal/content", "internal/record", "internal/people"}, domain...),
 		"internal/access":                   append([]string{"internal/secretfile"}, domain...),
 		"internal/doctor":                   {"internal/config", "internal/mcpconfig", "internal/mounted", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
 		"internal/people":                   flow,

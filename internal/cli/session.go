@@ -10,6 +10,7 @@ import (
 
 	claudeops "github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/session"
 )
@@ -38,7 +39,7 @@ func newSupervisor(p *parts) (*session.Supervisor, error) {
 		return nil, err
 	}
 	return session.NewSupervisor(&session.Runner{
-		Settings: settings, Records: p.store.AgentSessions, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
+		Settings: settings, Records: p.store.AgentSessions, Pulls: newSessionPulls(p), Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
 	}), nil
 }
 
@@ -65,6 +66,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 		s.Problem = p.cfg.Records.Problem
 	}
 	s.Offers = func() session.Offering { return sessionOffers(p.cfg) }
+	s.Rules = func(tier gitprovider.Tier) string { return rulesForAgents(p, tier) }
 	for _, t := range c.Tools {
 		s.Tools = append(s.Tools, session.ToolRule{From: t.From, Rule: t.Rule})
 	}

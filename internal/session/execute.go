@@ -28,8 +28,8 @@ type cliRun struct {
 }
 
 // execute runs the CLI to its end, or ends it, with everything that it started.
-func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folder, record *Record) outcome {
-	text, err := r.Settings.firstMessage(spec, f)
+func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folder, known history, record *Record) outcome {
+	text, err := r.Settings.firstMessage(spec, f, known)
 	if err != nil {
 		return outcome{StateFailed, "the first message could not be written"}
 	}

@@ -231,6 +231,11 @@ func acts() map[string]func(*fake) int {
 		"denied": good(func(f *fake) { // as the real one says it: with a sentence where others have a message
 			f.line(object{"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "message": "Permission was denied."})
 		}),
+		"leaves": handsOver(func(path string) { // what the test wrote, at tier 1 alone
+			if text, _ := os.ReadFile(os.Getenv(fakeArg)); len(text) > 0 && argument("--model") == "haiku" {
+				write(string(text))(path)
+			}
+		}),
 		"hasty": hasty, "writes": writes, "hides": good(hides),
 		"kills-its-reaper": good(func(*fake) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL); forever() }), "hides-and-hangs": func(f *fake) int { f.init("connected"); hides(f); forever(); return 0 },
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),

@@ -121,7 +121,9 @@ type Handover struct {
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
 	HandoffProblem string   `json:"handoff_problem,omitempty"`
 	HandoffNotes   []string `json:"handoff_notes,omitempty"` // what of it was left out or cut
-	Escalation     string   `json:"escalation,omitempty"`    // what became of the handoff, one sentence
+	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be settled.
+	Open       []Escalated `json:"open_findings,omitempty"`
+	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence
 }
 
 // MaxDenials is how many denied tools a record lists.

@@ -56,6 +56,13 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 		Ending: Ending{State: StateRunning, ExitCode: -1}, Handover: Handover{Received: spec.Handoff},
 	}
 	record.Note = r.Secrets.Redact(spec.Note)
+	before, found, err := r.previous(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	if found {
+		record.Open = before.Open
+	}
 	if err := r.Records.BeginSession(ctx, record); err != nil {
 		return Record{}, err
 	}
@@ -113,7 +120,7 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outco
 		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
 	}
-	end := r.execute(ctx, binary, spec, f, record)
+	end := r.execute(ctx, binary, spec, f, r.recall(ctx, record), record)
 	r.keepHandoff(f, record)
 	if record.HandoffProblem != "" && end.state == StateSucceeded {
 		end = outcome{StateFailed, "what it left as a handoff cannot be used, though it was told so: " + record.HandoffProblem}
@@ -137,50 +144,4 @@ func (r *Runner) keepHandoff(f *folder, record *Record) {
 	h := given.mapTexts(func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
 	h.giveKeys() // of what is clean
 	record.Handoff = &h
-}
-
-// maxTier is the tier that a session may escalate to at most, and why.
-func (r *Runner) maxTier(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
-	if ceiling != 0 && ceiling < r.Settings.MaxTier {
-		return ceiling, fmt.Sprintf("whoever started it may start tier %s at most", ceiling)
-	}
-	return r.Settings.MaxTier, fmt.Sprintf("CLAUDEOPS_MAX_TIER is %s", r.Settings.MaxTier)
-}
-
-// decideEscalation says what becomes of the handoff, and gives the next session its id.
-func (r *Runner) decideEscalation(record *Record, ceiling gitprovider.Tier) {
-	h := record.Handoff
-	if h == nil {
-		if record.HandoffProblem != "" {
-			record.Escalation = "not escalated: the handoff cannot be used"
-		}
-		return
-	}
-	highest, why := r.maxTier(ceiling)
-	next := min(gitprovider.Tier(h.RecommendedTier), highest, gitprovider.TierRemediate)
-	switch {
-	case h.RecommendedTier <= int(record.Tier):
-		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, which is not higher", h.RecommendedTier)
-	case record.State != StateSucceeded:
-		record.Escalation = "not escalated: the session did not succeed"
-	case record.DryRun:
-		record.Escalation = "not escalated: a dry run never escalates"
-	case next <= record.Tier:
-		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, and %s", h.RecommendedTier, why)
-	default:
-		record.Next = r.NewID()
-		record.Escalation = fmt.Sprintf("escalated to tier %s", next)
-		if int(next) < h.RecommendedTier {
-			record.Escalation += fmt.Sprintf(": the handoff recommends tier %d, and %s", h.RecommendedTier, why)
-		}
-	}
-}
-
-// nextSpec is the session that a record escalates to.
-func (r *Runner) nextSpec(record Record, ceiling gitprovider.Tier) Spec {
-	highest, _ := r.maxTier(ceiling)
-	return Spec{
-		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), highest), Ceiling: ceiling,
-		Trigger: TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,
-	}
 }

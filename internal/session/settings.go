@@ -47,7 +47,8 @@ type Settings struct {
 	MaxTier gitprovider.Tier
 	Limits  Limits
 	Tools   []ToolRule
-	Deny    []string // permission rules that hold for every agent
+	Deny    []string                      // permission rules that hold for every agent
+	Rules   func(gitprovider.Tier) string // what a tier may propose, for the agent's first message; nil for nothing
 	DryRun  bool
 	Problem string // why no session may start, naming the variable; "" if one may
 }
@@ -88,10 +89,11 @@ func (s Settings) offering() Offering {
 	return s.Offers()
 }
 
-// Runner runs sessions, one for each call of Run. All fields are required.
+// Runner runs sessions, one for each call of Run. All fields are required, but Pulls.
 type Runner struct {
 	Settings Settings
 	Records  Records
+	Pulls    Pulls // nil: sessions are told of no pull request
 	Secrets  Secrets
 	Now      func() time.Time
 	NewID    func() string // sortable by time; see Spec.ID

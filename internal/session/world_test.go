@@ -107,7 +107,7 @@ func (m *memory) Sessions(_ context.Context, q Query) ([]Record, error) {
 	}
 	var out []Record
 	for _, r := range slices.Backward(m.records) {
-		if q.Trigger == "" || r.Trigger == q.Trigger {
+		if (q.Trigger == "" || r.Trigger == q.Trigger) && (q.Tier == 0 || r.Tier == q.Tier) {
 			out = append(out, r)
 		}
 	}

@@ -93,6 +93,17 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 	return out, err
 }
 
+// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many: open ones
+// first, of each those first that changed last.
+func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, `WHERE r.state = 'open' OR r.updated_us > $1
+			ORDER BY CASE WHEN r.state = 'open' THEN 0 ELSE 1 END, r.updated_us DESC, r.owner, r.repo, r.number LIMIT $2`, micros(since), limit)
+		return err
+	})
+	return out, err
+}
+
 // TriedPull notes that the provider was asked in vain.
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
 	return p.db.exec(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,

@@ -299,3 +299,28 @@ func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
 	take("gitea", fmt.Sprintf("many-%d", 2*maxDelivered), false)
 	take("gitea", "many-1", true)
 }
+
+func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for number := 1; number <= 4; number++ {
+		openedPull(t, s, number)
+	}
+	end := func(number int, at time.Time) {
+		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}))
+		r.EndedAt, r.UpdatedAt = at, at
+		ok, err := s.Pulls.SeePull(ctx, r, a)
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+	}
+	end(1, noon().Add(-20*24*time.Hour))
+	end(3, noon().Add(-time.Hour))
+	numbers := func(limit int) (out []int) {
+		recent, err := s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit)
+		wantEqual(t, err, nil)
+		for _, r := range recent {
+			out = append(out, r.Number)
+		}
+		return out
+	}
+	wantEqual(t, numbers(10), []int{2, 4, 3})
+	wantEqual(t, numbers(2), []int{2, 4})
+}

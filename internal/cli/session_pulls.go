@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// Bounds of what is read of pull requests before a session.
+const (
+	recentPulls     = 14 * 24 * time.Hour // for how long those that have ended are told of
+	mostPulls       = 20
+	mostPullsRead   = 10 // of which the provider is asked
+	pullsTime       = 20 * time.Second
+	pullsSideBySide = 4
+)
+
+// sessionPulls implements session.Pulls: pull requests as the records have them, with what their providers say now.
+type sessionPulls struct {
+	store  *store.Store
+	reader prflow.Reader
+	now    func() time.Time
+}
+
+func newSessionPulls(p *parts) sessionPulls {
+	return sessionPulls{p.store, p.flow.Reader(), time.Now}
+}
+
+// Recent implements session.Pulls.
+func (s sessionPulls) Recent(ctx context.Context) ([]session.Pull, error) {
+	records, err := s.store.Pulls.RecentPulls(ctx, s.now().Add(-recentPulls), mostPulls)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullsTime)
+	defer cancel()
+	pulls := make([]session.Pull, len(records))
+	var reads sync.WaitGroup
+	turns := make(chan struct{}, pullsSideBySide)
+	for i, r := range records {
+		pulls[i].PullRecord = r
+		if i >= mostPullsRead {
+			pulls[i].Unread = "too many pull requests to read them all"
+			continue
+		}
+		reads.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			s.read(ctx, &pulls[i])
+		})
+	}
+	reads.Wait()
+	return pulls, nil
+}
+
+// read adds what the provider says now.
+func (s sessionPulls) read(ctx context.Context, p *session.Pull) {
+	status, err := s.reader.StatusAt(ctx, p.Provider, p.Owner, p.Repo, p.Number)
+	if err != nil {
+		p.Unread = fault.From(err).Message
+		return
+	}
+	if p.State = status.State; !status.ClosedAt.IsZero() {
+		p.EndedAt = status.ClosedAt
+	}
+	p.Title, p.URL, p.Checks, p.Reviews = status.Title, status.URL, status.Checks.State, status.Reviews
+}
+
+// OfSessions implements session.Pulls.
+func (s sessionPulls) OfSessions(ctx context.Context, ids []string) (map[record.PullKey]time.Time, error) {
+	out := map[record.PullKey]time.Time{}
+	for _, id := range ids {
+		attempts, err := s.store.History.Attempts(ctx, record.AttemptQuery{Session: id, Limit: record.MaxAttemptLimit})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attempts {
+			if key := a.PullKey(); a.PRNumber > 0 && a.Time.After(out[key]) {
+				out[key] = a.Time
+			}
+		}
+	}
+	return out, nil
+}
