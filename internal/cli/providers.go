@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -40,6 +42,7 @@ func newProviders(p *parts) *providers {
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}
 	if p.cfg.Forges.LocalRoot != "" {
+		localEntry.Base = "file://" + strings.TrimRight(p.cfg.Forges.LocalRoot, "/")
 		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
@@ -67,6 +70,7 @@ func newProviders(p *parts) *providers {
 func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
 	name := f.Driver.Name
 	entry := gitprovider.Registration{Name: name, Hosts: f.Driver.Hosts(f.URL), Disabled: f.Problem}
+	entry.Base = cloneBase(f.URL, entry.Hosts)
 	if entry.Disabled != "" {
 		return entry
 	}
@@ -82,6 +86,18 @@ func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
 	}
 	all.clients[name], entry.Provider = client, provider
 	return entry
+}
+
+// cloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is that of its pages.
+func cloneBase(api *url.URL, hosts []string) string {
+	if api == nil || len(hosts) == 0 {
+		return ""
+	}
+	base := api.Scheme + "://" + hosts[0]
+	if hosts[0] == api.Host {
+		base += strings.TrimRight(strings.TrimSuffix(api.Path, "/api/v3/"), "/")
+	}
+	return base
 }
 
 // transport makes an HTTP client of a forge. Its token is read again when it is in a file that is replaced.

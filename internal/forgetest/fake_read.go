@@ -28,8 +28,10 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		}
 		tip := repo.Branches[base]
 		if tip == "" {
-			return fault.New(fault.NotFound, "the repository %s is empty or has no branch %s; name an existing base branch",
-				repo.Ref, base)
+			if q.Base == "" {
+				return fault.New(fault.NotFound, "the repository %s is empty", repo.Ref)
+			}
+			return gitprovider.NoBase(repo.Ref, base, repo.Default)
 		}
 		ref := repo.Ref
 		ref.Remote = q.Repo.Remote

@@ -14,7 +14,20 @@ type Registration struct {
 	Name     string
 	Provider Provider // nil when disabled
 	Hosts    []string // hosts whose clone URLs it serves, lower case, compared exactly; HostLocal for file:// URLs
+	Base     string   // what the clone URLs of its repositories begin with, such as https://git.example.org; "": https and the first host
 	Disabled string   // why it is disabled, naming the variable; "" when enabled
+}
+
+// CloneURL is the clone URL of a repository at the provider; "" if that is not known.
+func (e Registration) CloneURL(owner, name string) string {
+	base := e.Base
+	if base == "" && len(e.Hosts) > 0 {
+		base = "https://" + e.Hosts[0]
+	}
+	if base == "" {
+		return ""
+	}
+	return base + "/" + owner + "/" + name
 }
 
 // Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster, or an entry of the operator's policy.
@@ -109,7 +122,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 		return strings.ToLower(m.Provider), via, r.agrees(m.Provider, via, ref)
 	}
 	if ref.Remote != nil {
-		return r.byHost(ref.Remote.Host, "clone_url")
+		return r.byCloneURL(ref)
 	}
 	if found && m.Remote != "" {
 		remote, err := ParseRemote(m.Remote)
@@ -126,7 +139,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 	if r.fallback != "" {
 		return r.fallback, "CLAUDEOPS_DEFAULT_PROVIDER", nil
 	}
-	return r.onlyEnabled()
+	return r.onlyEnabled(ref)
 }
 
 // policyPin is the entry of the operator's policy about a repository; the zero Pin if there is none.
@@ -175,9 +188,32 @@ func (r *Registry) agrees(provider, by string, ref RepoRef) error {
 	if err == nil && strings.EqualFold(name, provider) {
 		return nil
 	}
+	correct := ""
+	if e := r.entry(strings.ToLower(provider)); e != nil {
+		correct = ": " + e.CloneURL(ref.Owner, ref.Name)
+	}
 	return fault.New(fault.ProviderUnresolved,
-		"clone_url (host %s) does not belong to the provider %s that %s declares; leave clone_url out, or correct it",
-		printable(ref.Remote.Host), printable(provider), by)
+		"clone_url (host %s) does not belong to the provider %s that %s declares; leave clone_url out, or give that of this provider%s",
+		printable(ref.Remote.Host), printable(provider), by, correct)
+}
+
+func (r *Registry) byCloneURL(ref RepoRef) (name, how string, err error) {
+	name, how, err = r.byHost(ref.Remote.Host, "clone_url")
+	if urls := r.cloneURLs(ref); err != nil && urls != "" {
+		return "", "", fault.New(fault.ProviderUnresolved, "%s. Possible as clone_url: %s", fault.From(err).Message, urls)
+	}
+	return name, how, err
+}
+
+// cloneURLs lists what would settle the provider of a repository as its clone_url.
+func (r *Registry) cloneURLs(ref RepoRef) string {
+	var out []string
+	for _, e := range r.entries {
+		if address := e.CloneURL(ref.Owner, ref.Name); address != "" && e.Provider != nil {
+			out = append(out, fmt.Sprintf("%s (%s)", address, e.Name))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 func (r *Registry) byHost(host, via string) (name, how string, err error) {
@@ -191,7 +227,7 @@ func (r *Registry) byHost(host, via string) (name, how string, err error) {
 		printable(host), via, r.hosts())
 }
 
-func (r *Registry) onlyEnabled() (name, via string, err error) {
+func (r *Registry) onlyEnabled(ref RepoRef) (name, via string, err error) {
 	var enabled []string
 	for _, e := range r.entries {
 		if e.Provider != nil {
@@ -205,9 +241,9 @@ func (r *Registry) onlyEnabled() (name, via string, err error) {
 		return "", "", fault.New(fault.ProviderDisabled, "no provider is enabled: %s", r.reasons())
 	}
 	return "", "", fault.New(fault.ProviderUnresolved,
-		"%s are enabled and nothing says which one serves this repository; give clone_url, or have the operator set "+
+		"%s are enabled and nothing says which one serves %s; give clone_url: %s; or have the operator set "+
 			"CLAUDEOPS_DEFAULT_PROVIDER, name the provider in CLAUDEOPS_REPOS, or mount the repository with a %s that names it",
-		strings.Join(enabled, ", "), ManifestFile)
+		strings.Join(enabled, ", "), ref, r.cloneURLs(ref), ManifestFile)
 }
 
 func (r *Registry) entry(name string) *Registration {

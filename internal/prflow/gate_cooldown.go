@@ -62,7 +62,7 @@ func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.Pull
 		if err != nil || len(moved) == 0 {
 			return "", err
 		}
-		what = "brought the same text as " + listed(moved) + " in " + listed(pr.Paths)
+		what = "brought the same text as " + listed(moved) + " in " + listed(canonical(pr.Paths))
 	}
 	byUs, err := e.closedByUs(ctx, pr)
 	if err != nil || byUs {

@@ -62,7 +62,7 @@ func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.Pul
 	if err != nil || len(moved) == 0 {
 		return nil, err
 	}
-	return duplicateText(pr.Number, pr.URL, pr.Title, pr.Paths, moved), nil
+	return duplicateText(pr.Number, pr.URL, pr.Title, canonical(pr.Paths), moved), nil
 }
 
 // duplicateOf refuses a change of files that an open pull request of ours changes.

@@ -175,6 +175,14 @@ func (r *request) paths() []string {
 	return out
 }
 
+// canonical lists those of paths that others may have chosen which can stand in an answer.
+func canonical(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, err := gitprovider.ParsePath(p)
+		return err != nil
+	})
+}
+
 // overlap lists the paths of the changes that are among the given ones, letter case aside.
 func (r *request) overlap(paths []string) []string { return overlap(r.paths(), paths) }
 

@@ -21,9 +21,9 @@ func NoPullRequest(repo gitprovider.RepoRef, number int) error {
 	return fault.New(fault.NotFound, "the repository %s has no pull request #%d", repo, number)
 }
 
-// NoBase is for a base branch that does not exist.
-func NoBase(repo gitprovider.RepoRef, branch string) error {
-	return fault.New(fault.NotFound, "the repository %s has no branch %s; name an existing base branch", repo, Clean(branch))
+// NoBase is for a base branch that does not exist. defaultBranch is the repository's, "" if that is not known.
+func NoBase(repo gitprovider.RepoRef, branch, defaultBranch string) error {
+	return gitprovider.NoBase(repo, Clean(branch), Clean(defaultBranch))
 }
 
 // NoFirstCommit is for an empty repository.

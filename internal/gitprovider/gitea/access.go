@@ -72,7 +72,7 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 		},
 	)
 	if isMissing(branchErr) {
-		return access, forge.NoBase(repo, access.Base)
+		return access, forge.NoBase(repo, access.Base, from.DefaultBranch)
 	}
 	return access, err
 }

@@ -50,7 +50,7 @@ func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
 			routes{issue: reply{status: 500}, "GET " + repoPath + "/assignees": []object{{"login": "bob"}}}, nil,
 			[]string{"bob"}, fault.UpstreamError, "", 2},
 		"a token that may not": {routes{requested: refused(403, "write permission is required")}, []string{"ann"}, nil,
-			fault.RepoNotAllowed, "", 1},
+			fault.ProviderDisabled, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

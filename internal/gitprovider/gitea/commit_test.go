@@ -99,8 +99,8 @@ func TestCommitRefusals(t *testing.T) {
 			routes{baseRefs: refsAt("main", otherID), ourRefs: refused(404, "not found")}, fault.Conflict, "moved"},
 		"a protected name is not allowed": {refused(403, "Not allowed to push to protected branch claude-ops/check/disk"), free,
 			fault.RepoNotAllowed, "protected branch"},
-		"a user who may not write is not allowed": {refused(403, "user should have a permission to write"), free,
-			fault.RepoNotAllowed, "write access"},
+		"a user who may not write is a matter of configuration": {refused(403, "user should have a permission to write"), free,
+			fault.ProviderDisabled, "write access"},
 		"a token without the scope is a matter of configuration": {
 			refused(403, "token does not have at least one of required scope(s), required=[write:repository]"), free,
 			fault.ProviderDisabled, "GITEA_TOKEN"},

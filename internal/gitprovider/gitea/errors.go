@@ -184,6 +184,10 @@ func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 			"administrator unblock or activate the account, or use another user's token", tokenVariable, a.base.Host,
 			strings.TrimSuffix(r.said(), "."))
 	}
-	return fault.Wrap(r, fault.RepoNotAllowed, "%s does not let the user of %s do this in %s (403)%s; give that user write "+
+	if forge.Mentions(r.message, "protected branch") {
+		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s forbids it%s; have the branches %s exempted from the rule", repo, r.said(),
+			gitprovider.BranchPrefix+"**")
+	}
+	return fault.Wrap(r, fault.ProviderDisabled, "%s does not let the user of %s do this in %s (403)%s; give that user write "+
 		"access to the repository", a.base.Host, tokenVariable, repo, r.said())
 }

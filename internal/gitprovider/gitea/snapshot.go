@@ -62,7 +62,7 @@ func (s snapshots) files(ctx context.Context, q gitprovider.SnapshotQuery) (*git
 	base, err := s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
 	switch {
 	case isNoCommit(err):
-		return nil, forge.NoBase(q.Repo, q.Base)
+		return nil, forge.NoBase(q.Repo, q.Base, "")
 	case err != nil:
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func noBase(repo *gitea.Repository, q gitprovider.SnapshotQuery, cause error) er
 		return fault.Wrap(cause, fault.NotFound, "the default branch %s of %s does not exist; name an existing base branch",
 			repo.DefaultBranch, q.Repo)
 	}
-	return forge.NoBase(q.Repo, q.Base)
+	return forge.NoBase(q.Repo, q.Base, repo.DefaultBranch)
 }
 
 // secondRound reads the files of pull requests, and contents.

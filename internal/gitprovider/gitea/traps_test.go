@@ -92,7 +92,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 		says   string
 	}{
 		"read-only token": {func(sc *scene) { sc.configure(func(s *fakegitea.Settings) { s.ReadOnly = true }) },
-			fault.RepoNotAllowed, "write access"},
+			fault.ProviderDisabled, "write access"},
 		"token without the scope": {func(sc *scene) { sc.s.SetScopes("read:repository", "read:issue") },
 			fault.ProviderDisabled, "GITEA_TOKEN"},
 		"archived repository": {func(sc *scene) { sc.configure(func(s *fakegitea.Settings) { s.Archived = true }) },

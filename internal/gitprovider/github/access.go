@@ -171,7 +171,7 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 	case err != nil:
 		return nil, nil, err
 	case base != "" && node.Base == nil:
-		return nil, nil, forge.NoBase(repo, base)
+		return nil, nil, forge.NoBase(repo, base, "")
 	}
 	missing = lacking(labelKeys(node.Labels.names()), names)
 	if node.Labels != nil && node.Labels.PageInfo.HasNextPage {

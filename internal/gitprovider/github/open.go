@@ -43,7 +43,7 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 	case r.names("head"):
 		return none, fault.New(fault.NotFound, "the repository %s has no branch %s", spec.Repo, forge.Clean(spec.Head))
 	case r.names("base"):
-		return none, forge.NoBase(spec.Repo, spec.Base)
+		return none, forge.NoBase(spec.Repo, spec.Base, "")
 	}
 	return none, err
 }

@@ -176,7 +176,11 @@ func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 	case r.DefaultBranchRef == nil && base == nil:
 		return nil, forge.NoFirstCommit(ref)
 	case base == nil:
-		return nil, forge.NoBase(ref, q.Base)
+		known := ""
+		if r.DefaultBranchRef != nil {
+			known = r.DefaultBranchRef.Name
+		}
+		return nil, forge.NoBase(ref, q.Base, known)
 	case r.Open == nil && !q.FilesOnly:
 		return nil, notShown("pull requests", ref)
 	}

@@ -64,8 +64,7 @@ func (repo *repository) baseBranch(ctx context.Context, have branches, asked str
 	case len(have.tips) == 0:
 		return "", fault.New(fault.NotFound, "the repository %s is empty; push a first commit to it", repo.ref)
 	case asked != "" && have.tips[asked] == "":
-		return "", fault.New(fault.NotFound, "the repository %s has no branch %.200q; name an existing base branch", repo.ref,
-			asked)
+		return "", gitprovider.NoBase(repo.ref, asked, have.head)
 	case asked != "":
 		return asked, nil
 	case have.head != "":

@@ -203,4 +203,7 @@ func snapshotNoBase(t *testing.T, h Harness) {
 	if !strings.Contains(err.Error(), "releases/1.x") {
 		t.Errorf("%q does not name the branch", err)
 	}
+	if !strings.Contains(err.Error(), `leave base_branch out for its default branch "main"`) {
+		t.Errorf("%q does not say which branch there is", err)
+	}
 }
