@@ -109,7 +109,8 @@ func sessionText(w *strings.Builder, r session.Record) {
 	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
-	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, %.4f USD, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.CostUSD, r.Model)
+	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.Model)
+	fmt.Fprintf(w, "  %s\n", usageText(r.Usage))
 	for _, what := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s\n", content.Clean(what, 1000))
 	}

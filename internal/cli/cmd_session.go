@@ -15,7 +15,7 @@ import (
 )
 
 func sessionCommand(a *app) *cobra.Command {
-	return group("session", "Look at the sessions of agents", sessionListCommand(a), sessionShowCommand(a))
+	return group("session", "Look at the sessions of agents", sessionListCommand(a), sessionShowCommand(a), sessionUsageCommand(a))
 }
 
 func sessionListCommand(a *app) *cobra.Command {
@@ -48,7 +48,7 @@ func sessionListCommand(a *app) *cobra.Command {
 				for _, r := range records {
 					rows = append(rows, []string{
 						r.ID, r.Tier.String(), string(r.Trigger), string(r.State), r.StartedAt.Format(time.RFC3339), strconv.Itoa(r.Turns),
-						fmt.Sprintf("%.4f", r.CostUSD), strconv.Itoa(r.Counts.Opened),
+						shortCost(r.Usage), strconv.Itoa(r.Counts.Opened),
 					})
 				}
 				columns(w, rows)

@@ -54,7 +54,8 @@ func sessionSettings(p *parts) (session.Settings, error) {
 		binary = resolved
 	}
 	limits := session.DefaultLimits()
-	limits.Time, limits.Turns, limits.CostUSD = c.Limits.Time, c.Limits.Turns, c.Limits.CostUSD
+	limits.Time, limits.Turns = c.Limits.Time, c.Limits.Turns
+	limits.CostUSD, limits.ScheduledUSD = c.Limits.CostUSD, c.Limits.ScheduledUSD
 	s := session.Settings{
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
 		Server:  session.Server{Command: []string{binary, "mcp-server"}, Env: c.ServerEnv},

@@ -29,6 +29,8 @@ type SessionLimits struct {
 	Time    time.Duration
 	Turns   int
 	CostUSD float64 // 0: any
+	// ScheduledUSD is the limit of cost of sessions that start by themselves, and of those that they hand over to; 0: any.
+	ScheduledUSD float64
 }
 
 // Schedule is how often `claudeops serve` starts a session.
@@ -44,7 +46,9 @@ const (
 	maxSessionTimeout     = 24 * time.Hour
 	DefaultMaxTurns       = 60
 	maxMaxTurns           = 10000
+	DefaultScheduledUSD   = 2.0
 	maxMaxCost            = 10000
+	noLimit               = "none"
 	minInterval           = time.Minute
 	maxInterval           = 7 * 24 * time.Hour
 )
@@ -101,7 +105,7 @@ func (e *env) models(problem func(string, ...any)) map[gitprovider.Tier]string {
 }
 
 func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
-	limits := SessionLimits{Time: DefaultSessionTimeout, Turns: DefaultMaxTurns}
+	limits := SessionLimits{Time: DefaultSessionTimeout, Turns: DefaultMaxTurns, ScheduledUSD: DefaultScheduledUSD}
 	if raw := e.get("CLAUDEOPS_SESSION_TIMEOUT"); raw != "" {
 		d, err := time.ParseDuration(raw)
 		if err != nil || d <= 0 || d > maxSessionTimeout {
@@ -116,12 +120,16 @@ func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
 		}
 		limits.Turns = n
 	}
-	if raw := e.get("CLAUDEOPS_MAX_COST_USD"); raw != "" {
+	switch raw := e.get("CLAUDEOPS_MAX_COST_USD"); raw {
+	case "":
+	case noLimit:
+		limits.ScheduledUSD = 0
+	default:
 		cost, err := strconv.ParseFloat(raw, 64)
 		if err != nil || !(cost > 0 && cost <= maxMaxCost) {
-			problem("CLAUDEOPS_MAX_COST_USD is no amount such as 2.50, of at most %d", maxMaxCost)
+			problem("CLAUDEOPS_MAX_COST_USD is neither an amount such as 2.50, of at most %d, nor none", maxMaxCost)
 		}
-		limits.CostUSD = cost
+		limits.CostUSD, limits.ScheduledUSD = cost, cost
 	}
 	return limits
 }

@@ -27,7 +27,7 @@ func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
 
 func TestASessionHasLimitsAndModels(t *testing.T) {
 	s := load(nil).Sessions
-	if s.Binary != "claude" || s.Limits.Time != 30*time.Minute || s.Limits.Turns != 60 || s.Limits.CostUSD != 0 || s.Problem != "" ||
+	if s.Binary != "claude" || s.Limits.Time != 30*time.Minute || s.Limits.Turns != 60 || s.Limits.CostUSD != 0 || s.Limits.ScheduledUSD != 2 || s.Problem != "" ||
 		s.Models[1] != "haiku" || s.Models[3] != "opus" || s.PromptsDir != "" {
 		t.Errorf("by default %+v", s)
 	}
@@ -35,9 +35,12 @@ func TestASessionHasLimitsAndModels(t *testing.T) {
 		"CLAUDEOPS_CLAUDE_BIN": "/opt/claude", "CLAUDEOPS_SESSION_TIMEOUT": "90s", "CLAUDEOPS_MAX_TURNS": "5",
 		"CLAUDEOPS_MAX_COST_USD": "2.50", "CLAUDEOPS_TIER2_MODEL": "claude-sonnet-5-5", "CLAUDEOPS_PROMPTS_DIR": "own",
 	}).Sessions
-	if s.Binary != "/opt/claude" || s.Limits.Time != 90*time.Second || s.Limits.Turns != 5 || s.Limits.CostUSD != 2.5 || s.Problem != "" ||
+	if s.Binary != "/opt/claude" || s.Limits.Time != 90*time.Second || s.Limits.Turns != 5 || s.Limits.CostUSD != 2.5 || s.Limits.ScheduledUSD != 2.5 || s.Problem != "" ||
 		s.Models[2] != "claude-sonnet-5-5" || !filepath.IsAbs(s.PromptsDir) {
 		t.Errorf("as asked %+v", s)
+	}
+	if s = load(map[string]string{"CLAUDEOPS_MAX_COST_USD": "none"}).Sessions; s.Limits.CostUSD != 0 || s.Limits.ScheduledUSD != 0 || s.Problem != "" {
+		t.Errorf("without a limit of cost %+v", s)
 	}
 }
 

@@ -101,7 +101,7 @@ func sessionVariables() []Variable {
 		{Name: "CLAUDEOPS_TIER3_MODEL", Meaning: "model of tier 3", Default: "opus"},
 		{Name: "CLAUDEOPS_SESSION_TIMEOUT", Meaning: "how long a session may take", Default: "30m"},
 		{Name: "CLAUDEOPS_MAX_TURNS", Meaning: "how many turns a session may take", Default: "60"},
-		{Name: "CLAUDEOPS_MAX_COST_USD", Meaning: "what a session may cost; unset means no limit"},
+		{Name: "CLAUDEOPS_MAX_COST_USD", Meaning: "what a session may cost, or none; unset means 2 if it starts by itself, else no limit"},
 		{Name: "CLAUDEOPS_AGENT_TOOLS", Meaning: "permissions for agents, such as Bash(df *)"},
 		{Name: "CLAUDEOPS_AGENT_ENV", Meaning: "further variables that agents get"},
 	}

@@ -21,13 +21,16 @@ type message struct {
 	Result   string   `json:"result"`
 	Errors   []string `json:"errors"`
 	IsError  bool     `json:"is_error"`
-	Cost     float64  `json:"total_cost_usd"`
+
+	text []byte // the line; valid while it is counted
 }
 
 // turn is a message of the conversation. In other events the member is a sentence, which is not kept: in permission_denied
 // the tool's result says the same.
 type turn struct {
 	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Usage   tokens          `json:"usage"` // as far as it was known when the part came
 	Content json.RawMessage `json:"content"`
 }
 
@@ -79,6 +82,20 @@ func (b block) resultText() string {
 	return strings.Join(out, "\n")
 }
 
+// piece is a part of a message of the model as the API streams it.
+type piece struct {
+	Event struct {
+		Type    string `json:"type"`
+		Message turn   `json:"message"` // of message_start
+		Usage   tokens `json:"usage"`   // of message_delta
+	} `json:"event"`
+}
+
+func (m message) piece() (p piece) {
+	_ = json.Unmarshal(m.text, &p) // what cannot be read is left out
+	return p
+}
+
 // serverName is our entry of the MCP configuration.
 const serverName = "claudeops"
 
@@ -99,6 +116,11 @@ func (m message) events() []Event {
 		return []Event{{Kind: "init", Text: fmt.Sprintf("model %s, claudeops %s", m.Model, m.serverStatus())}}
 	case m.Type == "system" && m.Subtype == "permission_denied":
 		return []Event{{Kind: "denied", Tool: m.ToolName}}
+	case m.Type == "stream_event", m.Type == "system" && m.Subtype == "status":
+		return nil // the whole message follows
+	case m.Type == "system" && m.Subtype == "api_retry":
+		r := m.retry()
+		return []Event{{Kind: "api_retry", Text: fmt.Sprintf("%s; attempt %d of %d", r.answer(), r.Attempt, r.Most)}}
 	case m.Type == "system":
 		return []Event{{Kind: m.Type + "/" + m.Subtype}}
 	case m.Type == "result":

@@ -35,11 +35,11 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 	}
 	mark := runMark + "=" + record.ID
 	command := processtree.Command{
-		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec.Tier, f)...), Dir: f.work(), Stdin: strings.NewReader(text),
+		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec, f)...), Dir: f.work(), Stdin: strings.NewReader(text),
 		// Of two variables with one name the last counts. The CLI keeps a folder for each working folder in its cache.
 		Env: append(append([]string{}, r.Settings.Claude.Env...), mark, "TMPDIR="+f.temp(), "XDG_CACHE_HOME="+f.temp()),
 	}
-	c := r.newRun(ctx, f, record)
+	c := r.newRun(ctx, f, record, r.Settings.limits(spec))
 	if err := c.start(command, spec.processes.options(mark, r.Settings.Limits.Grace)); err != nil {
 		return outcome{StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
 	}
@@ -54,6 +54,7 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		}
 	}
 	ended.addProblems(end)
+	ended.addRetries(c.output.retries)
 	record.ExitCode = end.Exit.Code
 	if ended.state != StateSucceeded {
 		record.Stderr = c.output.clean.text(string(c.stderr.data), maxStderr)
@@ -65,18 +66,21 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 }
 
 // newRun makes a run whose output goes into the record and its events.
-func (r *Runner) newRun(ctx context.Context, f *folder, record *Record) *cliRun {
+func (r *Runner) newRun(ctx context.Context, f *folder, record *Record, limits Limits) *cliRun {
 	c := &cliRun{
-		limits: r.Settings.Limits, begun: make(chan struct{}), stops: make(chan *outcome, 1), read: make(chan struct{}),
+		limits: limits, begun: make(chan struct{}), stops: make(chan *outcome, 1), read: make(chan struct{}),
 	}
-	saved := 0
+	saved := int64(0)
 	c.output = &outputReader{
-		clean: cleaner{r.Secrets}, now: r.Now, record: record, limits: r.Settings.Limits, stop: c.stop,
+		clean: cleaner{r.Secrets}, now: r.Now, record: record, limits: limits, stop: c.stop,
+		meter: newMeter(), retries: retries{},
 		store: func(events []Event) error {
 			ctx, cancel := detached(ctx)
 			defer cancel()
-			if err := r.Records.AppendEvents(ctx, record.ID, events); err != nil {
-				return err
+			if len(events) > 0 {
+				if err := r.Records.AppendEvents(ctx, record.ID, events); err != nil {
+					return err
+				}
 			}
 			r.saveProgress(ctx, record, &saved)
 			return nil
@@ -93,8 +97,8 @@ func (r *Runner) newRun(ctx context.Context, f *folder, record *Record) *cliRun 
 
 // saveProgress saves what a session has done so far, for whoever watches, if that is more than what was saved before. What
 // fails here is saved at the end.
-func (r *Runner) saveProgress(ctx context.Context, record *Record, saved *int) {
-	done := record.Turns + record.ToolCalls + record.Denied
+func (r *Runner) saveProgress(ctx context.Context, record *Record, saved *int64) {
+	done := int64(record.Turns+record.ToolCalls+record.Denied) + record.Tokens()
 	if done == *saved {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -180,7 +181,8 @@ func writes(f *fake) int {
 }
 
 func acts() map[string]func(*fake) int {
-	out := map[string]func(*fake) int{
+	out := spendingActs()
+	maps.Copy(out, map[string]func(*fake) int{
 		"good": good(func(f *fake) { f.say("hello") }), "look": look, "tools": useTools,
 		"silent": func(*fake) int { return 0 }, "crash": func(*fake) int { fmt.Fprintln(os.Stderr, "out of memory"); return 3 },
 		"waits":      func(*fake) int { forever(); return 0 },
@@ -239,7 +241,7 @@ func acts() map[string]func(*fake) int {
 		"hasty": hasty, "writes": writes, "hides": good(hides),
 		"kills-its-reaper": good(func(*fake) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL); forever() }), "hides-and-hangs": func(f *fake) int { f.init("connected"); hides(f); forever(); return 0 },
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
-	}
+	})
 	for name, text := range handoffs() {
 		out["handoff-"+name] = handsOver(write(text))
 	}

@@ -35,6 +35,15 @@ func (v *outcome) addProblems(end processtree.End) {
 	v.reason = strings.Join(problems, "; ")
 }
 
+// addRetries adds how the model's API kept a session that did not succeed waiting.
+func (v *outcome) addRetries(r retries) {
+	text := r.text()
+	if v.state == StateSucceeded || text == "" {
+		return
+	}
+	v.reason += "; " + text
+}
+
 // outcomeOf is how a session ended whose CLI exited by itself.
 func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	m, record := c.output.result, c.output.record
@@ -47,7 +56,7 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	case m.Subtype == "error_max_turns":
 		return &outcome{StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)", c.limits.Turns)}
 	case m.Subtype == "error_max_budget_usd":
-		return &outcome{StateLimit, fmt.Sprintf("it reached the limit of %s USD (CLAUDEOPS_MAX_COST_USD)", formatUSD(c.limits.CostUSD))}
+		return &outcome{StateLimit, fmt.Sprintf("it cost %s and reached the limit of %s", record.Cost(), c.limits.cost())}
 	case !record.Connected:
 		return &outcome{StateFailed, "claude never connected to the claudeops MCP server"}
 	case m.IsError:
@@ -66,7 +75,7 @@ func (c *cliRun) cliError(m *message) string {
 	}
 	reason := "claude reported an error: " + c.output.clean.text(text, 500)
 	if strings.Contains(text, "/login") {
-		reason += "; set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
+		reason += "; " + credentialAdvice
 	}
 	return reason
 }

@@ -11,14 +11,16 @@ type outputReader struct {
 	clean     cleaner
 	now       func() time.Time
 	record    *Record
-	store     func([]Event) error
-	limits    Limits
-	connected func()             // the server is there: the configuration is not needed any more
-	stop      func(end *outcome) // ends the session; the first call counts
+	store     func([]Event) error // and what the record has so far
+	limits    Limits              // of this session
+	connected func()              // the server is there: the configuration is not needed any more
+	stop      func(end *outcome)  // ends the session; the first call counts
 
-	seq, stored int
+	kept        struct{ events, bytes int }
 	lastMessage string
 	result      *message // the CLI's last word
+	meter       *meter
+	retries     retries
 }
 
 // line takes one line of output.
@@ -33,6 +35,7 @@ func (o *outputReader) line(text []byte, cut bool) {
 		o.record.BadLines++
 		return
 	}
+	m.text = text
 	o.count(m)
 	o.save(m.events()...)
 }
@@ -47,7 +50,16 @@ func (o *outputReader) count(m message) {
 		if len(o.record.Denials) < MaxDenials {
 			o.record.Denials = append(o.record.Denials, o.clean.name(m.ToolName))
 		}
+	case m.Type == "system" && m.Subtype == "api_retry":
+		r := m.retry()
+		o.retries.add(o.clean.name(r.answer()))
+		if end := r.refusedCredential(); end != nil {
+			o.stop(end)
+		}
+	case m.Type == "stream_event":
+		o.countPiece(m.piece())
 	case m.Type == "assistant":
+		o.used(m.Message)
 		if m.Message.ID == "" || m.Message.ID != o.lastMessage {
 			o.lastMessage = m.Message.ID
 			o.record.Turns++
@@ -62,11 +74,45 @@ func (o *outputReader) count(m message) {
 			o.stop(&outcome{StateLimit, fmt.Sprintf("it took more than %d turns", o.limits.Turns)})
 		}
 	case m.Type == "result":
-		o.result = &m
-		o.record.CostUSD = m.Cost
-		if o.limits.CostUSD > 0 && m.Cost > o.limits.CostUSD && m.Subtype == "success" {
-			o.stop(&outcome{StateLimit, fmt.Sprintf("it cost %.4f USD, more than %.4f", m.Cost, o.limits.CostUSD)})
+		if usage, said := m.final().usage(); said {
+			o.record.Usage = usage
 		}
+		m.text = nil
+		o.result = &m
+		if m.Subtype == "success" {
+			o.holdCost()
+		}
+	}
+}
+
+// countPiece counts what a message of the model used as soon as it is known: its first piece says what was read, the last one how
+// much was written.
+func (o *outputReader) countPiece(p piece) {
+	switch p.Event.Type {
+	case "message_start":
+		o.used(p.Event.Message)
+	case "message_delta":
+		o.meter.more(p.Event.Usage)
+		o.used(turn{ID: o.meter.message, Model: o.meter.model})
+		o.put(nil)
+	}
+}
+
+// used takes what a message used into the record, and ends the session where that costs more than it may.
+func (o *outputReader) used(t turn) {
+	if o.result != nil {
+		return // the CLI has said all of it
+	}
+	o.meter.see(t.ID, t.Model, t.Usage)
+	o.record.Usage = o.meter.total()
+	o.holdCost()
+}
+
+// holdCost ends a session that has cost more than it may. The CLI does so by itself, by its own sum, when a turn is over.
+func (o *outputReader) holdCost() {
+	u := o.record.Usage
+	if o.limits.CostUSD > 0 && u.CostUSD > o.limits.CostUSD {
+		o.stop(&outcome{StateLimit, fmt.Sprintf("it cost %s, more than the limit of %s", u.Cost(), o.limits.cost())})
 	}
 }
 
@@ -95,24 +141,28 @@ func (o *outputReader) save(events ...Event) {
 	var out []Event
 	for _, e := range events {
 		e.Kind, e.Tool = o.clean.name(e.Kind), o.clean.name(e.Tool)
-		if e.Text != "" && o.stored < maxStored {
+		if e.Text != "" && o.kept.bytes < maxStored {
 			e.Text = o.clean.text(e.Text, maxText)
 		}
 		size := len(e.Kind) + len(e.Tool) + len(e.Text) + 64 // and what a row needs
-		if o.stored+size > maxStored {
-			o.stored = maxStored
+		if o.kept.bytes+size > maxStored {
+			o.kept.bytes = maxStored
 			o.record.Unstored++
 			continue
 		}
-		o.stored += size
-		o.seq++
-		e.Seq, e.Time = o.seq, o.now()
+		o.kept.bytes += size
+		o.kept.events++
+		e.Seq, e.Time = o.kept.events, o.now()
 		out = append(out, e)
 	}
-	if len(out) == 0 {
-		return
+	if len(out) > 0 {
+		o.put(out)
 	}
-	if err := o.store(out); err != nil {
+}
+
+// put stores events, and what the record has so far.
+func (o *outputReader) put(events []Event) {
+	if err := o.store(events); err != nil {
 		o.stop(&outcome{StateFailed, "what the agent does could not be recorded, so it was ended: " + o.clean.text(err.Error(), 500)})
 	}
 }

@@ -28,6 +28,8 @@ type Spec struct {
 	Parent  string // the session that handed over; "" for none
 	Handoff *Handoff
 
+	// Scheduled says that nobody started it, nor the session that handed over to it: Limits.ScheduledUSD holds.
+	Scheduled bool
 	// Ceiling caps the tier of the session and of those that it escalates to, beside Settings.MaxTier; 0 caps nothing.
 	Ceiling gitprovider.Tier
 	// Admit is asked, with the session's id, when nothing else runs and before anything has begun. Its error is that of the
@@ -97,13 +99,13 @@ type Ending struct {
 
 // Work is what the agent did, and what it cost.
 type Work struct {
-	Connected bool     `json:"connected"` // the agent had our MCP server
-	Turns     int      `json:"turns"`
-	ToolCalls int      `json:"tool_calls"`
-	CostUSD   float64  `json:"cost_usd"`
-	Denials   []string `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
-	Denied    int      `json:"denied"`             // how often
-	LeftOut   []string `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
+	Connected bool `json:"connected"` // the agent had our MCP server
+	Turns     int  `json:"turns"`
+	ToolCalls int  `json:"tool_calls"`
+	Usage
+	Denials []string `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
+	Denied  int      `json:"denied"`             // how often
+	LeftOut []string `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
 }
 
 // Output is what the CLI wrote, as far as it is not in events.

@@ -111,7 +111,7 @@ var errAlreadyStarted = errors.New("the session that was due has been started")
 // start starts a session and returns when the next one is due.
 func (s *Schedule) start(ctx context.Context) time.Time {
 	now := s.Now()
-	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: TriggerSchedule, Admit: s.stillDue})
+	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: TriggerSchedule, Scheduled: true, Admit: s.stillDue})
 	if fault.CodeOf(err) == fault.Conflict && ctx.Err() == nil {
 		if taken := s.stillDue(ctx, ""); taken != nil {
 			err = taken

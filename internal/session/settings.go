@@ -12,15 +12,17 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Limits bound a session. Zero means none for Turns and CostUSD.
+// Limits bound a session. Zero means none for Turns, CostUSD and ScheduledUSD.
 type Limits struct {
 	Time    time.Duration // from the start of the CLI to its end
 	Turns   int
 	CostUSD float64
-	Start   time.Duration // for the CLI to say that it has begun
-	Grace   time.Duration // from SIGTERM to SIGKILL, and for what the CLI left behind
-	Version time.Duration // for `claude --version`
-	Clear   time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
+	// ScheduledUSD is CostUSD for sessions that nobody started: those of a schedule, and those that they hand over to.
+	ScheduledUSD float64
+	Start        time.Duration // for the CLI to say that it has begun
+	Grace        time.Duration // from SIGTERM to SIGKILL, and for what the CLI left behind
+	Version      time.Duration // for `claude --version`
+	Clear        time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
 }
 
 // DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server the 30 s that it gives a write
@@ -142,10 +144,12 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 
 // arguments of the CLI, as observed with 2.1.329: --restricted ignores the settings of user and project and confines the
 // file tools to the working folders; dontAsk with --permission-prompts none refuses what is not permitted instead of
-// waiting; --tools removes what it does not name. None of them is a secret: arguments are for everybody to see.
-func (s Settings) arguments(tier gitprovider.Tier, f *folder) []string {
+// waiting; --tools removes what it does not name; --include-partial-messages says how many tokens a message took when it is complete,
+// where its parts come with the number at its beginning. None of them is a secret: arguments are for everybody to see.
+func (s Settings) arguments(spec Spec, f *folder) []string {
+	tier, limits := spec.Tier, s.limits(spec)
 	args := []string{
-		"-p", "--output-format", "stream-json", "--verbose", "--restricted", "--no-session-persistence",
+		"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--restricted", "--no-session-persistence",
 		"--disable-slash-commands", "--permission-mode", "dontAsk", "--permission-prompts", "none",
 		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settings(),
 		"--append-system-prompt-file", f.prompt(), "--model", s.Claude.Models[tier],
@@ -154,13 +158,22 @@ func (s Settings) arguments(tier gitprovider.Tier, f *folder) []string {
 	if s.Folders.Repos != "" {
 		args = append(args, "--add-dir", s.Folders.Repos)
 	}
-	if s.Limits.Turns > 0 {
-		args = append(args, "--max-turns", strconv.Itoa(s.Limits.Turns))
+	if limits.Turns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(limits.Turns))
 	}
-	if s.Limits.CostUSD > 0 {
-		args = append(args, "--max-budget-usd", formatUSD(s.Limits.CostUSD))
+	if limits.CostUSD > 0 {
+		args = append(args, "--max-budget-usd", formatUSD(limits.CostUSD))
 	}
 	return args
+}
+
+// limits are those of one session.
+func (s Settings) limits(spec Spec) Limits {
+	limits := s.Limits
+	if spec.Scheduled {
+		limits.CostUSD = limits.ScheduledUSD
+	}
+	return limits
 }
 
 // detached is a context for what has to be recorded even though the session was told to end.
@@ -170,3 +183,6 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
+
+// cost is the limit of cost in words.
+func (l Limits) cost() string { return formatUSD(l.CostUSD) + " USD (CLAUDEOPS_MAX_COST_USD)" }

@@ -171,6 +171,7 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record Record) 
 			return
 		}
 		spec = s.runner.nextSpec(record, spec.Ceiling)
+		spec.Scheduled = c.spec.Scheduled
 		s.mu.Lock()
 		c.id = spec.ID
 		s.mu.Unlock()

@@ -48,6 +48,9 @@ func (s *AgentSessions) insert(ctx context.Context, r session.Record, lock strin
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Internal, "a session with the id %q is recorded already", r.ID)
 		}
+		if err == nil {
+			err = saveUsage(ctx, tx, r)
+		}
 		return err
 	})
 }
@@ -77,6 +80,9 @@ func (s *AgentSessions) SaveSession(ctx context.Context, r session.Record) error
 		known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(record), text(r.ID)))
 		if err == nil && !known {
 			err = noSession(r.ID)
+		}
+		if err == nil {
+			err = saveUsage(ctx, tx, r)
 		}
 		return err
 	})

@@ -130,10 +130,16 @@ func textNoMore() []string {
 // oldPlace is a place with a database of the first version, where the statements were run.
 func oldPlace(t testing.TB, statements ...string) string {
 	t.Helper()
+	return placeOf(t, 1, statements...)
+}
+
+// placeOf is oldPlace with a database of another version.
+func placeOf(t testing.TB, version int64, statements ...string) string {
+	t.Helper()
 	place := newPlace(t)
 	db := connect(t, place)
 	db.SetMaxOpenConns(2)
-	migrateTo(t, db, postgresMigrations, 1)
+	migrateTo(t, db, postgresMigrations, version)
 	mustExec(t, db, statements...)
 	return place
 }

@@ -66,6 +66,12 @@ func textNoMore() []string {
 // oldPlace is a place with a database of the first version, where the statements were run.
 func oldPlace(t testing.TB, statements ...string) string {
 	t.Helper()
+	return placeOf(t, 1, statements...)
+}
+
+// placeOf is oldPlace with a database of another version.
+func placeOf(t testing.TB, version int64, statements ...string) string {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, databaseName)
 	if err := createFile(path); err != nil {
@@ -75,7 +81,7 @@ func oldPlace(t testing.TB, statements ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	migrateTo(t, db, sqliteMigrations, 1)
+	migrateTo(t, db, sqliteMigrations, version)
 	if err := writeState(t.Context(), db, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	d = w.page("/sessions/session-0001", 200)
 	d.has("running", "by dashboard", "two lines", "Stop this session", "It has said nothing yet")
 	w.page("/", 200).has("What runs", "A session of tier 1")
-	w.page("/sessions", 200).has("Tier 1, dashboard", "cost not known")
+	w.page("/sessions", 200).has("Tier 1, dashboard", "none recorded")
 	if a := w.submit("/sessions/session-0001/stop", nil); a.StatusCode != 303 {
 		t.Fatalf("%d %s", a.StatusCode, a.body)
 	}
@@ -78,16 +78,17 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		EndedAt:   ended.Add(150 * time.Second),
 		Task:      session.Task{Tier: 2, Trigger: session.TriggerEscalation, Model: "sonnet"},
 		Ending:    session.Ending{State: session.StateFailed, Reason: "claude exited with code 3"},
-		Work:      session.Work{Turns: 7, ToolCalls: 9, CostUSD: 0.5, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
+		Work:      session.Work{Turns: 7, ToolCalls: 9, Usage: session.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: session.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
 		Output:    session.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
 		Handover:  session.Handover{Received: &handoff, HandoffProblem: "it is empty"},
 	})
 	d := w.page("/sessions/run-2", 200)
-	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls, 0.5000 USD", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
+	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls", "46 tokens: 12 input, 34 output", "about 0.5000 USD an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
 		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
 		t.Errorf("links %v", d.links())
 	}
+	w.page("/sessions", 200).has("Tokens and cost of the last 7 days", "2026-", "about 0.5000 USD")
 	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
 	w.page("/", 200).has("A session of tier 2 ended badly: failed", "claude exited with code 3")
 	w.begun(session.Record{ID: "run-4", EndedAt: w.Now(), Task: session.Task{Tier: 2}, Ending: session.Ending{State: session.StateSucceeded}})
@@ -163,7 +164,8 @@ func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 		w.begun(session.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(), Ending: session.Ending{State: session.StateCancelled}})
 	}
 	rows := func(query string) int { return len(w.page("/sessions"+query, 200).find("tr")) - 1 }
-	for query, want := range map[string]int{"": 50, "?before=run-10": 10, "?state=cancelled": 50, "?state=cancelled&before=run-05": 5} {
+	const sums = 3 // further rows: those of the tokens and costs, on the first page alone
+	for query, want := range map[string]int{"": 50 + sums, "?before=run-10": 10, "?state=cancelled": 50, "?state=cancelled&before=run-05": 5} {
 		if got := rows(query); got != want {
 			t.Errorf("%s: %d rows, want %d", query, got, want)
 		}

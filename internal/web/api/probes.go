@@ -134,7 +134,7 @@ func providersReady(states []health.ProviderState) error {
 // scrape answers in Prometheus's text format.
 func (h *probes) scrape(req *handler.Request) (handler.Response, error) {
 	if err := h.metrics.CatchUp(req.Context()); err != nil {
-		h.env.Log.Warn("attempts not counted", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
+		h.env.Log.Warn("attempts or usage not counted", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
 	}
 	text, contentType, err := h.metrics.Text()
 	return handler.Response{Bytes: text, ContentType: contentType, Volatile: true}, err

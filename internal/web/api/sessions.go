@@ -51,6 +51,10 @@ func (h *sessions) operations() []operation.Operation {
 			Path: "/sessions/{id}/events", ID: "listSessionEvents",
 			Notes: "At most 500 events. Ask again with after=next_after, until state is no longer running and no event comes.",
 		}), h.events),
+		operation.New(read("get_session_usage", "Sum the tokens and the cost of sessions, by day and tier", operation.Route{
+			Path: "/session-usage", ID: "getSessionUsage",
+			Notes: "A session counts on the day, in UTC, on which it began. The newest day comes first.",
+		}), h.usage),
 	}
 }
 
@@ -125,7 +129,7 @@ func (h *sessions) sessionEntry(ctx context.Context, r session.Record) SessionEn
 	e := SessionEntry{
 		ID: r.ID, Parent: r.Parent, Next: r.Next, Tier: int(r.Tier), Trigger: string(r.Trigger), State: string(r.State),
 		Reason: h.env.Message(r.Reason), Model: h.env.Line(r.Model), DryRun: r.DryRun, StartedAt: r.StartedAt.UTC(), Turns: r.Turns,
-		ToolCalls: r.ToolCalls, Denied: r.Denied, CostUSD: r.CostUSD, Escalation: h.env.Line(r.Escalation), Counts: r.Counts,
+		ToolCalls: r.ToolCalls, Denied: r.Denied, Usage: r.Usage, Escalation: h.env.Line(r.Escalation), Counts: r.Counts,
 	}
 	if !r.EndedAt.IsZero() {
 		ended := r.EndedAt.UTC()
@@ -184,6 +188,19 @@ func (h *sessions) handoff(given *session.Handoff) *session.Handoff {
 		out.Resolved = append(out.Resolved, text(key))
 	}
 	return &out
+}
+
+type sessionUsageParams struct {
+	Days int `json:"days,omitempty" minimum:"1" maximum:"366" doc:"How many days, today included; default 30"`
+}
+
+func (h *sessions) usage(ctx context.Context, _ operation.Call, q sessionUsageParams) (session.UsageReport, error) {
+	const usual = 30
+	if q.Days == 0 {
+		q.Days = usual
+	}
+	groups, err := h.records.UsageByDay(ctx, h.env.Now().AddDate(0, 0, 1-q.Days))
+	return session.NewUsageReport(groups), err
 }
 
 type sessionEventParams struct {

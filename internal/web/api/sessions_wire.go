@@ -8,21 +8,21 @@ import (
 
 // SessionEntry is one session of an agent.
 type SessionEntry struct {
-	ID         string         `json:"id"`
-	Parent     string         `json:"parent,omitempty" doc:"The session that handed over to it"`
-	Next       string         `json:"next,omitempty" doc:"The session that it handed over to"`
-	Tier       int            `json:"tier"`
-	Trigger    string         `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
-	State      string         `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
-	Reason     string         `json:"reason,omitempty" doc:"Why it ended as it did"`
-	Model      string         `json:"model"`
-	DryRun     bool           `json:"dry_run"`
-	StartedAt  time.Time      `json:"started_at"`
-	EndedAt    *time.Time     `json:"ended_at,omitempty"`
-	Turns      int            `json:"turns"`
-	ToolCalls  int            `json:"tool_calls"`
-	Denied     int            `json:"denied" doc:"How often the agent was refused a tool"`
-	CostUSD    float64        `json:"cost_usd" doc:"Known at the end"`
+	ID        string     `json:"id"`
+	Parent    string     `json:"parent,omitempty" doc:"The session that handed over to it"`
+	Next      string     `json:"next,omitempty" doc:"The session that it handed over to"`
+	Tier      int        `json:"tier"`
+	Trigger   string     `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
+	State     string     `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
+	Reason    string     `json:"reason,omitempty" doc:"Why it ended as it did"`
+	Model     string     `json:"model"`
+	DryRun    bool       `json:"dry_run"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Turns     int        `json:"turns"`
+	ToolCalls int        `json:"tool_calls"`
+	Denied    int        `json:"denied" doc:"How often the agent was refused a tool"`
+	session.Usage
 	Escalation string         `json:"escalation,omitempty" doc:"What became of its handoff"`
 	Counts     session.Counts `json:"counts" doc:"Its attempts at proposals, by the audit"`
 }

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -42,7 +41,8 @@ type sessionsPage struct {
 	Start        *startForm
 	WhyNot       string // why there is no form
 	Plan         session.Plan
-	Every        string // "" where nothing is scheduled
+	Usage        *usageTable // nil for none
+	Every        string      // "" where nothing is scheduled
 }
 
 // startForm starts a session.
@@ -78,6 +78,11 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	}
 	for _, r := range rows {
 		view.Rows = append(view.Rows, h.row(req, r))
+	}
+	if q == (sessionPageParams{}) {
+		if view.Usage, err = h.usage(req); err != nil {
+			return handler.Response{}, err
+		}
 	}
 	if !req.Principal.Scopes.Has(access.Operate) {
 		view.WhyNot = "Starting and stopping sessions needs the scope operate."
@@ -116,14 +121,6 @@ func (s sessionRow) Took() string {
 		ended = s.now
 	}
 	return lengthOf(ended.Sub(s.StartedAt))
-}
-
-// Cost is what it cost, as far as the CLI has said, which it does with its last word.
-func (s sessionRow) Cost() string {
-	if s.State == session.StateSucceeded || s.CostUSD > 0 {
-		return fmt.Sprintf("%.4f USD", s.CostUSD)
-	}
-	return "cost not known"
 }
 
 // Proposals is what was proposed in it, in words.

@@ -4,6 +4,7 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -27,16 +28,19 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	hooks     *prometheus.CounterVec
 
-	audit records.Audit
-	mu    sync.Mutex
-	begun bool
-	seen  int64 // the last row that was counted
+	audit    records.Audit
+	sessions records.Sessions
+	usage    *sessionUsage
+	mu       sync.Mutex
+	begun    bool
+	seen     int64 // the last row that was counted
 }
 
 // Options are what Metrics are made of.
 type Options struct {
 	Settings handler.Settings
 	Audit    records.Audit
+	Sessions records.Sessions
 	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
 	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
@@ -47,7 +51,7 @@ type Options struct {
 // New makes Metrics that have counted nothing.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		audit:    o.Audit,
+		audit: o.Audit, sessions: o.Sessions, usage: &sessionUsage{},
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claudeops_attempts_total",
@@ -81,7 +85,7 @@ func New(o Options) *Metrics {
 	if o.Latency != nil {
 		m.registry.MustRegister(o.Latency.took)
 	}
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, m.usage,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
 		}, func() float64 { return float64(o.Streams()) }),
@@ -125,8 +129,13 @@ const (
 	atOnce     = 200
 )
 
-// CatchUp counts the rows that were added since it was called last. The first call only looks where the record ends.
+// CatchUp counts the rows that were added since it was called last, and reads what sessions used. The first call only looks where the
+// record ends.
 func (m *Metrics) CatchUp(ctx context.Context) error {
+	return errors.Join(m.countAttempts(ctx), m.usage.read(ctx, m.sessions.UsageOfEnded))
+}
+
+func (m *Metrics) countAttempts(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.begun {

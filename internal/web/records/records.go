@@ -70,6 +70,10 @@ type Sessions interface {
 	SessionEvents(ctx context.Context, id string, after int) ([]session.Event, error)
 	// LastSessionEvent is the number of the last one; 0 if there is none.
 	LastSessionEvent(ctx context.Context, id string) (int, error)
+	// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the newest day first.
+	UsageByDay(ctx context.Context, since time.Time) ([]session.UsageGroup, error)
+	// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost.
+	UsageOfEnded(ctx context.Context) ([]session.UsageGroup, error)
 	// SessionCounts counts what was proposed in a session so far.
 	SessionCounts(ctx context.Context, id string) (session.Counts, error)
 }

@@ -1,0 +1,69 @@
+package dashboard
+
+import (
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// usageDays is how many days the table of costs has, today included.
+const usageDays = 7
+
+// usageTable is what the sessions of the last days used, by day and tier.
+type usageTable struct {
+	Days  int
+	Rows  []usageRow
+	Total usageRow
+}
+
+// usageRow is a line of the table.
+type usageRow struct {
+	Day      string
+	Tier     int
+	Sessions int
+	session.Usage
+}
+
+// Short is the cost in a table: with "about" before an estimate or a guess, and "and more" where a price is not known.
+func (u usageRow) Short() string { return shortCost(u.Usage) }
+
+func shortCost(u session.Usage) string {
+	switch u.CostSource {
+	case session.CostEstimate, session.CostClientGuess:
+		return fmt.Sprintf("about %.4f USD", u.CostUSD)
+	case session.CostUnknown:
+		return fmt.Sprintf("%.4f USD and more", u.CostUSD)
+	}
+	return u.Cost()
+}
+
+// usage is nil if no session began in the last days, and on other pages than the first of all sessions.
+func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
+	groups, err := h.records.UsageByDay(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
+	if err != nil || len(groups) == 0 {
+		return nil, err
+	}
+	report := session.NewUsageReport(groups)
+	t := &usageTable{Days: usageDays, Total: usageRow{Sessions: report.Total.Sessions, Usage: report.Total.Usage}}
+	for _, d := range report.Days {
+		t.Rows = append(t.Rows, usageRow{d.Day, d.Tier, d.Sessions, d.Usage})
+	}
+	return t, nil
+}
+
+// ShortCost is what it cost, as a table has it.
+func (s sessionRow) ShortCost() string { return shortCost(s.Usage) }
+
+// Certainty says what kind of figure the cost is; "" if it is the client's own.
+func (s sessionRow) Certainty() string {
+	switch s.CostSource {
+	case session.CostEstimate:
+		return "an estimate by list prices: Claude Code has not said its own figure"
+	case session.CostClientGuess:
+		return "Claude Code's guess: it does not know the price of the model"
+	case session.CostUnknown:
+		return "the price of a model is not known"
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+package web_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+// spent records sessions that used tokens: two of tier 1 today, one of them without the client's figure, and one of tier 3 the day before.
+func spent(w *world) {
+	w.Helper()
+	used := func(id string, tier int, began time.Time, state session.State, u session.Usage) {
+		w.begun(session.Record{ID: id, StartedAt: began, EndedAt: began.Add(time.Minute), Task: session.Task{Tier: gitprovider.Tier(tier)}, Ending: session.Ending{State: state}, Work: session.Work{Usage: u}})
+	}
+	used("run-1", 3, w.Now().AddDate(0, 0, -1), session.StateSucceeded, session.Usage{
+		InputTokens: 1000, OutputTokens: 200, CacheReadTokens: 5000, CacheWriteTokens: 700, CostUSD: 1.5, CostSource: session.CostClient,
+	})
+	used("run-2", 1, w.Now(), session.StateSucceeded, session.Usage{InputTokens: 10, OutputTokens: 2, CostUSD: 0.25, CostSource: session.CostClient})
+	used("run-3", 1, w.Now(), session.StateTimeout, session.Usage{InputTokens: 20, OutputTokens: 4, CostUSD: 0.5, CostSource: session.CostEstimate})
+}
+
+func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
+	w := newWorld(t, nil)
+	spent(w)
+	a := w.get("/api/v1/session-usage")
+	w.want(a, 200, "")
+	var got session.UsageReport
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Days) != 2 || got.Days[0].Tier != 1 || got.Days[0].Sessions != 2 || got.Days[0].InputTokens != 30 || got.Days[0].CostUSD != 0.75 ||
+		got.Days[0].CostSource != session.CostEstimate || got.Days[1].Tier != 3 || got.Days[1].CostSource != session.CostClient {
+		t.Errorf("days %s", a.body)
+	}
+	if got.Total.Sessions != 3 || got.Total.CostUSD != 2.25 || got.Total.CacheReadTokens != 5000 || got.Total.CostSource != session.CostEstimate {
+		t.Errorf("total %s", a.body)
+	}
+	if a := w.get("/api/v1/session-usage?days=1"); !strings.Contains(string(a.body), `"sessions":2`) || strings.Contains(string(a.body), `"tier":3`) {
+		t.Errorf("today %s", a.body)
+	}
+	for _, days := range []string{"0", "367", "x"} {
+		w.want(w.get("/api/v1/session-usage?days="+days), 400, fault.InvalidArgument)
+	}
+	one := w.get("/api/v1/sessions/run-3")
+	for _, part := range []string{`"input_tokens":20`, `"cost_usd":0.5`, `"cost_source":"estimate"`} {
+		if !strings.Contains(string(one.body), part) {
+			t.Errorf("a session lacks %s: %s", part, one.body)
+		}
+	}
+}
+
+func TestWhatSessionsUsedIsMeasured(t *testing.T) {
+	w := newWorld(t, nil)
+	spent(w)
+	w.begun(session.Record{ID: "run-4", Work: session.Work{Usage: session.Usage{InputTokens: 7}}}) // it runs, and is not counted yet
+	text := string(w.get("/metrics").body)
+	for _, want := range []string{
+		`claudeops_sessions_total{state="succeeded",tier="1"} 1`, `claudeops_sessions_total{state="timeout",tier="1"} 1`,
+		`claudeops_session_tokens_total{kind="input",tier="1"} 30`, `claudeops_session_tokens_total{kind="cache_read",tier="3"} 5000`,
+		`claudeops_session_cost_usd_total{source="client",tier="3"} 1.5`, `claudeops_session_cost_usd_total{source="estimate",tier="1"} 0.5`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+func TestThePageOfSessionsShowsWhatTheyCost(t *testing.T) {
+	w := newWorld(t, nil)
+	spent(w)
+	d := w.page("/sessions", 200)
+	d.has("Tokens and cost of the last 7 days", "about 0.7500 USD", "1.5000 USD", "about 2.2500 USD")
+	if strings.Contains(w.page("/sessions?state=failed", 200).text, "Tokens and cost") {
+		t.Error("a part of the list has the sums of all")
+	}
+}
