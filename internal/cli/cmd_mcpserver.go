@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 )
 
@@ -47,7 +48,10 @@ type standIn struct {
 }
 
 func standIns() []standIn {
-	return []standIn{{name: definitions.ServerName, toolset: definitions.ToolsetName}}
+	return []standIn{
+		{name: definitions.ServerName, toolset: definitions.ToolsetName},
+		{name: deploy.ServerName, toolset: deploy.ToolsetName, versions: deploy.ProtocolVersions()},
+	}
 }
 
 func serverNames() (names []string) {

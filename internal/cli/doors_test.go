@@ -219,6 +219,8 @@ func goodRequests() map[string]string {
 		"list_prs":      `{"repo_owner":"joe","repo_name":"infra"}`,
 		"count_words":   `{"text":"one two"}`,
 
+		"plan": `{}`, "diff": `{}`, "status": `{}`, "doctor": `{}`, "deploy_apply": `{"yes":true}`, "rollback": `{"to":"1","yes":true}`,
+
 		"fractary_forge_agent_list": `{}`, "fractary_forge_tool_list": `{}`, "fractary_forge_agent_info": `{"name":"a"}`,
 		"fractary_forge_tool_info": `{"name":"a"}`, "fractary_forge_agent_validate": `{"name":"a"}`, "fractary_forge_tool_validate": `{"name":"a"}`,
 		"fractary_forge_plugin_list": `{}`, "fractary_forge_plugin_info": `{"plugin":"@a/b"}`, "fractary_forge_plugin_search": `{"query":"a"}`,

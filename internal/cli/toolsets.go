@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -23,6 +25,7 @@ import (
 type tools struct {
 	kernel      *toolset.Kernel
 	definitions func() *definitions.Service // made when it is first asked
+	deploy      func() *deploy.Service
 }
 
 // toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
@@ -33,6 +36,7 @@ func (a *app) ownToolsets() []operation.Toolset {
 	return []operation.Toolset{
 		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),
+		deploy.Toolset(version(), kernel, func() *deploy.Service { return a.wire(needs{}).tools.deploy() }),
 	}
 }
 
@@ -103,6 +107,7 @@ func (a *app) newTools(p *parts) tools {
 			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 		}),
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
+		deploy:      sync.OnceValue(func() *deploy.Service { return a.newDeploy(p) }),
 	}
 }
 
@@ -112,7 +117,7 @@ func (a *app) newDefinitions(p *parts) *definitions.Service {
 		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
 		folder = ""
 	}
-	d := p.cfg.Definitions
+	d := p.cfg.Tools.Definitions
 	return definitions.NewService(definitions.Settings{
 		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: folder, Home: d.Home, Now: time.Now,
 		Transport: notify.NewTransport(http.ProxyFromEnvironment),
@@ -127,4 +132,27 @@ func (a *app) registryToken(p *parts, name string) string {
 		p.scanner.Learn(token)
 	}
 	return token
+}
+
+func (a *app) newDeploy(p *parts) *deploy.Service {
+	folder, err := os.Getwd()
+	if err != nil {
+		p.log.Warn("the working folder is unknown, so that the project is the user's home", "error", err)
+		folder = p.cfg.Tools.Deploy.Home
+	}
+	d := p.cfg.Tools.Deploy
+	git, err := exec.LookPath("git")
+	if err != nil {
+		git = "git" // what needs it says that it is missing
+	}
+	noWriting := p.rules.noWriting()
+	if p.cfg.Permissions.DryRun && noWriting == "" {
+		noWriting = "this is a dry run"
+	}
+	search, gitEnv := deploy.GitEnvironment(a.environment)
+	return deploy.NewService(deploy.Settings{
+		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
+		Git: git, Path: search, GitEnv: gitEnv, Version: version(), NoWriting: noWriting, Now: time.Now,
+		Trusted: len(a.args) > 0 && a.args[0] == deploy.ToolsetName,
+	})
 }

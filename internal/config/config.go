@@ -19,11 +19,17 @@ type Config struct {
 	Notifications Notifications
 	Web           Web
 	Sessions      Sessions
-	Definitions   Definitions
+	Tools         Tools
 	SessionID     string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
 	User          string   // the operating system's user, for the record of what people do
 	Secrets       []string // values that must never appear in a text
 	Warnings      []string // each names a value that was not understood and what was taken instead: the more careful choice
+}
+
+// Tools are settings of the toolsets beside that of pull requests, in the words of their contracts.
+type Tools struct {
+	Definitions Definitions
+	Deploy      Deploy
 }
 
 // Permissions are what agents may do.
@@ -53,7 +59,7 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
 		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(), User: e.get("USER"),
-		Definitions: definitions(&e),
+		Tools: Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
 	}
 	e.remember(OperatorToken(c.Records.Dir))
 	c.Sessions = e.sessions(c) // the last, since agents get nothing that is remembered as a secret until then

@@ -56,7 +56,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 	if err := makeBases(d.Roots); err != nil {
 		return nil, err
 	}
-	done, err := e.carryOut(snap, slices.Concat(d.Roots, p.held.dropped), func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
+	done, err := e.carryOut(snap, p.roots(), func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
 	if err == nil {
 		e.log(event{Kind: "deploy", Owner: d.Owner, Project: d.Project, Snapshot: snap.ID})
 	}
@@ -105,7 +105,7 @@ func modeOf(executable bool) uint32 {
 // stepOf is a change with its contents in the state.
 func (e *Engine) stepOf(d disk, p *Plan, c Change) (Step, error) {
 	s := Step{
-		Target: c.Target, Path: c.Path, Root: rootOf(slices.Concat(p.desired.Roots, p.held.dropped), c.Target, c.Path), Mode: modeOf(c.after.Executable),
+		Target: c.Target, Path: c.Path, Root: rootOf(p.roots(), c.Target, c.Path), Mode: modeOf(c.after.Executable),
 		Adopted: c.UpdateKind == adoptUpdate,
 	}
 	if c.Before != nil {

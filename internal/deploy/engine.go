@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,10 @@ import (
 // new files beside their places; the files into their places, one by one; manifests; the snapshot; the journal's end. Whatever the next
 // call is, it first finishes or takes back what a killed one began, and says so in its warnings.
 type Engine struct {
-	state State
-	dies  func(step string) bool  // tests end the process here; nil does nothing
-	fails func(step string) error // tests let a write fail here
+	state     State
+	noWriting string                  // why not even what was cut off may be finished; "" if it may
+	dies      func(step string) bool  // tests end the process here; nil does nothing
+	fails     func(step string) error // tests let a write fail here
 }
 
 // NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
@@ -61,13 +63,16 @@ func (e *Engine) looking(ctx context.Context, f func() error) (said string, err 
 		if err != nil {
 			return said, err
 		}
-		if j, err := e.state.pending(); j == nil && err == nil {
+		j, err := e.state.pending()
+		if j != nil && e.noWriting != "" {
+			said = fmt.Sprintf("a %s that was cut off (snapshot %s) is not finished: %s", j.Snapshot.Kind, j.Snapshot.ID, e.noWriting)
+		}
+		if err == nil && (j == nil || e.noWriting != "") {
 			defer unlock()
 			return said, f()
 		}
 		unlock()
-		more, err := e.mend(ctx)
-		if said += more; err != nil {
+		if said, err = e.mend(ctx); err != nil {
 			return said, err
 		}
 	}

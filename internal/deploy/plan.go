@@ -32,7 +32,7 @@ type Change struct {
 	PathPosix  string     `json:"path_posix"`
 	Before     *string    `json:"before_sha256"`
 	After      *string    `json:"after_sha256"`
-	UpdateKind string     `json:"update_kind,omitempty"` // managed_update, or adopt_update for a file that nobody deployed
+	UpdateKind string     `json:"update_kind,omitempty" doc:"managed_update, or adopt_update for a file that nobody deployed"`
 	Reason     string     `json:"reason"`
 
 	before found
@@ -45,11 +45,15 @@ type Plan struct {
 	Changes  []Change // by target, then path
 	Warnings []string
 
+	disk    disk
 	desired *Desired
 	held    *held
 	modes   map[FileKey]uint32 // of files that stay as they are
 	kept    map[FileKey]string // what the ledger says of files that somebody has changed, and that stay
 }
+
+// roots are all folders that the plan has to do with.
+func (p *Plan) roots() []RootDir { return slices.Concat(p.desired.Roots, p.held.dropped) }
 
 // Summary counts changes.
 type Summary struct {
@@ -102,7 +106,7 @@ func makePlan(d disk, desired *Desired, last *Snapshot) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, desired: desired, held: h, modes: map[FileKey]uint32{}, kept: map[FileKey]string{}}
+	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, disk: d, desired: desired, held: h, modes: map[FileKey]uint32{}, kept: map[FileKey]string{}}
 	for _, key := range desired.keys() {
 		if err := p.compare(d, key, desired.Files[key]); err != nil {
 			return nil, err

@@ -27,8 +27,8 @@ type Drift struct {
 	RootPosix string     `json:"root_posix,omitempty"`
 	Path      string     `json:"path"`
 	PathPosix string     `json:"path_posix"`
-	Expected  *string    `json:"expected"` // sha256:HEX
-	Actual    *string    `json:"actual"`
+	Expected  *string    `json:"expected" doc:"sha256:HEX; null for extra"`
+	Actual    *string    `json:"actual" doc:"null if the file is missing"`
 	Kind      DriftKind  `json:"kind"`
 }
 
@@ -179,11 +179,11 @@ type RootHealth struct {
 	Exists     bool       `json:"exists"`
 	Writable   bool       `json:"writable"`
 	ScanExtras bool       `json:"scan_extras"`
-	Issues     []string   `json:"issues"` // missing, not_a_directory, not_writable
+	Issues     []string   `json:"issues" doc:"missing, not_a_directory, not_writable"`
 	Suggestion *string    `json:"suggestion"`
 }
 
-// health looks at a folder; whether it can be written is tried with a file that is removed at once.
+// health looks at a folder, and asks the system whether it may be written.
 func health(d disk, r RootDir) RootHealth {
 	h := RootHealth{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), ScanExtras: r.ScanExtras, Issues: []string{}}
 	say := func(issue, suggestion string) {
@@ -206,8 +206,7 @@ func health(d disk, r RootDir) RootHealth {
 		return h
 	}
 	h.Exists = true
-	err = d.writable(r.Dir, "doctor")
-	if h.Writable = err == nil; !h.Writable {
+	if h.Writable = mayWrite(r.Dir); !h.Writable {
 		say("not_writable", "give the user of claudeops the right to write there")
 	}
 	return h

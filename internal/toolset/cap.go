@@ -23,7 +23,7 @@ func finish[Out any](a *attempt, out Out, most int) (Out, error) {
 }
 
 // fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest text. The text
-// says it itself; for a list the field notes, a list of texts, does. An answer without one that is too large is TooLarge.
+// says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one that is too large is TooLarge.
 func fit(answer reflect.Value, most int) error {
 	for range 8 {
 		size := sizeOf(answer)
@@ -39,7 +39,7 @@ func fit(answer reflect.Value, most int) error {
 			shorten(longest, room)
 			continue
 		}
-		notes := field(answer, "notes")
+		notes := notesOf(answer)
 		if !notes.IsValid() {
 			break
 		}
@@ -76,7 +76,7 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 			}
 			partName += "." + inner
 		}
-		if part.Kind() != reflect.Slice && part.Kind() != reflect.String || f.JSON == "notes" {
+		if part.Kind() != reflect.Slice && part.Kind() != reflect.String || f.Type == reflect.TypeFor[[]string]() && (f.JSON == "notes" || f.JSON == "warnings") {
 			continue
 		}
 		if size := sizeOf(part); size > most {
@@ -84,6 +84,14 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 		}
 	}
 	return name, longest
+}
+
+// notesOf is the field of an answer that says what was left out.
+func notesOf(answer reflect.Value) reflect.Value {
+	if notes := field(answer, "notes"); notes.IsValid() {
+		return notes
+	}
+	return field(answer, "warnings")
 }
 
 // field is the list of texts of a struct with a name in JSON; the zero Value if it has none.

@@ -196,8 +196,17 @@ func fieldSchema(f operation.Field) *schema {
 			s.set(name, of.values[name])
 		}
 	}
-	if items, isList := s.values["items"].(*schema); isList && brief {
-		items.names = []string{"type"}
+	if items, isList := s.values["items"].(*schema); isList {
+		if brief {
+			items.names = []string{"type"}
+		}
+		if text, has := f.Tag.Lookup("enum"); has {
+			items.set("enum", strings.Split(text, ","))
+		}
+	}
+	if text, has := f.Tag.Lookup("const"); has {
+		s = &schema{}
+		s.set("const", typed(text, f.Type))
 	}
 	if text, has := f.Tag.Lookup("default"); has {
 		s.set("default", typed(text, f.Type))
@@ -221,7 +230,7 @@ func (s *schema) limits(f reflect.StructField) {
 	if text, has := f.Tag.Lookup("pattern"); has {
 		s.set("pattern", text)
 	}
-	if text, has := f.Tag.Lookup("enum"); has {
+	if text, has := f.Tag.Lookup("enum"); has && f.Type.Kind() != reflect.Slice {
 		s.set("enum", strings.Split(text, ","))
 	}
 }

@@ -1,0 +1,81 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/toolset"
+)
+
+// DoctorRequest says what to look at.
+type DoctorRequest struct {
+	Repo   string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
+	Target string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode"`
+}
+
+// GitignoreFix is a line that doctor has added to a .gitignore. This doctor only looks, so there is never one.
+type GitignoreFix struct {
+	Path  string   `json:"path"`
+	Added []string `json:"added"`
+}
+
+// DoctorData says what stands in the way of a deployment.
+type DoctorData struct {
+	MachineID      string         `json:"machine_id"`
+	Roots          []RootHealth   `json:"roots"`
+	GitignoreFixes []GitignoreFix `json:"gitignore_fixes"`
+	NextActions    []string       `json:"next_actions,omitempty"`
+}
+
+func (s set) doctor() operation.Operation {
+	o := named(ToolDoctor, "Look what stands in the way", "Say what would stop a deployment",
+		"Look at the folders that are deployed to: whether they are there and can be written, and whether git would commit the manifests in them. Changes nothing.")
+	way := toolset.Way[DoctorRequest]{Timeout: readTimeout, Check: func(in DoctorRequest) *toolset.Fault { return bounded(map[string]string{"repo": in.Repo}) }}
+	return toolset.New(s.kernel, ToolsetName, o, way, func(ctx context.Context, _ toolset.Call, in DoctorRequest) (out Envelope[DoctorData], err error) {
+		service := s.service()
+		data, warnings, err := service.Doctor(ctx, Request{Repo: in.Repo, Target: in.Target})
+		if err != nil {
+			return out, faultOf(err)
+		}
+		return enveloped(ToolDoctor, service.version, data, warnings), nil
+	})
+}
+
+// Doctor looks at the folders that are deployed to.
+func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warnings []string, err error) {
+	d, err := s.desire(ctx, r)
+	if err != nil {
+		return data, nil, err
+	}
+	data = DoctorData{MachineID: s.setup.machineID(r.Machine), Roots: []RootHealth{}, GitignoreFixes: []GitignoreFix{}}
+	on := newDisk(bases(d.Roots)...)
+	for _, root := range d.Roots {
+		h := health(on, root)
+		data.Roots = append(data.Roots, h)
+		if h.Suggestion != nil && !h.Exists {
+			data.NextActions = append(data.NextActions, "mkdir -p "+quoted(root.Dir))
+		}
+		manifest := manifestPath(root.Dir, root.Target)
+		if ignored, knows := s.setup.Git.ignores(ctx, manifest); knows && !ignored {
+			warnings = append(warnings, fmt.Sprintf("%s would be committed with the repository that it lies in; add .agentpack.manifest*.json to its .gitignore", manifest))
+		}
+	}
+	return data, warnings, nil
+}
+
+// quoted is a path as a shell reads it as one word.
+func quoted(name string) string {
+	if safe(name) == name {
+		return name
+	}
+	out := "'"
+	for _, r := range name {
+		if r == '\'' {
+			out += `'\''`
+			continue
+		}
+		out += string(r)
+	}
+	return out + "'"
+}

@@ -1,0 +1,189 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Settings are what a Service is made of.
+type Settings struct {
+	Home      string   // AGENTPACK_HOME; "" for .agentpack of the user's home
+	UserHome  string   // absolute
+	CodexHome string   // CODEX_HOME; "" for .codex of the user's home
+	Folder    string   // where the program was started; the project is the repository that it lies in, or itself
+	Machine   []string // candidates for the machine's name, the best first
+	Git       string   // path of the git command
+	Path      string   // PATH, for git
+	GitEnv    []string // further variables of git, such as SSH_AUTH_SOCK
+	Version   string
+	NoWriting string // why nothing may be written, not even to finish what was cut off; "" if it may
+	// Trusted says that whoever names a configuration is a person at this machine, so that it may say where Codex's folder is.
+	Trusted bool
+	Now     func() time.Time
+}
+
+// GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines.
+func GitEnvironment(lookup func(name string) (string, bool)) (search string, more []string) {
+	search, _ = lookup("PATH")
+	for _, name := range []string{"SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"} {
+		if value, _ := lookup(name); value != "" {
+			more = append(more, name+"="+value)
+		}
+	}
+	return search, more
+}
+
+// MachineNames are what a machine is called by its system, the best first.
+func MachineNames(lookup func(name string) (string, bool), hostname func() (string, error)) (names []string) {
+	for _, name := range []string{"HOSTNAME", "COMPUTERNAME"} {
+		if value, _ := lookup(name); value != "" {
+			names = append(names, value)
+		}
+	}
+	if name, err := hostname(); err == nil {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Service answers for one project on this machine, for every way in.
+type Service struct {
+	setup   Setup
+	engine  *Engine
+	version string
+}
+
+// NewService makes a Service. It looks only for the folder of the project.
+func NewService(s Settings) *Service {
+	home := s.Home
+	switch {
+	case home == "":
+		home = filepath.Join(s.UserHome, ".agentpack")
+	case !filepath.IsAbs(home):
+		home = filepath.Join(s.Folder, home)
+	}
+	git := NewGit(s.Git, s.Path, s.UserHome, home, s.GitEnv)
+	engine := NewEngine(home, s.Now)
+	engine.noWriting = s.NoWriting
+	return &Service{engine: engine, version: s.Version, setup: Setup{
+		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder), Trusted: s.Trusted},
+		Machine: s.Machine, Origin: git.Origin, Git: git,
+	}}
+}
+
+// Engine puts files in place; other toolsets use it too.
+func (s *Service) Engine() *Engine { return s.engine }
+
+// ready is an error if this program does not know where the user's files are.
+func (s *Service) ready() error {
+	if s.setup.Places.Home == "" {
+		return invalidConfig("HOME is not set to an absolute path, so that nothing is known of the user's folders")
+	}
+	return nil
+}
+
+// Status compares with what was deployed.
+func (s *Service) Status(ctx context.Context, r Request) (targets []TargetName, list []Drift, warnings []string, err error) {
+	d, err := s.desire(ctx, r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	list, warnings, err = s.engine.Status(ctx, d)
+	return d.Targets, list, warnings, err
+}
+
+// Plan says what a deployment would change.
+func (s *Service) Plan(ctx context.Context, r Request) (*Plan, error) {
+	d, err := s.desire(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return s.engine.Plan(ctx, d)
+}
+
+// Apply deploys. done is nil if nothing had to be done, or in a dry run.
+func (s *Service) Apply(ctx context.Context, r Request, approval Approval, dryRun bool) (p *Plan, done *Done, err error) {
+	d, err := s.desire(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if dryRun {
+		p, err = s.engine.Plan(ctx, d)
+		return p, nil, err
+	}
+	return s.engine.Apply(ctx, d, approval)
+}
+
+// Rollback puts back the files of a snapshot; see Engine.Rollback.
+func (s *Service) Rollback(ctx context.Context, id string) (done *Done, warnings []string, err error) {
+	if err := s.ready(); err != nil {
+		return nil, nil, err
+	}
+	return s.engine.Rollback(ctx, id)
+}
+
+// Snapshot is a snapshot by its id. E_SNAPSHOT_NOT_FOUND for an id that is none.
+func (s *Service) Snapshot(id string) (*Snapshot, error) {
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	return s.engine.state.Snapshot(id)
+}
+
+func (s *Service) desire(ctx context.Context, r Request) (*Desired, error) {
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	return s.setup.Desire(ctx, r)
+}
+
+// Project is the folder that project files go to.
+func (s *Service) Project() string { return s.setup.Places.Project }
+
+// projectOf is the repository that a folder lies in, or the folder itself. Links are resolved, so that one project has one name.
+func projectOf(folder string) string {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	for dir := folder; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return folder
+		}
+	}
+}
+
+// Origin is the address of a repository's remote origin; "" if there is none.
+func (g *Git) Origin(ctx context.Context, dir string) string {
+	out, failure, err := g.run(ctx, dir, nil, "config", "--local", "--no-includes", "--get", "remote.origin.url")
+	if err != nil || failure != "" {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// ignores reports whether git leaves a file out of commits. A folder in no repository ignores nothing, and knows is false.
+func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
+	dir := filepath.Dir(name)
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return false, false
+		}
+		dir = filepath.Dir(dir)
+	}
+	top := projectOf(dir)
+	if _, err := os.Lstat(filepath.Join(top, ".git")); err != nil {
+		return false, false
+	}
+	out, _, err := g.run(ctx, top, nil, "check-ignore", "--no-index", "--", name)
+	return len(out) > 0, err == nil
+}
