@@ -289,6 +289,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 
 func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 	d := newDoors(t, wordsToolset())
+	d.env["CLAUDEOPS_TIER"] = "3"
 	for _, o := range operation.List(d.app("", new(bytes.Buffer)).toolsets()...) {
 		if o.Tool.Title == "" || o.Command == "" || o.Route.Method == "" {
 			continue

@@ -26,7 +26,7 @@ func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
 	if form != logWarnings {
 		level := slog.LevelInfo
 		if a.only == definitions.ToolsetName || slices.Contains(cfg.Permissions.Toolsets, definitions.ToolsetName) {
-			level = cfg.Definitions.LogLevel
+			level = cfg.Tools.Definitions.LogLevel
 		}
 		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON, level))
 	}
