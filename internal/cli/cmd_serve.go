@@ -71,7 +71,7 @@ func runServe(ctx context.Context, a *app) error {
 		return errors.Join(err, listener.Close())
 	}
 	follower := newFollower(p)
-	handler, err := newWebServer(p, a.enabledToolsets(), follower, agents, listener.Addr())
+	handler, err := newWebServer(p, a.webToolsets(), follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/toolset"
+	"github.com/claudeops/claudeops/internal/web"
 )
 
 // tools is what the toolsets beside that of pull requests are made of.
@@ -46,6 +47,15 @@ func (a *app) enabledToolsets() []operation.Toolset {
 		added := slices.ContainsFunc(a.more, func(more operation.Toolset) bool { return more.Name == set.Name })
 		return !a.enabled(set.Name) && (!added || a.only != "")
 	})
+}
+
+// webToolsets is the enabled ones for the HTTP server, with what their pages ask.
+func (a *app) webToolsets() web.Toolsets {
+	out := web.Toolsets{Operations: a.enabledToolsets()}
+	if a.enabled(definitions.ToolsetName) {
+		out.Pages.Definitions = a.wire(needs{}).tools.definitions()
+	}
+	return out
 }
 
 // enabled reports whether a toolset is switched on.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -18,7 +17,7 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func newWebServer(p *parts, toolsets []operation.Toolset, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
+func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly()},
 		Network:  networkOf(p, at), Access: p.access,

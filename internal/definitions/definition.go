@@ -30,6 +30,9 @@ const (
 	Stockyard Source = "stockyard" // a configured registry elsewhere
 )
 
+// Sources lists them.
+func Sources() []Source { return []Source{Local, Global, Stockyard} }
+
 // Definition is an agent or a tool, as its file says it or, after Catalog.Info, with what it extends.
 type Definition struct {
 	Kind        Kind

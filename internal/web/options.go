@@ -22,7 +22,7 @@ type Options struct {
 	Settings handler.Settings
 	Network  guard.Network
 	Access   *access.Gatekeeper
-	Toolsets []operation.Toolset // what can be asked over REST, beside what web/api answers
+	Toolsets Toolsets
 	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
 	Flow      func(ceiling gitprovider.Tier) dashboard.Flow
 	Records   records.Records
@@ -32,6 +32,12 @@ type Options struct {
 	Rules     Rules
 	Live      Live
 	Env       handler.Env
+}
+
+// Toolsets are those that are enabled.
+type Toolsets struct {
+	Operations []operation.Toolset // what can be asked over REST, beside what web/api answers
+	Pages      dashboard.Toolsets
 }
 
 // Rules is what holds on this server, and what would stop a pull request.

@@ -156,7 +156,7 @@ func (w *world) build() {
 	w.Helper()
 	service := prflow.New(w.flow)
 	w.web.Providers.Reader = service.Reader()
-	w.web.Toolsets = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
+	w.web.Toolsets.Operations = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
 	w.web.Flow = func(ceiling gitprovider.Tier) dashboard.Flow { return service.AtMost(ceiling) }
 	w.web.Rules.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
@@ -172,7 +172,7 @@ func (w *world) build() {
 
 // instead lets something else handle an operation.
 func (w *world) instead(name string, handle operation.Handler) {
-	for _, set := range w.web.Toolsets {
+	for _, set := range w.web.Toolsets.Operations {
 		for i, o := range set.Operations {
 			if o.Name == name {
 				set.Operations[i].Handle = handle

@@ -77,6 +77,7 @@ type Options struct {
 	Guard     *guard.Guard
 	Health    *health.Checker
 	Hub       *live.Hub
+	Toolsets  Toolsets
 	Env       handler.Env
 }
 
@@ -93,6 +94,7 @@ type Dashboard struct {
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
+	toolsets  []pageSet
 }
 
 // New makes a Dashboard. An error is a fault in an embedded file.
@@ -107,7 +109,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, hub: o.Hub, turns: o.Turns,
+		renderer: r, toolsets: o.Toolsets.pages(r), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer},
 		pullList: &pullList{
@@ -121,6 +123,7 @@ func New(o Options) (*Dashboard, error) {
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.pullList, d.sessions,
 	}
+	r.nav = navigation(d.toolsets)
 	return d, nil
 }
 
@@ -136,7 +139,7 @@ func (d *Dashboard) Routes() []handler.Route {
 	form := &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
 	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
-	return []handler.Route{
+	routes := []handler.Route{
 		follows("/{$}", d.overview.show), follows("/proposals", d.proposals.list), follows("/proposals/{id}", d.proposals.show),
 		follows("/pulls", d.pullList.show), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
 		page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
@@ -160,6 +163,10 @@ func (d *Dashboard) Routes() []handler.Route {
 		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
 	}
+	for _, set := range d.toolsets {
+		routes = append(routes, set.routes(page)...)
+	}
+	return routes
 }
 
 // following makes the page of a handler one that follows what happens. It notes where the record is before the handler

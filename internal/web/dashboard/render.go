@@ -16,6 +16,7 @@ type renderer struct {
 	assets  pages.Assets
 	base    string // path below which the server is
 	version string
+	nav     []pages.NavItem
 	env     handler.Env
 }
 
@@ -32,7 +33,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 		version = ""
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
+		Base: h.base, Title: title, Nav: h.nav, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
 		CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
 		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},

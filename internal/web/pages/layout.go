@@ -1,9 +1,12 @@
 package pages
 
+import "slices"
+
 // Page is what the layout shows around every page. Every view embeds one.
 type Page struct {
 	Base       string // path below which the server is, "" or "/ops"
 	Title      string
+	Nav        []NavItem
 	Current    string // path of the entry of the navigation that the page belongs to
 	Who        string // "" when nobody is signed in
 	CanSignOut bool
@@ -15,12 +18,11 @@ type Page struct {
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
-// Nav is the navigation.
-func (Page) Nav() []NavItem {
-	return []NavItem{
-		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"}, {"/policy", "Policy"}, {"/audit", "Audit"},
-		{"/doctor", "Doctor"},
-	}
+// Navigation is the entries that every server has, with those of enabled toolsets before the last ones.
+func Navigation(toolsets ...NavItem) []NavItem {
+	return slices.Concat([]NavItem{
+		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"},
+	}, toolsets, []NavItem{{"/policy", "Policy"}, {"/audit", "Audit"}, {"/doctor", "Doctor"}})
 }
 
 // NavItem is an entry of the navigation.

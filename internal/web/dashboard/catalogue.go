@@ -1,0 +1,191 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Definitions is what the catalogue asks of definitions; *definitions.Service is one. Errors are faults.
+type Definitions interface {
+	Select(ctx context.Context, sel definitions.Selection) (definitions.Listing, error)
+	Forked(ctx context.Context) ([]definitions.Fork, definitions.Problems, error)
+	Inspect(ctx context.Context, kind definitions.Kind, ref definitions.Reference, source definitions.Source) (definitions.Detail, error)
+}
+
+// catalogue shows what procedures are made of: definitions of agents and tools.
+type catalogue struct {
+	*renderer
+	definitions Definitions
+}
+
+const cataloguePath = "/catalogue"
+
+func (h *catalogue) nav() pages.NavItem { return pages.NavItem{Path: cataloguePath, Text: "Catalogue"} }
+
+func (h *catalogue) routes(page func(string, handler.Func) handler.Route) []handler.Route {
+	return []handler.Route{
+		page(cataloguePath, h.list), page(cataloguePath+"/forks", h.forks), page(cataloguePath+"/definitions/{kind}/{name}", h.show),
+	}
+}
+
+type catalogueParams struct {
+	Kind   string `json:"kind,omitempty" enum:"agent,tool"`
+	Source string `json:"source,omitempty" enum:"local,global,stockyard"`
+	Text   string `json:"text,omitempty" maxLength:"200"`
+	Broken string `json:"broken,omitempty" enum:"1"`
+	Offset int    `json:"offset,omitempty" minimum:"0"`
+}
+
+// query is the parameters as an address has them, from another entry on.
+func (q catalogueParams) query(offset int) string {
+	at := url.Values{}
+	for name, value := range map[string]string{"kind": q.Kind, "source": q.Source, "text": q.Text, "broken": q.Broken} {
+		if value != "" {
+			at.Set(name, value)
+		}
+	}
+	if offset > 0 {
+		at.Set("offset", strconv.Itoa(offset))
+	}
+	return "?" + at.Encode()
+}
+
+// catalogueView is a page of definitions.
+type catalogueView struct {
+	pages.Page
+	definitions.Listing
+	Failed         *fault.Error // why nothing can be listed
+	Kinds, Sources []option
+	Text           string
+	Broken         bool
+	Filtered       bool
+	From, To       int
+	Newer, Older   string // queries of the pages before and after; "" for none
+}
+
+const cataloguePage = 100
+
+func (h *catalogue) list(req *handler.Request) (handler.Response, error) {
+	var q catalogueParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	view := catalogueView{
+		Page: h.frame(req, "Catalogue", cataloguePath), Text: q.Text, Broken: q.Broken != "", Filtered: q.query(0) != "?",
+		Kinds: options(q.Kind, definitions.Kinds()), Sources: options(q.Source, definitions.Sources()),
+	}
+	listing, err := h.definitions.Select(req.Context(), definitions.Selection{
+		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken, Offset: q.Offset, Limit: cataloguePage,
+	})
+	if err != nil {
+		view.Failed = fault.From(err)
+		return h.html("catalogue", view)
+	}
+	view.Listing, view.From, view.To = listing, q.Offset+1, q.Offset+len(listing.Entries)
+	if q.Offset > 0 {
+		view.Newer = q.query(max(q.Offset-cataloguePage, 0))
+	}
+	if view.To < listing.Total {
+		view.Older = q.query(q.Offset + cataloguePage)
+	}
+	return h.html("catalogue", view)
+}
+
+// DefinitionLink is the address of the page of a definition, without the base.
+func (catalogueView) DefinitionLink(s definitions.Summary) string {
+	return definitionLink(s.Kind, s.Name, s.Version, s.Source)
+}
+
+func definitionLink(kind definitions.Kind, name, version string, source definitions.Source) string {
+	at := url.Values{}
+	if source != "" {
+		at.Set("source", string(source))
+	}
+	if version != "" {
+		at.Set("version", version)
+	}
+	return cataloguePath + "/definitions/" + url.PathEscape(string(kind)) + "/" + url.PathEscape(name) + "?" + at.Encode()
+}
+
+// forksView is the definitions that were forked from others.
+type forksView struct {
+	pages.Page
+	Forks    []definitions.Fork
+	Problems definitions.Problems
+}
+
+// DefinitionLink is the address of the page of a fork, without the base.
+func (forksView) DefinitionLink(f definitions.Fork) string {
+	return definitionLink(f.Definition.Kind, f.Definition.Name, f.Definition.Version, f.Source)
+}
+
+func (h *catalogue) forks(req *handler.Request) (handler.Response, error) {
+	forks, problems, err := h.definitions.Forked(req.Context())
+	return h.pageOr(err, "catalogue_forks", forksView{h.frame(req, "Forks", cataloguePath), forks, problems})
+}
+
+// pageOr is a page, or an error.
+func (h *catalogue) pageOr(err error, name string, view any) (handler.Response, error) {
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return h.html(name, view)
+}
+
+type definitionParams struct {
+	Source  string `json:"source,omitempty" enum:"local,global,stockyard"`
+	Version string `json:"version,omitempty" maxLength:"100"`
+}
+
+// definitionView is one definition.
+type definitionView struct {
+	pages.Page
+	definitions.Detail
+	Links   []chainLink
+	Changes *pages.Diff // how a fork differs from its upstream
+	Prompt  pages.Prose
+}
+
+// chainLink is a definition in a chain of inheritance.
+type chainLink struct {
+	Name string
+	Link string // "" for the definition itself, and for one that was not found
+}
+
+func (h *catalogue) show(req *handler.Request) (handler.Response, error) {
+	var q definitionParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	kind, name := definitions.Kind(req.PathValue("kind")), req.PathValue("name")
+	if kind != definitions.Agent && kind != definitions.Tool {
+		return handler.Response{}, handler.NothingHere(h.base)
+	}
+	found, err := h.definitions.Inspect(req.Context(), kind, definitions.Reference{Name: name, Range: q.Version}, definitions.Source(q.Source))
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view := definitionView{Page: h.frame(req, name, cataloguePath), Detail: found}
+	for i, label := range found.Chain {
+		link := chainLink{Name: label}
+		if missing := found.ChainProblem != "" && i == len(found.Chain)-1; i > 0 && !missing {
+			ref := definitions.ParseReference(label)
+			link.Link = definitionLink(kind, ref.Name, ref.Range, "")
+		}
+		view.Links = append(view.Links, link)
+	}
+	if found.Diff != "" {
+		diff := pages.ParseDiff(h.env.Redact(found.Diff), false)
+		view.Changes = &diff
+	}
+	if found.Definition.Prompt != "" {
+		view.Prompt = pages.Markdown(h.env.Redact(found.Definition.Prompt))
+	}
+	return h.html("catalogue_definition", view)
+}

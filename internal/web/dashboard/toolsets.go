@@ -1,0 +1,35 @@
+package dashboard
+
+import (
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Toolsets is what the pages of toolsets ask. What is nil has no pages: its toolset is not enabled.
+type Toolsets struct {
+	Definitions Definitions
+}
+
+// pageSet is the pages of a toolset.
+type pageSet interface {
+	// nav is their entry in the navigation. Its path is that of one of the routes.
+	nav() pages.NavItem
+	// routes are the pages and their forms; page makes a route of a page that whoever may read can see.
+	routes(page func(pattern string, handle handler.Func) handler.Route) []handler.Route
+}
+
+// pages are those of the enabled toolsets, in the order of the navigation.
+func (t Toolsets) pages(r *renderer) (sets []pageSet) {
+	if t.Definitions != nil {
+		sets = append(sets, &catalogue{r, t.Definitions})
+	}
+	return sets
+}
+
+func navigation(sets []pageSet) []pages.NavItem {
+	var items []pages.NavItem
+	for _, set := range sets {
+		items = append(items, set.nav())
+	}
+	return pages.Navigation(items...)
+}
