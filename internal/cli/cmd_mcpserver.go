@@ -77,7 +77,7 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 		a.flags["CLAUDEOPS_ALLOW_WRITE"] = &yes
 	}
 	p := a.wire(needs{log: logQueuedJSON})
-	a.logUnknownToolsets(p)
+	logUnknownToolsets(a, p)
 	server, err := mcpserver.New(a.enabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery),
 		Log: p.log, NewID: newID,

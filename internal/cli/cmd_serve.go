@@ -46,7 +46,7 @@ func runServe(ctx context.Context, a *app) error {
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
-	a.logUnknownToolsets(p)
+	logUnknownToolsets(a, p)
 	if err := refuseGuessedSchedule(p); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func runServe(ctx context.Context, a *app) error {
 		return errors.Join(err, listener.Close())
 	}
 	follower := newFollower(p)
-	handler, err := newWebServer(p, a.webToolsets(), follower, agents, listener.Addr())
+	handler, err := newWebServer(p, webToolsets(a), follower, agents, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -155,7 +155,7 @@ func (d *doors) rest(method, target, body string) (int, map[string]any) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	server, err := newWebServer(p, a.webToolsets(), newFollower(p), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	server, err := newWebServer(p, webToolsets(a), newFollower(p), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (a *app) enabledToolsets() []operation.Toolset {
 }
 
 // webToolsets is the enabled ones for the HTTP server, with what their pages ask.
-func (a *app) webToolsets() web.Toolsets {
+func webToolsets(a *app) web.Toolsets {
 	out := web.Toolsets{Operations: a.enabledToolsets()}
 	if a.enabled(definitions.ToolsetName) {
 		out.Pages.Definitions = a.wire(needs{}).tools.definitions()
@@ -81,7 +81,7 @@ func (a *app) unknownToolsets() string {
 }
 
 // logUnknownToolsets is for servers, which start with those that they know.
-func (a *app) logUnknownToolsets(p *parts) {
+func logUnknownToolsets(a *app, p *parts) {
 	if problem := a.unknownToolsets(); problem != "" {
 		p.log.Error(problem)
 	}
