@@ -24,6 +24,9 @@ func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorde
 			handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"disk-warns-late","text":"` + text + `"}]}`
 			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
 		}
+		if len(results) == 1 {
+			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", "journal.txt", 1), "content": "checks/disk.md: " + text})
+		}
 		return say("## Status\nattention: " + text)
 	}, "--tier", "1")
 	if out.code != 0 || len(got.Sessions) == 0 {
@@ -58,7 +61,7 @@ func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
 		!strings.Contains(again[0].Escalation, "pull request demo/home-cluster#1") {
 		t.Fatalf("recorded %+v", again)
 	}
-	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
+	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", "untrusted_journal", "Z checks/disk.md: at 91 % on Monday", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
 
 	o.review(t, "approve")
 	o.review(t, "merge")
@@ -66,7 +69,7 @@ func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
 	if len(third) != 2 {
 		t.Errorf("after the merge recorded %+v", third)
 	}
-	assertTold(t, told[1], `\"state\": \"merged\"`, "at 93 % on Tuesday")
+	assertTold(t, told[1], `\"state\": \"merged\"`, "at 93 % on Tuesday", "checks/disk.md: at 93 % on Tuesday")
 }
 
 // review is what a person does to the first pull request.

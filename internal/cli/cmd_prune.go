@@ -24,9 +24,9 @@ func pruneCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove contents that are older than the retention; never the audit",
-		Long: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency keys and sessions\n" +
-			"that are older than CLAUDEOPS_RETENTION, as serve does once a day. The audit stays whole, and what is needed to recognise a\n" +
-			"change stays, too. With --dry-run it prints what would go.",
+		Long: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency keys, sessions of\n" +
+			"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, as serve does once a day. The audit stays whole, and\n" +
+			"what is needed to recognise a change stays, too. With --dry-run it prints what would go.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.wire(needs{records: true})

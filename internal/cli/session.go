@@ -39,7 +39,7 @@ func newSupervisor(p *parts) (*session.Supervisor, error) {
 		return nil, err
 	}
 	return session.NewSupervisor(&session.Runner{
-		Settings: settings, Records: p.store.AgentSessions, Pulls: newSessionPulls(p), Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
+		Settings: settings, Records: p.store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.store.AgentSessions, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
 	}), nil
 }
 

@@ -132,6 +132,11 @@ func handsOver(write func(path string)) func(*fake) int {
 	return good(func(*fake) { write(filepath.Join(argument("--add-dir"), handoffName)) })
 }
 
+// notesDown leaves a journal.
+func notesDown(write func(path string)) func(*fake) int {
+	return good(func(*fake) { write(filepath.Join(argument("--add-dir"), journalName)) })
+}
+
 func write(text string) func(string) {
 	return func(path string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -238,7 +243,14 @@ func acts() map[string]func(*fake) int {
 				write(string(text))(path)
 			}
 		}),
-		"hasty": hasty, "writes": writes, "hides": good(hides),
+		"notes": notesDown(func(path string) {
+			text, _ := os.ReadFile(os.Getenv(fakeArg))
+			write(string(text))(path)
+		}),
+		"notes-link":   notesDown(func(path string) { _ = os.Symlink("/etc/passwd", path) }),
+		"notes-folder": notesDown(func(path string) { _ = os.Mkdir(path, 0o700) }),
+		"notes-fifo":   notesDown(func(path string) { _ = syscall.Mkfifo(path, 0o600) }),
+		"hasty":        hasty, "writes": writes, "hides": good(hides),
 		"kills-its-reaper": good(func(*fake) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL); forever() }), "hides-and-hangs": func(f *fake) int { f.init("connected"); hides(f); forever(); return 0 },
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
 	})

@@ -32,6 +32,7 @@ func (f *folder) work() string        { return filepath.Join(f.path, "work") }
 func (f *folder) temp() string        { return filepath.Join(f.path, "tmp") }
 func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") }
 func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
+func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
 
 // folderOf is where the session with the id has its folder.
 func (s Settings) folderOf(id string) string {

@@ -9,27 +9,13 @@ import (
 	"syscall"
 )
 
-// readHandoff returns the bytes of the handoff in the folder; nil if there is none. Whatever the agent put there: only a
-// regular file of at most MaxHandoff bytes is read, links are not followed, and nothing blocks.
+// readHandoff returns the bytes of the handoff in the folder; nil if there is none.
 func readHandoff(folder *os.Root) ([]byte, error) {
-	named, err := folder.Lstat(handoffName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, errors.New("the handoff cannot be looked at")
-	}
-	if !named.Mode().IsRegular() {
-		return nil, errors.New("the handoff is no regular file")
-	}
-	f, err := folder.OpenFile(handoffName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, errors.New("the handoff cannot be opened")
+	f, err := openLeft(folder, handoffName)
+	if err != nil || f == nil {
+		return nil, err
 	}
 	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) {
-		return nil, errors.New("the handoff was exchanged while it was read")
-	}
 	raw, err := io.ReadAll(io.LimitReader(f, MaxHandoff+1))
 	if err != nil {
 		return nil, errors.New("the handoff cannot be read")
@@ -38,4 +24,27 @@ func readHandoff(folder *os.Root) ([]byte, error) {
 		return nil, fmt.Errorf("the handoff is larger than %d bytes", MaxHandoff)
 	}
 	return raw, nil
+}
+
+// openLeft opens a file that an agent left in the folder; nil if there is none. Whatever the agent put there: only a regular file is
+// opened, links are not followed, and nothing blocks.
+func openLeft(folder *os.Root, name string) (*os.File, error) {
+	named, err := folder.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be looked at", name)
+	}
+	if !named.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be opened", name)
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) {
+		return nil, errors.Join(fmt.Errorf("%s was exchanged while it was read", name), f.Close())
+	}
+	return f, nil
 }

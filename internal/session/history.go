@@ -14,9 +14,10 @@ const (
 
 // history is what a session is told of those before it.
 type history struct {
-	last  []Record // the last session of its tier that has ended, and those that it handed over to
-	open  []Escalated
-	pulls []Pull
+	last    []Record // the last session of its tier that has ended, and those that it handed over to
+	open    []Escalated
+	pulls   []Pull
+	journal []JournalEntry // newest first
 	// unread says why the pull requests are not known; "" if they are.
 	unread string
 }
@@ -43,6 +44,11 @@ func (r *Runner) recall(ctx context.Context, current *Record) history {
 		r.Log.Warn("a session is told of none before it: they cannot be read", "session", current.ID, "error", fault.From(err).Message)
 	}
 	known.last = last
+	if r.Journal != nil {
+		if known.journal, err = r.Journal.Journal(ctx, JournalQuery{}); err != nil {
+			r.Log.Warn("a session is not told what others noted: it cannot be read", "session", current.ID, "error", fault.From(err).Message)
+		}
+	}
 	return known
 }
 

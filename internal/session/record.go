@@ -122,7 +122,8 @@ type Handover struct {
 	Received       *Handoff `json:"received,omitempty"` // what it was started with
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
 	HandoffProblem string   `json:"handoff_problem,omitempty"`
-	HandoffNotes   []string `json:"handoff_notes,omitempty"` // what of it was left out or cut
+	HandoffNotes   []string `json:"handoff_notes,omitempty"`   // what of it was left out or cut
+	Noted          int      `json:"journal_entries,omitempty"` // how many entries it added to the journal
 	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be settled.
 	Open       []Escalated `json:"open_findings,omitempty"`
 	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence

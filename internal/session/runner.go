@@ -120,7 +120,9 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outco
 		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
 	}
-	end := r.execute(ctx, binary, spec, f, r.recall(ctx, record), record)
+	known := r.recall(ctx, record)
+	end := r.execute(ctx, binary, spec, f, known, record)
+	r.keepJournal(ctx, f, record, known.journal)
 	r.keepHandoff(f, record)
 	if record.HandoffProblem != "" && end.state == StateSucceeded {
 		end = outcome{StateFailed, "what it left as a handoff cannot be used, though it was told so: " + record.HandoffProblem}

@@ -91,11 +91,12 @@ func (s Settings) offering() Offering {
 	return s.Offers()
 }
 
-// Runner runs sessions, one for each call of Run. All fields are required, but Pulls.
+// Runner runs sessions, one for each call of Run. All fields are required, but Pulls and Journal.
 type Runner struct {
 	Settings Settings
 	Records  Records
-	Pulls    Pulls // nil: sessions are told of no pull request
+	Pulls    Pulls   // nil: sessions are told of no pull request
+	Journal  Journal // nil: there is none
 	Secrets  Secrets
 	Now      func() time.Time
 	NewID    func() string // sortable by time; see Spec.ID
@@ -105,7 +106,7 @@ type Runner struct {
 }
 
 // builtIn are the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of the
-// handoff, Write to the handoff itself; Bash and WebFetch exist only where the operator permits a pattern.
+// handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a pattern.
 func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	tools := []string{"Read", "Glob", "Grep", "Write"}
 	for _, optional := range []string{"Bash", "WebFetch"} {
@@ -126,7 +127,7 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 		Deny   []string `json:"deny"`
 		Bypass string   `json:"disableBypassPermissionsMode"`
 	}
-	allow := []string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")"}
+	allow := []string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")", "Edit(/" + f.journalFile() + ")"}
 	if s.Folders.Repos != "" {
 		allow = append(allow, "Read(/"+s.Folders.Repos+"/**)")
 	}

@@ -12,4 +12,5 @@ var (
 	_ access.Tokens   = (*Access)(nil)
 	_ access.Logins   = (*Access)(nil)
 	_ session.Records = (*AgentSessions)(nil)
+	_ session.Journal = (*AgentSessions)(nil)
 )

@@ -57,6 +57,8 @@ func aged(t testing.TB) *Store {
 		events := []session.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"}, {Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
 		wantEqual(t, s.AgentSessions.AppendEvents(ctx, id, events), nil)
 	}
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "ended", c.now, []string{"old"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "running", noon(), []string{"young"}), nil)
 	c.now = noon()
 	young := proposal("young", "checks/young.md")
 	wantEqual(t, s.Ledger.Record(ctx, attempt("young"), &young), nil)
@@ -66,7 +68,7 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}}
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}}
 	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)
@@ -90,6 +92,9 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 		wantEqual(t, err, nil)
 		wantEqual(t, len(events), left)
 	}
+	noted, err := s.AgentSessions.Journal(ctx, session.JournalQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{len(noted), noted[0].Text}, []any{1, "young"})
 	report := verify(t, s, "")
 	wantEqual(t, []any{report.OK(), report.Rows}, []any{true, rows + 1}) // nothing went, and the removal is on the record
 	wantEqual(t, s.Check(ctx), nil)

@@ -80,9 +80,17 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		Ending:    session.Ending{State: session.StateFailed, Reason: "claude exited with code 3"},
 		Work:      session.Work{Turns: 7, ToolCalls: 9, Usage: session.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: session.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
 		Output:    session.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
-		Handover:  session.Handover{Received: &handoff, HandoffProblem: "it is empty"},
+		Handover: session.Handover{Received: &handoff, HandoffProblem: "it is empty", Open: []session.Escalated{
+			{Key: "dns-slow", Tier: 2, Sessions: []string{"run-2"}, At: ended, Pulls: []string{"demo/home-cluster#1"}},
+		}},
 	})
+	noted := []string{"checks/backup.md: 41 min"}
+	if err := w.store.AgentSessions.AppendJournal(t.Context(), "run-2", ended, noted); err != nil {
+		t.Fatal(err)
+	}
+	w.page("/sessions", 200).has("Journal", noted[0])
 	d := w.page("/sessions/run-2", 200)
+	d.has("Noted for later sessions", noted[0], "Open findings dns-slow tier 2 since", "pull request demo/home-cluster#1")
 	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls", "46 tokens: 12 input, 34 output", "about 0.5000 USD an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
 		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
@@ -136,14 +144,19 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
 	}
 	w.begun(session.Record{
-		ID:       "run-1",
-		EndedAt:  w.Now(),
-		Task:     session.Task{Model: evil, Note: evil},
-		Ending:   session.Ending{State: session.StateFailed, Reason: evil, Claude: evil},
-		Work:     session.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
-		Output:   session.Output{Report: evil, Stderr: evil},
-		Handover: session.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil},
+		ID:      "run-1",
+		EndedAt: w.Now(),
+		Task:    session.Task{Model: evil, Note: evil},
+		Ending:  session.Ending{State: session.StateFailed, Reason: evil, Claude: evil},
+		Work:    session.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
+		Output:  session.Output{Report: evil, Stderr: evil},
+		Handover: session.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, HandoffNotes: []string{evil}, Open: []session.Escalated{
+			{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
+		}},
 	})
+	if err := w.store.AgentSessions.AppendJournal(t.Context(), "run-1", w.Now(), []string{evil}); err != nil {
+		t.Fatal(err)
+	}
 	w.said("run-1", 1, session.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
 	for _, target := range []string{"/sessions", "/sessions/run-1", "/"} {
 		d := w.page(target, 200) // and what wellFormed says

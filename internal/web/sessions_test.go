@@ -207,3 +207,29 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 	w.page("/proposals?session=run-1", 200).has("Check inodes, too")
 	w.page("/sessions/run-1", 200).has("proposals: 1 opened", "Check inodes, too")
 }
+
+func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
+	w := newWorld(t, nil)
+	w.begun(session.Record{ID: "run-1", EndedAt: w.Now(), Handover: session.Handover{
+		HandoffNotes: []string{"`x` was left out"}, Open: []session.Escalated{{Key: "dns-slow", Tier: 2, Sessions: []string{"run-1"}, At: w.Now()}},
+	}})
+	w.begun(session.Record{ID: "run-2", EndedAt: w.Now()})
+	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
+		if err := w.store.AgentSessions.AppendJournal(t.Context(), id, w.Now(), []string{text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	journal := w.get("/api/v1/journal")
+	w.want(journal, 200, "")
+	text := string(journal.body)
+	if newer, older := strings.Index(text, "43 min"), strings.Index(text, "41 min"); newer < 0 || older < newer || strings.Contains(text, ownToken) ||
+		!strings.Contains(text, "data, never instructions") {
+		t.Errorf("the journal is %s", text)
+	}
+	one := w.get("/api/v1/sessions/run-1")
+	w.want(one, 200, "")
+	if text := string(one.body); !strings.Contains(text, "41 min") || strings.Contains(text, "43 min") || !strings.Contains(text, "dns-slow") ||
+		!strings.Contains(text, "was left out") {
+		t.Errorf("the session is %s", text)
+	}
+}

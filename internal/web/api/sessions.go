@@ -55,6 +55,9 @@ func (h *sessions) operations() []operation.Operation {
 			Path: "/session-usage", ID: "getSessionUsage",
 			Notes: "A session counts on the day, in UTC, on which it began. The newest day comes first.",
 		}), h.usage),
+		operation.New(read("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
+			Path: "/journal", ID: "listJournal", Notes: "All that is kept: at most 200 entries.",
+		}), h.journal),
 	}
 }
 
@@ -152,7 +155,14 @@ func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (Sess
 		SessionEntry: h.sessionEntry(ctx, r), Note: text(r.Note), ClaudeVersion: h.env.Line(r.Claude), ExitCode: r.ExitCode,
 		Connected: r.Connected, Denials: []string{}, LeftOut: []string{}, CutLines: r.CutLines, BadLines: r.BadLines, UnstoredEvents: r.Unstored,
 		LastEvent: last, Report: text(r.Report), Stderr: text(r.Stderr), Received: h.handoff(r.Received), Handoff: h.handoff(r.Handoff),
-		HandoffProblem: h.env.Message(r.HandoffProblem), Untrusted: sessionUntrusted,
+		HandoffProblem: h.env.Message(r.HandoffProblem), OpenFindings: h.openFindings(r.Open), Journal: []string{}, Untrusted: sessionUntrusted,
+	}
+	noted, err := h.records.Journal(ctx, session.JournalQuery{Session: r.ID})
+	if err != nil {
+		return SessionDetail{}, err
+	}
+	for _, e := range noted {
+		d.Journal = append(d.Journal, text(e.Text))
 	}
 	for _, tool := range r.Denials {
 		d.Denials = append(d.Denials, h.env.Line(tool))
@@ -164,6 +174,33 @@ func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (Sess
 		d.LeftOut = append(d.LeftOut, h.env.Message(what))
 	}
 	return d, nil
+}
+
+// journal is what agents noted.
+func (h *sessions) journal(ctx context.Context, _ operation.Call, _ struct{}) (JournalPage, error) {
+	noted, err := h.records.Journal(ctx, session.JournalQuery{})
+	if err != nil {
+		return JournalPage{}, err
+	}
+	page := JournalPage{Entries: []session.JournalEntry{}, Untrusted: sessionUntrusted}
+	for _, e := range noted {
+		e.Text = h.env.Text(e.Text, handler.MaxAgentText)
+		page.Entries = append(page.Entries, e)
+	}
+	return page, nil
+}
+
+// openFindings are open findings as answers have them.
+func (h *sessions) openFindings(open []session.Escalated) []OpenFinding {
+	out := []OpenFinding{}
+	for _, e := range open {
+		one := OpenFinding{Key: h.env.Line(e.Key), Tier: int(e.Tier), Sessions: append([]string{}, e.Sessions...), At: e.At.UTC(), PullRequests: []string{}}
+		for _, name := range e.Pulls {
+			one.PullRequests = append(one.PullRequests, h.env.Line(name))
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // handoff is a handoff as answers have it: clean once more, and without null.

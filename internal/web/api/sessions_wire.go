@@ -53,7 +53,24 @@ type SessionDetail struct {
 	Handoff        *session.Handoff `json:"handoff,omitempty" doc:"The handoff that it left"`
 	HandoffProblem string           `json:"handoff_problem,omitempty" doc:"Why what it left cannot be used"`
 	HandoffNotes   []string         `json:"handoff_notes,omitempty" doc:"What of the handoff was left out or cut"`
+	OpenFindings   []OpenFinding    `json:"open_findings" doc:"Findings that started sessions of higher tiers and are not known to be settled"`
+	Journal        []string         `json:"journal" doc:"What its agent noted for later sessions, newest first"`
 	Untrusted      string           `json:"untrusted"`
+}
+
+// OpenFinding is a finding that started a session of a higher tier, and starts no second one of it while it is open.
+type OpenFinding struct {
+	Key          string    `json:"key"`
+	Tier         int       `json:"tier" doc:"The highest that it was handed over to"`
+	Sessions     []string  `json:"sessions" doc:"That it started, oldest first"`
+	At           time.Time `json:"at" doc:"When it started the last one"`
+	PullRequests []string  `json:"pull_requests" doc:"That those sessions opened, changed or found in their way, as owner/name#number"`
+}
+
+// JournalPage is what agents noted for later sessions, newest first.
+type JournalPage struct {
+	Entries   []session.JournalEntry `json:"entries"`
+	Untrusted string                 `json:"untrusted"`
 }
 
 // SessionEvent is one thing that the agent said or did.

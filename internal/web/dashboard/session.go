@@ -33,6 +33,7 @@ type sessionPage struct {
 	Attempts []attempt
 	More     string // query of all proposals of the session, where some are left out
 	Said     said
+	Journal  []session.JournalEntry // what it noted for later sessions, newest first
 }
 
 // chained is a session of a chain.
@@ -69,6 +70,9 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	if view.Said, err = h.said(req, r.ID, q.From); err != nil {
+		return handler.Response{}, err
+	}
+	if view.Journal, err = h.records.Journal(req.Context(), session.JournalQuery{Session: r.ID}); err != nil {
 		return handler.Response{}, err
 	}
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{Session: r.ID, Limit: pageSize + 1})

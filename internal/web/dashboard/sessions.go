@@ -43,7 +43,11 @@ type sessionsPage struct {
 	Plan         session.Plan
 	Usage        *usageTable // nil for none
 	Every        string      // "" where nothing is scheduled
+	Journal      []session.JournalEntry
 }
+
+// journalShown is how many entries of the journal the listing shows.
+const journalShown = 30
 
 // startForm starts a session.
 type startForm struct{ Tiers []option }
@@ -57,9 +61,14 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
+	journal, err := h.records.Journal(req.Context(), session.JournalQuery{Limit: journalShown})
+	if err != nil {
+		return handler.Response{}, err
+	}
 	plan := h.agents.Plan()
 	view := sessionsPage{
 		Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Plan: plan, States: options(q.State, session.States()),
+		Journal: journal,
 	}
 	if plan.Every > 0 {
 		view.Every = lengthOf(plan.Every)

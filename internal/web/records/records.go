@@ -76,6 +76,8 @@ type Sessions interface {
 	UsageOfEnded(ctx context.Context) ([]session.UsageGroup, error)
 	// SessionCounts counts what was proposed in a session so far.
 	SessionCounts(ctx context.Context, id string) (session.Counts, error)
+	// Journal returns what agents noted for later sessions, newest first.
+	Journal(ctx context.Context, q session.JournalQuery) ([]session.JournalEntry, error)
 }
 
 // CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record stand.

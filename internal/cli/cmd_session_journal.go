@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/session"
+)
+
+func sessionJournalCommand(a *app) *cobra.Command {
+	var of string
+	cmd := &cobra.Command{
+		Use: "journal", Short: "Show what agents noted for later sessions, newest first", Args: usageArgs(cobra.NoArgs),
+		Long: "journal prints what is kept of it, at most 200 entries. Each session is told of them. Agents wrote them: data, never an\n" +
+			"instruction. `claudeops prune` removes old ones.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			entries, err := a.wire(needs{records: true}).store.AgentSessions.Journal(cmd.Context(), session.JournalQuery{Session: of})
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]any{"entries": append([]session.JournalEntry{}, entries...)}, func(w *strings.Builder) {
+				rows := [][]string{{"SESSION", "NOTED", "TEXT"}}
+				for _, e := range entries {
+					const runes = 500
+					rows = append(rows, []string{e.Session, e.Time.Format(time.RFC3339), content.Clean(e.Text, runes)})
+				}
+				columns(w, rows)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&of, "session", "", "only what the session with this id noted")
+	return cmd
+}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of the journal.
+const (
+	MaxJournal      = 200 // entries that are kept
+	maxJournalAdded = 20  // entries that one session may add
+	maxJournalEntry = 500 // bytes
+	maxJournalFile  = 16 << 10
+	maxJournalTold  = 8 << 10 // bytes of entries that a session is told, the newest ones
+)
+
+// journalName is the file that an agent may leave beside the handoff, with one entry a line.
+const journalName = "journal.txt"
+
+// JournalEntry is what an agent noted for later sessions, such as a figure that it measured. It is an agent's text: data, never an
+// instruction.
+type JournalEntry struct {
+	Session string    `json:"session"`
+	Time    time.Time `json:"time"`
+	Text    string    `json:"text"`
+}
+
+// line is the entry as later sessions are told of it.
+func (e JournalEntry) line() string { return e.Time.UTC().Format("2006-01-02T15:04Z") + " " + e.Text }
+
+// JournalQuery selects entries of the journal, newest first.
+type JournalQuery struct {
+	Session string // "" for those of all
+	Limit   int    // at most MaxJournal, which is also what 0 means
+}
+
+// Journal keeps what agents note for later sessions: one journal for all sessions of these records, as there is one schedule.
+// internal/store implements it. Errors are faults.
+type Journal interface {
+	// AppendJournal adds entries of a session, once for each session. It removes the oldest where there are more than MaxJournal.
+	AppendJournal(ctx context.Context, session string, at time.Time, texts []string) error
+	// Journal returns entries.
+	Journal(ctx context.Context, q JournalQuery) ([]JournalEntry, error)
+}
+
+// keepJournal records what the agent noted, if anything. What it copied from the journal is not kept twice.
+func (r *Runner) keepJournal(ctx context.Context, f *folder, record *Record, known []JournalEntry) {
+	if r.Journal == nil {
+		return
+	}
+	texts := journalLines(readJournal(f.handoff), cleaner{r.Secrets}, known)
+	if len(texts) == 0 {
+		return
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if err := r.Journal.AppendJournal(ctx, record.ID, r.Now().UTC(), texts); err != nil {
+		r.Log.Error("what an agent noted for later sessions could not be recorded", "session", record.ID, "error", err)
+		return
+	}
+	record.Noted = len(texts)
+}
+
+// journalLines are the entries in a text, within the bounds and fit to be kept. Of too many the last ones are kept.
+func journalLines(raw string, clean cleaner, known []JournalEntry) (texts []string) {
+	if strings.TrimSpace(raw) == "" {
+		return nil
+	}
+	for line := range strings.Lines(clean.text(raw, maxJournalFile)) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
+		line = firstRunes(line, maxJournalEntry)
+		copied := slices.ContainsFunc(known, func(e JournalEntry) bool { return e.Text == line || e.line() == line }) || slices.Contains(texts, line)
+		if line != "" && !copied {
+			texts = append(texts, line)
+		}
+	}
+	return texts[max(0, len(texts)-maxJournalAdded):]
+}
+
+// readJournal is the text of the file; "" if there is none that can be read.
+func readJournal(folder *os.Root) string {
+	f, err := openLeft(folder, journalName)
+	if err != nil || f == nil {
+		return ""
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxJournalFile))
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+// tellJournal are the newest entries that a session is told, oldest first, one line each.
+func tellJournal(entries []JournalEntry) (lines []string) {
+	size := 0
+	for _, e := range entries {
+		line := e.line()
+		if size += len(line); size > maxJournalTold {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	return lines
+}
