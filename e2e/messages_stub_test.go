@@ -17,6 +17,7 @@ type reply struct {
 	tool string
 	args any
 	text string
+	used map[string]any // tokens, in the API's words; nil for one of input and output
 }
 
 func say(text string) reply { return reply{text: text} }
@@ -190,15 +191,19 @@ func stream(w http.ResponseWriter, model string, turn int, r reply) {
 		block = object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", turn), "name": r.tool, "input": object{}}
 		delta, stop = object{"type": "input_json_delta", "partial_json": string(args)}, "tool_use"
 	}
+	used := object{"input_tokens": 1, "output_tokens": 1}
+	if r.used != nil {
+		used = r.used
+	}
 	event("message_start", object{"message": object{
 		"id": fmt.Sprintf("msg_%d", turn), "type": "message", "role": "assistant", "model": model, "content": []any{},
-		"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 1, "output_tokens": 1},
+		"stop_reason": nil, "stop_sequence": nil, "usage": used,
 	}})
 	event("content_block_start", object{"index": 0, "content_block": block})
 	event("content_block_delta", object{"index": 0, "delta": delta})
 	event("content_block_stop", object{"index": 0})
 	event("message_delta", object{
-		"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 1},
+		"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": used["output_tokens"]},
 	})
 	event("message_stop", object{})
 }

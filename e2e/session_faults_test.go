@@ -46,7 +46,7 @@ func sessionFaults() []sessionFault {
 		{name: "the CLI is too old", claude: "#!/bin/sh\necho '2.1.328 (Claude Code)'\n", state: "failed", reason: "2.1.328, and 2.1.329 or newer is needed"},
 		{name: "the prompt is missing", env: map[string]string{"CLAUDEOPS_PROMPTS_DIR": "/repos"}, state: "failed", reason: "tier1-observe.md cannot be read"},
 		{name: "nobody is logged in", env: map[string]string{"ANTHROPIC_API_KEY": ""}, state: "failed", reason: "set ANTHROPIC_API_KEY"},
-		{name: "the key is refused", env: noRetries, api: refusing(http.StatusUnauthorized, "authentication_error"), state: "failed", reason: "claude reported an error: "},
+		{name: "the key is refused", api: refusing(http.StatusUnauthorized, "authentication_error"), state: "failed", reason: "does not take the agent's credential (status 401)"},
 		{name: "the API fails", env: noRetries, api: refusing(http.StatusInternalServerError, "api_error"), state: "failed", reason: "claude reported an error: "},
 		{
 			name: "the API never answers", env: map[string]string{"CLAUDEOPS_SESSION_TIMEOUT": "5s"}, state: "timeout", reason: "CLAUDEOPS_SESSION_TIMEOUT",

@@ -41,6 +41,9 @@ type recorded struct {
 	Denials        []string `json:"denials"`
 	ToolCalls      int      `json:"tool_calls"`
 	BadLines       int      `json:"bad_lines"`
+	Cost           float64  `json:"cost_usd"`
+	CostSource     string   `json:"cost_source"`
+	Output         int64    `json:"output_tokens"`
 	Handoff        *handoff `json:"handoff"`
 	Received       *handoff `json:"received"`
 	HandoffProblem string   `json:"handoff_problem"`

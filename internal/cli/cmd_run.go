@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -37,6 +38,7 @@ func runCommand(a *app) *cobra.Command {
 				}
 			}
 			p := a.wire(needs{})
+			tellMissing(a, p)
 			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
 			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
 			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
@@ -48,6 +50,15 @@ func runCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
 	return cmd
+}
+
+// tellMissing says, before money is spent, what the agent lacks to do its work.
+func tellMissing(a *app, p *parts) {
+	for _, f := range newDoctor(p).Agents() {
+		if f.Status == doctor.Warning {
+			fmt.Fprintf(a.streams.Err, "claudeops: %s: %s\n", f.Name, f.Detail)
+		}
+	}
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.

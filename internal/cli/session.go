@@ -10,6 +10,7 @@ import (
 
 	claudeops "github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/session"
@@ -25,6 +26,11 @@ func newAgentSessions(p *parts) (*session.Service, error) {
 	supervisor, err := s.Supervisor()
 	if err != nil {
 		return nil, err
+	}
+	for _, f := range newDoctor(p).Agents() {
+		if f.Status == doctor.Warning {
+			p.log.Warn("agents lack something", "what", f.Name, "detail", f.Detail)
+		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
 		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store.AgentSessions, Now: time.Now, After: time.After, Log: p.log,

@@ -16,7 +16,7 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 	}
 	warns := func(applies bool, detail string) {
 		if applies {
-			out = append(out, Finding{Name: name, Status: warning, Detail: detail})
+			out = append(out, Finding{Name: name, Status: Warning, Detail: detail})
 		}
 	}
 	stops(a.Archived, "it is archived and takes no changes")

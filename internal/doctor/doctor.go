@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"os/exec"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -24,8 +25,9 @@ type Finding struct {
 
 // The values of Finding.Status.
 const (
-	ok      = "ok"
-	warning = "warning"
+	ok = "ok"
+	// Warning is the status of what works and is not as it should be.
+	Warning = "warning"
 	off     = "off"     // not configured, which is no mistake
 	problem = "problem" // configured, and no good
 )
@@ -99,9 +101,13 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 			out = append(out, d.ask(ctx, repo)...)
 		}
 	}
-	out = append(out, d.mounted(), d.notifications(ctx), d.sessions(), d.ends(), d.server())
+	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())
+	if _, err := exec.LookPath(d.Config.Sessions.Binary); err == nil { // else no agent runs here
+		out = append(out, d.credential(), d.commands(), d.workingCopies())
+	}
+	out = append(out, d.ends(), d.server())
 	for _, w := range d.Config.Warnings {
-		out = append(out, Finding{Name: "configuration", Status: warning, Detail: w})
+		out = append(out, Finding{Name: "configuration", Status: Warning, Detail: w})
 	}
 	return d.fit(out)
 }

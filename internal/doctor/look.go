@@ -48,7 +48,7 @@ func (d *Doctor) records(ctx context.Context) Finding {
 		return blocks("records", fault.From(err).Message)
 	}
 	if !report.OK() {
-		return Finding{Name: "records", Status: warning, Detail: "the audit is not whole: " + report.Problem}
+		return Finding{Name: "records", Status: Warning, Detail: "the audit is not whole: " + report.Problem}
 	}
 	return Finding{Name: "records", Status: ok, Detail: fmt.Sprintf("%s, %d attempts", d.Records.Path(), report.Rows)}
 }
@@ -64,7 +64,7 @@ func (d *Doctor) key() Finding {
 	case key != nil:
 		return Finding{Name: "key of the marks", Status: ok, Detail: "that of the state folder"}
 	case d.Config.Records.DatabaseURL != "":
-		return Finding{Name: "key of the marks", Status: warning, Detail: "the first proposal makes one in this machine's state folder; machines " +
+		return Finding{Name: "key of the marks", Status: Warning, Detail: "the first proposal makes one in this machine's state folder; machines " +
 			"that share a database need the same CLAUDEOPS_MARK_KEY"}
 	}
 	return Finding{Name: "key of the marks", Status: ok, Detail: "the first proposal makes one in the state folder"}
@@ -119,7 +119,7 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 	}
 	counts, err := d.Outbox.NoticeCounts(ctx)
 	if err != nil {
-		return Finding{Name: name, Status: warning, Detail: fault.From(err).Message}
+		return Finding{Name: name, Status: Warning, Detail: fault.From(err).Message}
 	}
 	return Finding{Name: name, Status: ok,
 		Detail: fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(d.Notifying, ", "), counts.Pending, counts.GivenUp)}
@@ -128,7 +128,7 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 // sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
 func (d *Doctor) sessions() Finding {
 	c := d.Config.Sessions
-	f := Finding{Name: "sessions", Status: warning}
+	f := Finding{Name: "sessions", Status: Warning}
 	path, err := exec.LookPath(c.Binary)
 	switch {
 	case c.Problem != "":
@@ -151,6 +151,11 @@ func (d *Doctor) sessions() Finding {
 	f.Status, f.Detail = ok, fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
 	if c.Schedule.Interval > 0 {
 		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Schedule.Interval)
+		if limit := c.Limits.ScheduledUSD; limit > 0 {
+			f.Detail += fmt.Sprintf(", at most %g USD each", limit)
+		} else {
+			f.Detail += ", without a limit of cost (CLAUDEOPS_MAX_COST_USD=none)"
+		}
 	}
 	return f
 }
@@ -177,7 +182,7 @@ func (d *Doctor) ends() Finding {
 // server says what keeps claudeops serve from starting; nothing if there is nothing.
 func (d *Doctor) server() Finding {
 	if problem := d.Config.Web.Problem; problem != "" {
-		return Finding{Name: "server", Status: warning, Detail: problem + "; claudeops serve does not start"}
+		return Finding{Name: "server", Status: Warning, Detail: problem + "; claudeops serve does not start"}
 	}
 	return Finding{}
 }
@@ -190,7 +195,7 @@ func (d *Doctor) mounted() Finding {
 	if err != nil || !info.IsDir() {
 		f.Status, f.Detail = off, dir+" is no folder"
 		if dir != config.DefaultReposDir {
-			f.Status, f.Detail = warning, f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
+			f.Status, f.Detail = Warning, f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
 		}
 		return f
 	}
@@ -202,11 +207,11 @@ func (d *Doctor) mounted() Finding {
 	f.Detail = fmt.Sprintf("%s: %d, which may name their provider and offer procedures", dir, len(offers.Repositories))
 	merged, err := d.MergeMCP(offers)
 	if err != nil {
-		f.Status, f.Detail = warning, f.Detail+"; their MCP servers cannot be merged: "+err.Error()
+		f.Status, f.Detail = Warning, f.Detail+"; their MCP servers cannot be merged: "+err.Error()
 		return f
 	}
 	if refused := len(merged.Refused); refused > 0 || problems > 0 {
-		f.Status = warning
+		f.Status = Warning
 		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused, problems)
 	}
 	if n := len(merged.Servers) - 1; n > 0 {
