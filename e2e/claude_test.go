@@ -33,7 +33,7 @@ func claudeLoadsDefinitions(t *testing.T) {
 	}
 	c.offered(t, "get_pr_status")
 	c.offered(t, "list_prs")
-	if !strings.Contains(c.seen.everything(), "A refusal names every broken rule and what to do") {
+	if !strings.Contains(c.seen.everything(), "This server has tier 2: at most 3 files in one pull request. Paths: checks/*.md") {
 		t.Error("the server's instructions did not reach the model")
 	}
 }

@@ -16,6 +16,7 @@ type proposal struct {
 	Body       string       `json:"body"`
 	ChangeType string       `json:"change_type"`
 	Files      []fileChange `json:"files"`
+	Preview    string       `json:"preview,omitempty"`
 }
 
 type fileChange struct {
@@ -28,7 +29,8 @@ type fileChange struct {
 func quieterDisk() proposal {
 	return proposal{
 		Owner: "demo", Name: "home-cluster", Title: "Warn about disks at 85 %", ChangeType: "check",
-		Body: "Observed: a disk filled overnight.\nWhy: 90 % leaves too little time.",
+		Preview: "full",
+		Body:    "Observed: a disk filled overnight.\nWhy: 90 % leaves too little time.",
 		Files: []fileChange{
 			{"checks/disk.md", "update", "# Disk\n\nWarn at 85 %, alarm at <95 % & rising.\n"},
 			{"checks/inodes.md", "create", "# Inodes\n\nWarn at 80 %.\n"},

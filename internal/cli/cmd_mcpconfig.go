@@ -23,6 +23,8 @@ type mcpServerConfig struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
+	// AlwaysLoad has Claude Code show the tools to the model from the first request on; else the model has to search for them.
+	AlwaysLoad bool `json:"alwaysLoad"`
 }
 
 func mcpConfigCommand(a *app) *cobra.Command {
@@ -91,7 +93,7 @@ func mergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 	var entry bytes.Buffer
 	encoder := json.NewEncoder(&entry)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env}); err != nil {
+	if err := encoder.Encode(mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env, AlwaysLoad: true}); err != nil {
 		return mcpconfig.Result{}, err
 	}
 	blank := config.AgentSecrets()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +30,11 @@ func prCommand(a *app) *cobra.Command {
 type prCreateOptions struct {
 	repo, cloneURL, base, changeType string
 	title, body, bodyFile, from      string
-	create, update, edit, remove     []string
+	files                            fileFlags
 }
+
+// fileFlags name the files of a change, each as PATH=VALUE or PATH.
+type fileFlags struct{ create, update, edit, remove, baseSHA []string }
 
 func prCreateCommand(a *app) *cobra.Command {
 	var o prCreateOptions
@@ -51,10 +55,11 @@ func prCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
 	f.StringVar(&o.body, "body", "", "body in markdown")
 	f.StringVar(&o.bodyFile, "body-file", "", "file with the body; - reads stdin")
-	f.StringArrayVar(&o.create, "create", nil, "new file, as PATH=FILE; may be repeated")
-	f.StringArrayVar(&o.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
-	f.StringArrayVar(&o.edit, "edit", nil, "file to change in parts, as PATH=FILE with [{\"old\": ..., \"new\": ...}] in FILE; may be repeated")
-	f.StringArrayVar(&o.remove, "delete", nil, "file to delete; may be repeated")
+	f.StringArrayVar(&o.files.create, "create", nil, "new file, as PATH=FILE; may be repeated")
+	f.StringArrayVar(&o.files.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
+	f.StringArrayVar(&o.files.edit, "edit", nil, "file to change in parts, as PATH=FILE with [{\"old\": ..., \"new\": ...}] in FILE; may be repeated")
+	f.StringArrayVar(&o.files.remove, "delete", nil, "file to delete; may be repeated")
+	f.StringArrayVar(&o.files.baseSHA, "base-sha", nil, "version of a changed file that you have read, as PATH=BLOB with git's blob id; may be repeated")
 	f.StringVar(&o.from, "from", "", "file with the whole request as JSON; - reads stdin")
 	return cmd
 }
@@ -95,7 +100,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	}
 	req := prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
-		Title: o.title, Body: o.body, Files: []prflow.FileRequest{},
+		Title: o.title, Body: o.body, Files: []prflow.FileRequest{}, Preview: prflow.PreviewFull,
 	}
 	if o.bodyFile != "" {
 		text, err := a.readInput(o.bodyFile)
@@ -107,7 +112,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	for _, list := range []struct {
 		action gitprovider.Action
 		specs  []string
-	}{{gitprovider.ActionCreate, o.create}, {gitprovider.ActionUpdate, o.update}} {
+	}{{gitprovider.ActionCreate, o.files.create}, {gitprovider.ActionUpdate, o.files.update}} {
 		for _, spec := range list.specs {
 			file, err := fileRequest(a, list.action, spec)
 			if err != nil {
@@ -116,17 +121,36 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 			req.Files = append(req.Files, file)
 		}
 	}
-	for _, spec := range o.edit {
+	for _, spec := range o.files.edit {
 		file, err := editRequest(a, spec)
 		if err != nil {
 			return nil, err
 		}
 		req.Files = append(req.Files, file)
 	}
-	for _, path := range o.remove {
+	for _, path := range o.files.remove {
 		req.Files = append(req.Files, prflow.FileRequest{Path: path, Action: string(gitprovider.ActionDelete)})
 	}
+	if err := setBases(req.Files, o.files.baseSHA); err != nil {
+		return nil, err
+	}
 	return json.Marshal(req)
+}
+
+// setBases gives files the versions that PATH=BLOB name.
+func setBases(files []prflow.FileRequest, specs []string) error {
+	for _, spec := range specs {
+		path, blob, ok := strings.Cut(spec, "=")
+		at := slices.IndexFunc(files, func(f prflow.FileRequest) bool { return f.Path == path })
+		switch {
+		case !ok || blob == "":
+			return usageError{fmt.Errorf("--base-sha %q is not of the form PATH=BLOB", spec)}
+		case at < 0:
+			return usageError{fmt.Errorf("--base-sha %q: no --update, --edit or --delete names the file", spec)}
+		}
+		files[at].BaseSHA = blob
+	}
+	return nil
 }
 
 func fileRequest(a *app, action gitprovider.Action, spec string) (prflow.FileRequest, error) {
@@ -200,7 +224,9 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 		for _, call := range r.Preview.Calls {
 			fmt.Fprintf(w, "  would %s\n", call)
 		}
-		fmt.Fprintf(w, "\n%s", r.Preview.Diff)
+		if r.Preview.Diff != "" {
+			fmt.Fprintf(w, "\n%s", r.Preview.Diff)
+		}
 	default:
 		fmt.Fprintf(w, "Opened #%d: %s\n  branch %s\n  commit %s\n", r.Number, r.URL, r.Branch, r.Commit)
 	}

@@ -132,6 +132,9 @@ func (s *story) propose(ctx context.Context, dryRun bool, change map[string]any,
 
 func (s *story) dryRun(ctx context.Context) error {
 	change, err := s.change()
+	if err == nil {
+		change["preview"] = "full"
+	}
 	answer, err := s.propose(ctx, true, change, err)
 	if err != nil {
 		return err

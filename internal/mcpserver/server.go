@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,8 +51,11 @@ type Server struct {
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]known{}}
 	var instructions []string
+	descriptions := map[string]string{}
 	for _, set := range toolsets {
-		instructions = append(instructions, set.Instructions)
+		told := set.Told()
+		instructions = append(instructions, told.Instructions)
+		maps.Copy(descriptions, told.Descriptions)
 	}
 	name, title := "claudeops", "Claude Ops"
 	if o.Name != "" {
@@ -69,6 +73,9 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 			t, err := tool(set, o)
 			if err != nil {
 				return nil, err
+			}
+			if own, has := descriptions[o.Name]; has {
+				t.Description = own
 			}
 			s.known[o.Name] = known{set: set, op: o, hidden: !s.shown(set, o)}
 			s.mcp.AddTool(t, s.handler(o.Name))

@@ -29,7 +29,7 @@ func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 	openWorld, readOnly := true, o.Effect == operation.Read
 	repeatable := readOnly || o.Tool.Repeatable
 	t.Annotations = mcp.ToolAnnotation{
-		Title: o.Tool.Title, ReadOnlyHint: &readOnly, DestructiveHint: &o.Tool.Destructive,
+		ReadOnlyHint: &readOnly, DestructiveHint: &o.Tool.Destructive,
 		IdempotentHint: &repeatable, OpenWorldHint: &openWorld,
 	}
 	return t, nil

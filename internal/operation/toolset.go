@@ -15,6 +15,9 @@ import (
 type Toolset struct {
 	Name         string // as CLAUDEOPS_TOOLSETS has it
 	Instructions string // for a model that has not loaded a tool yet
+	// Situation is what a model is told in place of that, and of descriptions, where it depends on the configuration; nil: it does not.
+	// It is asked when an MCP server starts, calls nobody, and must answer at once.
+	Situation func() Situation
 	// Schemas has for each tool the files schema/NAME.input.json and schema/NAME.output.json. `make golden` writes them, so
 	// that no program has to make them when it starts.
 	Schemas    fs.FS
@@ -30,6 +33,20 @@ type Toolset struct {
 	// of one that is not shown comes to its operation all the same.
 	Listed func(o Operation) bool
 	Form   *Form // nil: the program's own, as docs/codes.md has it
+}
+
+// Situation is what a model is told under a configuration.
+type Situation struct {
+	Instructions string
+	Descriptions map[string]string // by the name of the tool; those that are not there stay
+}
+
+// Told is the situation of a toolset, and without one what it always says.
+func (t Toolset) Told() Situation {
+	if t.Situation == nil {
+		return Situation{Instructions: t.Instructions}
+	}
+	return t.Situation()
 }
 
 // Form is how a toolset's contract words answers and failures.

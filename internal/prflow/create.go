@@ -23,7 +23,7 @@ type CreateResult struct {
 	Reused   bool        `json:"reused,omitempty" doc:"The same change was open already"`
 	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
 	Warnings []string    `json:"warnings,omitempty"`
-	Preview  *Preview    `json:"preview,omitempty"`
+	Preview  *Preview    `json:"preview,omitempty" brief:"true"`
 
 	RequestID string `json:"-"`
 }

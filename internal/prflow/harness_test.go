@@ -80,7 +80,7 @@ func newBench(t *testing.T) *bench {
 func request(change func(map[string]any)) []byte {
 	r := map[string]any{
 		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too", "body": "## Why\n\nDisks fill up with small files.\n",
-		"files": []any{file("checks/inodes.md", "create", "# Inodes\n")},
+		"files": []any{file("checks/inodes.md", "create", "# Inodes\n")}, "preview": "full",
 	}
 	if change != nil {
 		change(r)

@@ -67,7 +67,8 @@ func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(request(with("title", "Fixes #7")))
-	if err != nil || result.Preview.Title != "Fixes (see) #7" || !strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
+	if err != nil || result.Preview.Title != "Fixes (see) #7" || !strings.Contains(result.Preview.Body, "through Claude Ops") ||
+		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
 		t.Errorf("got %+v, %v", result.Preview, err)
 	}
 }

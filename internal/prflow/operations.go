@@ -22,17 +22,17 @@ var schemas embed.FS
 
 // Toolset is what agents, programs and people ask of the use case. service is called for each request.
 func Toolset(service func() *Service) operation.Toolset {
-	return operation.Toolset{
+	set := operation.Toolset{
 		Name: "pr", Schemas: schemas,
-		Instructions: "Propose changes to operational procedures (checks, playbooks, skills, the manifest) as pull requests; " +
-			"a person reviews and merges. Look at list_prs first, propose with create_pr (repo_owner, repo_name, title, body, " +
-			"files), read the outcome with get_pr_status. A refusal names every broken rule and what to do: correct the call, or " +
-			"stop and report.",
 		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), promoteProposal(service)},
 		Reject: func(ctx context.Context, call operation.Call, _ string, why *fault.Error) {
 			service().AtMost(call.Ceiling).Reject(ctx, call.Caller, why.Code, why.Message)
 		},
 	}
+	if service != nil {
+		set.Situation = func() operation.Situation { return service().situation() }
+	}
+	return set
 }
 
 // createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull request
@@ -43,11 +43,7 @@ func createPR(service func() *Service) operation.Operation {
 		Effect: operation.Write, LowestTier: gitprovider.TierInvestigate, HonoursDryRun: true, Command: "pr create",
 		Tool: operation.Tool{
 			Title: "Propose a change", Repeatable: true,
-			Description: "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person reviews " +
-				"and merges. All files go into one commit. To change a file prefer edits to content, and give base_sha: an " +
-				"old copy undoes what others merged. A refusal names every rule that was broken and what to do; do not " +
-				"repeat a refused call unchanged. The same change again returns the pull request that exists (reused). With " +
-				"dry_run in the answer nothing was written.",
+			Description: proposing,
 		},
 		Route: operation.Route{
 			Method: "POST", Path: "/prs", Scope: access.Propose, ID: "createPR", Creates: true, Keyed: true,
@@ -79,9 +75,8 @@ func listPRs(service func() *Service) operation.Operation {
 		Name: ToolListPRs, Summary: "List our open pull requests of a repository",
 		Effect: operation.Read, LowestTier: gitprovider.TierObserve, Command: "pr list",
 		Tool: operation.Tool{
-			Title: "List open proposals",
-			Description: "List the open pull requests of ours (label claude-ops) in a repository, with the files that each changes. " +
-				"Look here before you propose.",
+			Title:       "List open proposals",
+			Description: "Open pull requests of ours (label claude-ops) in a repository, with the files that each changes.",
 		},
 		Route: operation.Route{Method: "GET", Path: "/prs", Scope: access.Read, ID: "listPRs"},
 	}, func(ctx context.Context, call operation.Call) (ListResult, error) {

@@ -11,13 +11,14 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-// Preview is what a person needs to judge a dry run (design §3, gate 10).
+// Preview is what a dry run would have done. The record has all of it, for people (design §3, gate 10); the caller, who has sent
+// the change, is not told it back unless it asks for that.
 type Preview struct {
 	Base   string           `json:"base"`
 	Title  string           `json:"title"`
-	Body   string           `json:"body"`
+	Body   string           `json:"body,omitempty" doc:"Of a full preview: as it would be, without the mark"`
 	Labels []string         `json:"labels"`
-	Diff   string           `json:"diff"` // unified, against the base commit
+	Diff   string           `json:"diff,omitempty" doc:"Of a full preview: unified, against the base commit"`
 	Gates  []record.Verdict `json:"gates" brief:"true"`
 	Calls  []string         `json:"calls"` // what would have been done, in order
 }
@@ -40,13 +41,22 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	if err := c.record(ctx, c.row(record.OutcomeDryRun, nil), &proposal); err != nil {
 		return CreateResult{}, err
 	}
+	shown := Preview{Base: snapshot.Base, Title: c.draft.title, Labels: c.rules.Policy.Labels, Gates: c.verdicts.all(), Calls: c.calls()}
+	if c.request.asked.Preview == PreviewFull {
+		shown.Body = withoutMark(c.draft.body)
+		shown.Diff = capped(diff(c.request.changes.Changes(), snapshot))
+	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Warnings: c.allWarnings(),
-		Preview: &Preview{
-			Base: snapshot.Base, Title: c.draft.title, Body: c.draft.body, Labels: c.rules.Policy.Labels,
-			Diff: capped(diff(c.request.changes.Changes(), snapshot)), Gates: c.verdicts.all(), Calls: c.calls(),
-		},
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Warnings: c.allWarnings(), Preview: &shown,
 	}, nil
+}
+
+// PreviewFull is the value of CreateRequest.Preview that asks for body and diff.
+const PreviewFull = "full"
+
+// withoutMark is a body as people see it: the mark at its end is an HTML comment.
+func withoutMark(body string) string {
+	return strings.TrimRight(markForm().ReplaceAllLiteralString(body, ""), "\n") + "\n"
 }
 
 // calls says what would be done.

@@ -19,7 +19,7 @@ type ListRequest struct {
 
 // ListResult is the answer to a ListRequest (design §4).
 type ListResult struct {
-	PRs       []PRSummary `json:"prs"`
+	PRs       []PRSummary `json:"prs" brief:"true"`
 	Untrusted string      `json:"untrusted"`
 	Warnings  []string    `json:"warnings,omitempty"` // which of them lack the label
 }
@@ -80,8 +80,8 @@ type StatusResult struct {
 	URL       string        `json:"url"`
 	State     string        `json:"state" enum:"open,closed,merged"`
 	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
-	Reviews   []ReviewEntry `json:"reviews"`
-	Checks    ChecksEntry   `json:"checks"`
+	Reviews   []ReviewEntry `json:"reviews" brief:"true"`
+	Checks    ChecksEntry   `json:"checks" brief:"true"`
 	Untrusted string        `json:"untrusted"`
 }
 

@@ -170,6 +170,28 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	})
 }
 
+func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
+	for _, asked := range []any{nil, "summary", "full"} {
+		b := newBench(t)
+		b.options.Authority.DryRun = true
+		result, err := b.create(request(func(r map[string]any) {
+			if delete(r, "preview"); asked != nil {
+				r["preview"] = asked
+			}
+		}))
+		if err != nil || len(result.Lines) != 1 || result.Lines[0].Added != 1 || result.Preview.Title == "" || len(result.Preview.Calls) != 3 {
+			t.Errorf("%v: %+v, %v", asked, result, err)
+		}
+		if full := result.Preview.Diff != "" && strings.Contains(result.Preview.Body, "Disks fill up"); full != (asked == "full") || strings.Contains(result.Preview.Body, "<!--") {
+			t.Errorf("%v: body %q, diff %q", asked, result.Preview.Body, result.Preview.Diff)
+		}
+		saved, err := b.store.History.Proposal(t.Context(), result.RequestID)
+		if err != nil || !strings.Contains(saved.Body, "Disks fill up") || saved.Files[0].Content != "# Inodes\n" {
+			t.Errorf("%v: a person sees %+v, %v", asked, saved, err)
+		}
+	}
+}
+
 func TestALongDiffIsCutInThePreview(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.DryRun = true

@@ -28,6 +28,8 @@ type CreateRequest struct {
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
 	ChangeType string        `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
+	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
+	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
 }
 
 // FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.

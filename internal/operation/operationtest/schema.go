@@ -208,6 +208,9 @@ func fieldSchema(f operation.Field) *schema {
 		s = &schema{}
 		s.set("const", typed(text, f.Type))
 	}
+	if s.values["type"] == "object" && brief {
+		s.names = []string{"type"}
+	}
 	if text, has := f.Tag.Lookup("default"); has {
 		s.set("default", typed(text, f.Type))
 	}
