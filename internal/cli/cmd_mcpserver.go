@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/scripts"
 )
 
 type mcpServerOptions struct {
@@ -51,6 +52,7 @@ func standIns() []standIn {
 	return []standIn{
 		{name: definitions.ServerName, toolset: definitions.ToolsetName},
 		{name: deploy.ServerName, toolset: deploy.ToolsetName, versions: deploy.ProtocolVersions()},
+		{name: scripts.ServerName, toolset: scripts.ToolsetName},
 	}
 }
 

@@ -24,10 +24,11 @@ func acts() map[string][]people.Action {
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
+		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/toolset judges and records the run
 	}
 	for _, set := range new(app).ownToolsets() {
 		for _, o := range set.Operations {
-			if set.Form != nil { // internal/toolset judges and records what they do
+			if set.Form != nil && o.Command != "" { // internal/toolset judges and records what they do
 				all[o.Command] = []people.Action{looks}
 			}
 		}

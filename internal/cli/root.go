@@ -49,6 +49,7 @@ func (a *app) rootCommand() *cobra.Command {
 		healthCommand(a),
 		runCommand(a),
 		sessionCommand(a),
+		scriptsCommand(a),
 		tokenCommand(a),
 		mcpConfigCommand(a),
 		demoCommand(a),

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/toolset"
 	"github.com/claudeops/claudeops/internal/web"
 )
@@ -27,6 +28,7 @@ type tools struct {
 	kernel      *toolset.Kernel
 	definitions func() *definitions.Service // made when it is first asked
 	deploy      func() *deploy.Service
+	scripts     func() *scripts.Service // made when it is first asked
 }
 
 // toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
@@ -38,6 +40,7 @@ func (a *app) ownToolsets() []operation.Toolset {
 		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),
 		deploy.Toolset(version(), kernel, func() *deploy.Service { return a.wire(needs{}).tools.deploy() }),
+		scripts.Toolset(kernel, func() *scripts.Service { return a.wire(needs{}).tools.scripts() }),
 	}
 }
 
@@ -118,6 +121,7 @@ func (a *app) newTools(p *parts) tools {
 		}),
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
 		deploy:      sync.OnceValue(func() *deploy.Service { return a.newDeploy(p) }),
+		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
 	}
 }
 

@@ -12,7 +12,7 @@ type Variable = driver.Variable
 // Variables lists every variable that the product reads. The variables of the system (HOME, USER, XDG_STATE_HOME), and
 // CLAUDEOPS_SESSION, which sessions set themselves, are not among them. drivers are the forges that there are.
 func Variables(drivers []driver.Driver) []Variable {
-	return slices.Concat(permissionVariables(), forgeVariables(drivers), recordVariables(), webVariables(), sessionVariables(), definitionVariables(), deployVariables())
+	return slices.Concat(permissionVariables(), forgeVariables(drivers), recordVariables(), webVariables(), sessionVariables(), definitionVariables(), deployVariables(), scriptVariables())
 }
 
 // ServerVariables lists the variables that .claude/mcp.json and `claudeops mcp-config` pass on to the MCP server, those
@@ -38,7 +38,7 @@ func permissionVariables() []Variable {
 		{Name: "CLAUDEOPS_READ_ONLY", Meaning: "refuse every proposal", Default: "false", Server: true},
 		{Name: "CLAUDEOPS_REPOS", Meaning: "allowlist of repositories; unset means every one", Server: true},
 		{Name: "CLAUDEOPS_POLICY", Meaning: "policy file (YAML); unset means the embedded policy", Server: true},
-		{Name: "CLAUDEOPS_TOOLSETS", Meaning: "toolsets that are enabled: pr, definitions, deploy", Default: "pr"},
+		{Name: "CLAUDEOPS_TOOLSETS", Meaning: "toolsets that are enabled: pr, definitions, deploy, scripts", Default: "pr"},
 		{Name: "CLAUDEOPS_ALLOW_WRITE", Meaning: "true lets tools of other toolsets than pr write; unset means false"},
 	}
 }

@@ -56,6 +56,8 @@ type Call struct {
 	Caller Caller
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
 	Ceiling gitprovider.Tier
+	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind them.
+	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
 	Arguments []byte
 }

@@ -10,6 +10,7 @@ type start struct {
 	Dir   string        `json:"dir"`
 	Group string        `json:"group"`
 	Grace time.Duration `json:"grace"`
+	Most  int           `json:"most"` // processes; 0 for any number
 }
 
 // order is every further line.
@@ -29,4 +30,5 @@ type report struct {
 type ended struct {
 	Status    *uint32 `json:"status,omitempty"` // the command's; nil if it runs still
 	Remaining []int   `json:"remaining,omitempty"`
+	TooMany   bool    `json:"too_many,omitempty"`
 }

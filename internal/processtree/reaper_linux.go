@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +30,7 @@ type reaper struct {
 	exited  chan struct{}   // closed when the command has ended
 	status  unix.WaitStatus // then
 	empty   chan struct{}   // closed when nothing is left below this process
+	tooMany bool            // the tree was ended because of its size
 }
 
 // Reap is the life of a reaper; see ReaperCommand. It returns the exit code of its process.
@@ -47,6 +52,13 @@ func Reap() int {
 	go r.wait()
 	go follow(lines, asked)
 	select {
+	case <-r.outgrown():
+		r.tooMany = true
+		r.killAll(killBound)
+		if status := r.known(); status != nil {
+			r.tell(report{Status: status})
+		}
+		r.end(<-asked)
 	case <-r.exited:
 		r.tell(report{Status: r.known()})
 		r.end(<-asked)
@@ -98,6 +110,7 @@ func (r *reaper) run() error {
 		defer func() { _ = folder.Close() }()
 		attr.UseCgroupFD, attr.CgroupFD = true, int(folder.Fd())
 	}
+	r.limit()
 	pid, err := syscall.ForkExec(r.start.Path, r.start.Args, &syscall.ProcAttr{
 		Dir: r.start.Dir, Env: r.start.Env, Files: []uintptr{0, 1, 2}, Sys: attr,
 	})
@@ -155,6 +168,52 @@ func follow(lines *bufio.Reader, asked chan<- ending) {
 // tell reports to the caller, if there is one still.
 func (r *reaper) tell(what report) { _ = r.reports.Encode(what) }
 
+// threadsEach is how many threads a process may have on average before the kernel's own limits, which count threads, hold.
+const threadsEach = 8
+
+// limit has the kernel bound the tree before its size is seen here, since what multiplies is faster than looking: by the control group
+// where there is one, and for users other than root by the number of threads that the user may have (RLIMIT_NPROC).
+func (r *reaper) limit() {
+	if r.start.Most == 0 {
+		return
+	}
+	most := uint64(threadsEach) * uint64(r.start.Most) //nolint:gosec // it is positive
+	if r.start.Group != "" {
+		_ = os.WriteFile(filepath.Join(r.start.Group, "pids.max"), []byte(strconv.FormatUint(most, 10)), 0) //nolint:gosec // the controller may be off
+	}
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return
+	}
+	var running, total uint64
+	if fields := strings.Fields(string(text)); len(fields) > 3 {
+		if _, err := fmt.Sscanf(fields[3], "%d/%d", &running, &total); err == nil {
+			bound := total + most // of all users, since counting those of one takes long
+			_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: bound, Max: bound})
+		}
+	}
+}
+
+// outgrown sends when the tree has more processes than it may.
+func (r *reaper) outgrown() <-chan struct{} {
+	const often, share = 100 * time.Millisecond, 20 // looking may take a twentieth of a processor
+	over := make(chan struct{}, 1)
+	if r.start.Most == 0 {
+		return over
+	}
+	go func() {
+		for {
+			began := time.Now()
+			if len(descendants(os.Getpid())) > r.start.Most {
+				over <- struct{}{}
+				return
+			}
+			time.Sleep(max(often, share*time.Since(began)))
+		}
+	}()
+	return over
+}
+
 // known is the command's wait status; nil as long as it runs.
 func (r *reaper) known() *uint32 {
 	select {
@@ -169,10 +228,10 @@ func (r *reaper) known() *uint32 {
 // end ends all that is below this process and reports it. It returns when nothing is left, however long that takes.
 func (r *reaper) end(how ending) {
 	if !r.terminateAll(how) && !r.killAll(killBound) {
-		r.tell(report{Ended: &ended{Status: r.known(), Remaining: pids(descendants(os.Getpid()))}})
+		r.tell(report{Ended: &ended{Status: r.known(), TooMany: r.tooMany, Remaining: pids(descendants(os.Getpid()))}})
 		for !r.killAll(killBound) {
 		}
 	}
 	_ = RemoveGroup(r.start.Group) // the caller tries again
-	r.tell(report{Ended: &ended{Status: r.known()}})
+	r.tell(report{Ended: &ended{Status: r.known(), TooMany: r.tooMany}})
 }

@@ -28,6 +28,9 @@ type Options struct {
 	Mark string
 	// Group is a control group for the tree, as MakeGroup has made it; "" for none. It is removed at the tree's end.
 	Group string
+	// MostProcesses is how many processes the tree may have at the same time; 0 for any number. One that has more is ended. It is looked at
+	// some ten times a second; on Linux alone.
+	MostProcesses int
 	// Keep are files that stay open until the tree has ended, even if this process is killed: a lock, for instance.
 	Keep []*os.File
 }
@@ -46,4 +49,6 @@ type End struct {
 	Remaining []int
 	// ReaperLost says that the reaper was killed or did not answer. What could be found by group and mark was killed.
 	ReaperLost bool
+	// TooMany says that the tree was ended because it had more than Options.MostProcesses.
+	TooMany bool
 }

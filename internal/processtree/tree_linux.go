@@ -66,7 +66,7 @@ func (t *Tree) begin(c Command, reports *os.File) error {
 	said := json.NewDecoder(bufio.NewReader(reports))
 	var first report
 	err := t.tell(start{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace,
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace, Most: t.options.MostProcesses,
 	})
 	if err == nil {
 		err = said.Decode(&first)
@@ -130,7 +130,7 @@ func (t *Tree) End(othersFirst bool) End {
 		<-t.gone
 	}
 	_ = t.orders.Close()
-	end := End{ReaperLost: !ok, Remaining: said.Remaining}
+	end := End{ReaperLost: !ok, Remaining: said.Remaining, TooMany: said.TooMany}
 	if !ok {
 		end.Remaining = t.sweep()
 	} else if len(said.Remaining) == 0 {

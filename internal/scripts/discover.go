@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -51,8 +52,11 @@ type Skipped struct {
 
 // Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the working folder, and the
 // extra ones. skipped are files that would be scripts but cannot be offered; a file of another kind is neither.
-func Discover(s Settings) (found []Script, skipped []Skipped) {
-	d := &discovery{settings: s, byName: map[string]bool{}}
+func Discover(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
+
+// discover is Discover that reads those files alone that are not known as they are. known is brought up to date.
+func discover(s Settings, known map[string]file) (found []Script, skipped []Skipped) {
+	d := &discovery{settings: s, byName: map[string]bool{}, known: known}
 	folder := below(s.WorkingDir, s.Folder)
 	d.folder(folder)
 	for _, name := range []string{"build.ps1", "test.ps1"} {
@@ -70,6 +74,38 @@ type discovery struct {
 	found    []Script
 	skipped  []Skipped
 	byName   map[string]bool
+	known    map[string]file // by path
+}
+
+// file is what was read of a file.
+type file struct {
+	mark        fileMark
+	hash        string
+	interpreter Interpreter
+	isScript    bool
+	description Description
+	err         error // why it is no script to run
+}
+
+// inspect reads a file of a folder, unless it is known as it is.
+func (d *discovery) inspect(dir, name string) file {
+	path := filepath.Join(dir, name)
+	mark, marked := markOf(path)
+	if f, has := d.known[path]; has && marked && f.mark == mark {
+		return f
+	}
+	text, err := readScript(dir, name)
+	f := file{mark: mark, err: err}
+	f.interpreter, f.isScript = interpreterOf(name, text)
+	if f.isScript && err == nil {
+		sum := sha256.Sum256(text)
+		f.hash = hex.EncodeToString(sum[:])
+		if f.description = ParseHeader(string(text)); f.interpreter == PowerShell {
+			f.description = ParsePowerShell(string(text))
+		}
+	}
+	d.known[path] = f
+	return f
 }
 
 func (d *discovery) skip(path, format string, args ...any) {
@@ -83,6 +119,10 @@ func (d *discovery) folder(dir string) {
 	}
 	if err != nil {
 		d.skip(dir, "cannot be read")
+		return
+	}
+	if info, err := os.Stat(dir); err == nil && writableByOthers(info) {
+		d.skip(dir, "can be written by every user of this machine, who could put scripts there; take that away (chmod o-w)")
 		return
 	}
 	if len(entries) > maxScripts {
@@ -99,12 +139,8 @@ func (d *discovery) folder(dir string) {
 // file adds a script. as is the tool's name; "" for one made of the file's. wanted says that the file must be a script.
 func (d *discovery) file(dir, name, as string, wanted bool) {
 	path := filepath.Join(dir, name)
-	text, err := readScript(dir, name)
-	if errors.Is(err, fs.ErrNotExist) && !wanted {
-		return
-	}
-	interpreter, isScript := interpreterOf(name, text)
-	if !isScript && !wanted {
+	f := d.inspect(dir, name)
+	if missing := errors.Is(f.err, fs.ErrNotExist); !wanted && (missing || !f.isScript) {
 		return
 	}
 	if as == "" {
@@ -112,11 +148,11 @@ func (d *discovery) file(dir, name, as string, wanted bool) {
 	}
 	tool := ToolName(as)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(f.err, fs.ErrNotExist):
 		d.skip(path, "does not exist")
-	case err != nil:
-		d.skip(path, "%s", err)
-	case !isScript:
+	case f.err != nil:
+		d.skip(path, "%s", f.err)
+	case !f.isScript:
 		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
 	case !d.settings.admits(as):
 	case tool == "" || len(tool) > maxNameLength:
@@ -125,12 +161,9 @@ func (d *discovery) file(dir, name, as string, wanted bool) {
 		d.skip(path, "would be a second tool named %s", tool)
 	default:
 		d.byName[tool] = true
-		sum := sha256.Sum256(text)
-		s := Script{Name: tool, Path: path, Interpreter: interpreter, Hash: hex.EncodeToString(sum[:]), Own: d.settings.own(as)}
-		if s.Description = ParseHeader(string(text)); interpreter == PowerShell {
-			s.Description = ParsePowerShell(string(text))
-		}
-		d.found = append(d.found, s)
+		d.found = append(d.found, Script{
+			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description, Own: d.settings.own(as),
+		})
 	}
 }
 
@@ -162,10 +195,16 @@ func readScript(dir, name string) ([]byte, error) {
 		return nil, errors.New("cannot be read")
 	case len(text) > maxScriptBytes:
 		return text[:maxScriptBytes], fmt.Errorf("is larger than %d bytes", maxScriptBytes)
-	case info.Mode().Perm()&0o002 != 0:
+	case writableByOthers(info):
 		return text, errors.New("can be written by every user of this machine; take that away (chmod o-w)")
 	}
 	return text, nil
+}
+
+// writableByOthers reports whether every user of the machine may write a file or a folder. Who may write what runs here, may do what
+// this program may.
+func writableByOthers(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
 
 // interpreterOf tells by a file's ending and first line what runs it.

@@ -13,11 +13,14 @@ const (
 	binaryNotice    = "[binary output, in base64]\n"
 )
 
+// slack is how much more than the cap is kept until our tokens have been taken out, so that none is cut in two and half of it shown.
+const slack = 8 << 10
+
 // capture keeps the beginning of a stream and reads the rest away, so that its writer is never held up.
 type capture struct {
 	most int
 	kept []byte
-	over bool
+	over bool // there was more than most
 	done chan struct{}
 }
 
@@ -27,11 +30,11 @@ func captureFrom(r io.Reader, most int) *capture {
 	go func() {
 		defer close(c.done)
 		buffer := make([]byte, 64<<10)
-		for {
+		for total := 0; ; {
 			n, err := r.Read(buffer)
-			fits := min(n, c.most-len(c.kept))
-			c.kept = append(c.kept, buffer[:fits]...)
-			c.over = c.over || n > fits
+			c.kept = append(c.kept, buffer[:min(n, c.most+slack-len(c.kept))]...)
+			total += n
+			c.over = c.over || total > c.most
 			if err != nil {
 				return
 			}
@@ -40,11 +43,12 @@ func captureFrom(r io.Reader, most int) *capture {
 	return c
 }
 
-// text is what was kept: cut between characters, with a notice if something is missing. Output that is no text is given in base64.
-func (c *capture) text() string {
-	kept := c.kept
+// text is what was kept, without our tokens: cut between characters, with a notice if something is missing. Output that is no text is
+// given in base64.
+func (c *capture) text(redact func(string) string) string {
+	kept := []byte(redact(string(c.kept)))
 	if c.over {
-		kept = wholeCharacters(kept)
+		kept = wholeCharacters(kept[:min(len(kept), c.most)])
 	}
 	text := string(kept)
 	switch {

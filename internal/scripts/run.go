@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/processtree"
 )
 
@@ -20,7 +21,7 @@ var powerShellWrapper []byte
 // Exit codes of a run that did not happen, as shells have them.
 const (
 	exitInvalid    = 2   // the arguments are no good
-	exitNotRunable = 126 // the script cannot be started
+	exitNotRunable = 126 // the script may not be run, or cannot be started
 	exitNotFound   = 127 // script or interpreter is missing
 	exitUnknown    = -1  // ended by a signal, or at the time limit
 )
@@ -37,42 +38,95 @@ type Result struct {
 	TimedOut  bool   `json:"timedOut"`
 }
 
+// NotRun says why a script was not run.
+type NotRun struct {
+	ExitCode int
+	Code     fault.Code
+	Message  string
+}
+
+func (n *NotRun) Error() string { return n.Message }
+
+// Machine is what a Runner knows of the machine.
+type Machine struct {
+	Look     func(program string) (string, error) // the path of a program, as exec.LookPath finds it
+	Variable func(name string) (string, bool)     // of the environment, as scripts may see it
+	Redact   func(text string) string             // takes our tokens out of what scripts print
+	NewID    func() string
+}
+
 // Runner runs scripts, so many at once. Make it with NewRunner. It is safe for concurrent use.
 type Runner struct {
 	settings Settings
+	machine  Machine
 	slots    chan struct{}
-	look     func(program string) (string, error) // the path of a program
-	lookup   func(variable string) (string, bool) // of the environment
-	newID    func() string
 }
 
-// NewRunner makes a runner. look finds programs, as exec.LookPath does; lookup reads the environment.
-func NewRunner(s Settings, look func(string) (string, error), lookup func(string) (string, bool), newID func() string) *Runner {
-	return &Runner{settings: s, slots: make(chan struct{}, s.AtOnce), look: look, lookup: lookup, newID: newID}
+// NewRunner makes a runner.
+func NewRunner(s Settings, m Machine) *Runner {
+	return &Runner{settings: s, machine: m, slots: make(chan struct{}, s.AtOnce)}
 }
 
-// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards. waiting, if
-// not nil, is called when others have to end first.
-func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, waiting func()) Result {
+// Hooks are told of a run's phases; each may be nil.
+type Hooks struct {
+	Waiting func()       // others have to end first
+	Begin   func() error // it is about to start; an error keeps it from it
+}
+
+// Plan is what a run would be.
+type Plan struct {
+	Program string
+	Words   []string // of its command line, the program aside
+	Call    []byte   // that it reads on stdin; nil for nothing
+}
+
+// Plan says what a run of the script would be, or why there is none.
+func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 	if problems := s.Check(arguments); len(problems) > 0 {
-		return Result{ExitCode: exitInvalid, Stderr: "The arguments are no good, so nothing was run: " + strings.Join(problems, "; ")}
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are no good, so nothing was run: " + strings.Join(problems, "; ")}
 	}
 	program, problem := r.interpreter(s.Interpreter)
 	if problem != "" {
-		return Result{ExitCode: exitNotFound, Stderr: problem}
+		return Plan{}, &NotRun{exitNotFound, fault.Misconfigured, problem}
+	}
+	if s.Interpreter != PowerShell {
+		return Plan{Program: program, Words: append([]string{s.Path}, s.words(arguments)...)}, nil
+	}
+	call, err := s.powerShellCall(arguments)
+	if err != nil { // arguments that came as JSON become JSON again
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, err.Error()}
+	}
+	return Plan{Program: program, Words: []string{"-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"}, Call: call}, nil
+}
+
+// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards. The error is a
+// *NotRun, or that of Hooks.Begin.
+func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, hooks Hooks) (Result, error) {
+	plan, refused := r.Plan(s, arguments)
+	if refused != nil {
+		return Result{}, refused
 	}
 	if _, err := os.Stat(s.Path); err != nil {
-		return Result{ExitCode: exitNotFound, Stderr: "The script " + s.Path + " does not exist any more; list the tools again."}
+		return Result{}, gone(s.Path)
 	}
-	if !r.take(ctx, waiting) {
-		return Result{ExitCode: exitUnknown, Stderr: "The call was cancelled while other scripts were running; nothing was run."}
+	if !r.take(ctx, hooks.Waiting) {
+		return Result{}, &NotRun{exitUnknown, fault.Timeout, "The call was cancelled while other scripts were running; nothing was run."}
 	}
 	defer func() { <-r.slots }()
-	result, err := r.run(ctx, s, program, arguments)
-	if err != nil {
-		return Result{ExitCode: exitNotRunable, Stderr: "The script could not be started: " + err.Error()}
+	if hooks.Begin != nil {
+		if err := hooks.Begin(); err != nil {
+			return Result{}, err
+		}
 	}
-	return result
+	result, err := r.run(ctx, s, plan)
+	if err != nil {
+		return Result{}, &NotRun{exitNotRunable, fault.Misconfigured, "The script could not be started: " + err.Error()}
+	}
+	return result, nil
+}
+
+func gone(path string) *NotRun {
+	return &NotRun{exitNotFound, fault.NotFound, "The script " + path + " does not exist any more; list the tools again."}
 }
 
 // take waits for its turn; false if the call was cancelled before.
@@ -103,7 +157,7 @@ func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 		candidates = []string{"python3", "python"}
 	}
 	for _, name := range candidates {
-		if found, err := r.look(name); err == nil {
+		if found, err := r.machine.Look(name); err == nil {
 			if abs, err := filepath.Abs(found); err == nil {
 				return abs, ""
 			}
@@ -112,26 +166,25 @@ func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 	return "", fmt.Sprintf("No %s was found on this machine; install it, or put it into PATH.", strings.Join(candidates, " and no "))
 }
 
-func (r *Runner) run(ctx context.Context, s Script, program string, arguments map[string]any) (Result, error) {
-	command := processtree.Command{Path: program, Args: []string{filepath.Base(program)}, Dir: r.settings.WorkingDir}
-	if s.Interpreter == PowerShell {
-		call, err := s.powerShellCall(arguments)
-		if err != nil {
-			return Result{}, err
-		}
+func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
+	command := processtree.Command{Path: plan.Program, Args: append([]string{filepath.Base(plan.Program)}, plan.Words...), Dir: r.settings.WorkingDir}
+	if plan.Call != nil {
 		wrapper, err := writeWrapper()
 		if err != nil {
 			return Result{}, err
 		}
 		defer func() { _ = os.RemoveAll(filepath.Dir(wrapper)) }()
-		command.Args = append(command.Args, "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File", wrapper)
-		command.Stdin = bytes.NewReader(call)
-	} else {
-		command.Args = append(append(command.Args, s.Path), s.words(arguments)...)
+		command.Args = append(command.Args, wrapper)
+		command.Stdin = bytes.NewReader(plan.Call)
 	}
-	mark := "CLAUDEOPS_SCRIPT_RUN=" + r.newID()
+	id := r.machine.NewID()
+	mark := "CLAUDEOPS_SCRIPT_RUN=" + id
 	command.Env = r.environment(mark)
-	return r.follow(ctx, command, processtree.Options{Grace: grace, Mark: mark}, s.Limits)
+	group, err := processtree.MakeGroup("claudeops-script-" + id)
+	if err != nil {
+		group = "" // as for most users; the reaper does without
+	}
+	return r.follow(ctx, command, processtree.Options{Grace: grace, Mark: mark, Group: group, MostProcesses: r.settings.Processes}, s.Limits)
 }
 
 // writeWrapper writes run.ps1 into a folder of its own.
@@ -148,7 +201,7 @@ func writeWrapper() (string, error) {
 func (r *Runner) environment(mark string) []string {
 	env := []string{mark}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"}, r.settings.Env...) {
-		if v, ok := r.lookup(name); ok {
+		if v, ok := r.machine.Variable(name); ok {
 			env = append(env, name+"="+v)
 		}
 	}
@@ -172,6 +225,7 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 	if err != nil {
 		out.close()
 		errs.close()
+		_ = processtree.RemoveGroup(o.Group) // it is empty
 		return Result{}, err
 	}
 	timer := time.NewTimer(limits.Timeout)
@@ -189,8 +243,11 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 	end := tree.End(false)
 	out.close()
 	errs.close()
-	result.Stdout, result.Stderr, result.ExitCode = out.captured.text(), errs.captured.text(), end.Exit.Code
+	result.Stdout, result.Stderr, result.ExitCode = out.captured.text(r.machine.Redact), errs.captured.text(r.machine.Redact), end.Exit.Code
 	result.Truncated = out.captured.over || errs.captured.over
+	if end.TooMany {
+		why = fmt.Sprintf("It had more than %d processes at the same time (max_processes)", o.MostProcesses)
+	}
 	if why != "" {
 		result.ExitCode = exitUnknown
 		result.Stderr = strings.TrimPrefix(result.Stderr+"\n"+why+"; what the script had started was ended.", "\n")

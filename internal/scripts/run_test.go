@@ -5,6 +5,7 @@ package scripts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,13 +57,25 @@ func (b *bench) look(program string) (string, error) {
 func (b *bench) runner(text string) (*Runner, Settings) {
 	s := settings(b.t, b.dir, text)
 	ids := 0
-	return NewRunner(s, b.look, func(name string) (string, bool) {
+	return NewRunner(s, Machine{Look: b.look, Variable: func(name string) (string, bool) {
 		if name == "PATH" {
 			return b.path, true
 		}
 		v, ok := b.env[name]
 		return v, ok
-	}, func() string { ids++; return fmt.Sprintf("%s-%d", b.t.Name(), ids) }), s
+	}, Redact: func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") }, NewID: func() string {
+		ids++
+		return fmt.Sprintf("%s-%d", b.t.Name(), ids)
+	}}), s
+}
+
+// tell is the result of a run, or of one that did not happen.
+func tell(result Result, err error) Result {
+	var not *NotRun
+	if errors.As(err, &not) {
+		return Result{Stderr: not.Message, ExitCode: not.ExitCode}
+	}
+	return result
 }
 
 // run runs a tool with arguments in JSON.
@@ -78,7 +91,7 @@ func (b *bench) run(ctx context.Context, settings, tool, arguments string) Resul
 			if err := decoder.Decode(&args); err != nil {
 				b.t.Fatal(err)
 			}
-			return r.Run(ctx, script, args, nil)
+			return tell(r.Run(ctx, script, args, Hooks{}))
 		}
 	}
 	b.t.Fatalf("no %s among %v; %s", tool, names(found), whys(skipped))
@@ -227,6 +240,21 @@ func TestTheTimeLimitEndsAllThatWasStarted(t *testing.T) {
 	}
 }
 
+// The number of processes is bounded by the test itself: one that multiplied would bring the machine down where the limit fails.
+func TestAScriptWithTooManyProcessesIsEnded(t *testing.T) {
+	nap := fmt.Sprintf("8%07d", os.Getpid()) // seconds that no other test sleeps
+	b := newBench(t, map[string]string{
+		"many.sh": "#!/bin/sh\n# @noparams\necho started\ni=0\nwhile [ $i -lt 200 ]; do sleep " + nap + " & i=$((i+1)); done\nwait\n",
+	})
+	got := b.run(t.Context(), "max_processes: 30", "many", "{}")
+	if got.ExitCode != -1 || got.TimedOut || !strings.Contains(got.Stderr, "more than 30 processes") {
+		t.Errorf("%.300s %d", got.Stderr, got.ExitCode)
+	}
+	if left := running(nap); len(left) > 0 {
+		t.Errorf("left running: %d", len(left))
+	}
+}
+
 func TestSoManyRunAtOnce(t *testing.T) {
 	b := newBench(t, map[string]string{"wait.sh": "#!/bin/sh\n# @noparams\n: > began\ncat fifo\n"})
 	fifo := filepath.Join(b.dir, "fifo")
@@ -236,7 +264,7 @@ func TestSoManyRunAtOnce(t *testing.T) {
 	r, s := b.runner("at_once: 1")
 	found, _ := Discover(s)
 	first := make(chan Result, 1)
-	go func() { first <- r.Run(t.Context(), found[0], nil, nil) }()
+	go func() { first <- tell(r.Run(t.Context(), found[0], nil, Hooks{})) }()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the first one's reader
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +272,7 @@ func TestSoManyRunAtOnce(t *testing.T) {
 	waited, cancel := make(chan struct{}), context.CancelFunc(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := make(chan Result, 1)
-	go func() { second <- r.Run(ctx, found[0], nil, func() { close(waited) }) }()
+	go func() { second <- tell(r.Run(ctx, found[0], nil, Hooks{Waiting: func() { close(waited) }})) }()
 	<-waited
 	cancel()
 	if got := <-second; got.ExitCode != -1 || !strings.Contains(got.Stderr, "nothing was run") {
@@ -273,7 +301,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.dir, DefaultFolder)); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Run(t.Context(), found[1], nil, nil); found[1].Name != "gone" && found[0].Name != "gone" || got.ExitCode != exitNotFound && got.ExitCode == 0 {
+	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" || got.ExitCode != exitNotFound && got.ExitCode == 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ const (
 	DefaultOutputCap = 1_000_000 // bytes of each of stdout and stderr
 	DefaultTier      = 2
 	DefaultAtOnce    = 2
+	DefaultProcesses = 512
 	maxTimeout       = 24 * time.Hour
 	maxOutputCap     = 64 << 20
 )
@@ -29,12 +31,14 @@ type Settings struct {
 	Folder     string // of the scripts, relative to WorkingDir
 	WorkingDir string // where scripts run; absolute
 	Limits
-	AtOnce int               // how many run at the same time
-	Allow  []string          // names; none: all
-	Deny   []string          // names; wins over Allow
-	Extra  map[string]string // further scripts: name to path
-	Env    []string          // variables that scripts may see besides PATH, HOME, LANG and TMPDIR
-	Own    map[string]Own    // by the tool's name
+	AtOnce int // how many run at the same time
+	// Processes is how many a script may have at the same time. It is ended if it has more.
+	Processes int
+	Allow     []string          // names; none: all
+	Deny      []string          // names; wins over Allow
+	Extra     map[string]string // further scripts: name to path
+	Env       []string          // variables that scripts may see besides PATH, HOME, LANG and TMPDIR
+	Own       map[string]Own    // by the tool's name
 }
 
 // Limits bound one run.
@@ -57,6 +61,7 @@ type settingsFile struct {
 	TimeoutSeconds  *int              `yaml:"timeout_seconds"`
 	OutputCapBytes  *int              `yaml:"output_cap_bytes"`
 	AtOnce          *int              `yaml:"at_once"`
+	MaxProcesses    *int              `yaml:"max_processes"`
 	Allow           []string          `yaml:"allow"`
 	Deny            []string          `yaml:"deny"`
 	Tools           selection         `yaml:"tools"`
@@ -78,7 +83,7 @@ type selection struct {
 // DefaultSettings are those without a file. dir is the folder that the server runs in; absolute.
 func DefaultSettings(dir string) Settings {
 	return Settings{
-		Folder: DefaultFolder, WorkingDir: dir, Limits: Limits{DefaultTimeout, DefaultOutputCap}, AtOnce: DefaultAtOnce,
+		Folder: DefaultFolder, WorkingDir: dir, Limits: Limits{DefaultTimeout, DefaultOutputCap}, AtOnce: DefaultAtOnce, Processes: DefaultProcesses,
 		Extra: map[string]string{}, Own: map[string]Own{},
 	}
 }
@@ -105,6 +110,11 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 	if f.AtOnce != nil && *f.AtOnce != 0 {
 		if s.AtOnce = *f.AtOnce; s.AtOnce < 1 || s.AtOnce > 64 {
 			return Settings{}, errors.New("at_once must be from 1 to 64")
+		}
+	}
+	if f.MaxProcesses != nil && *f.MaxProcesses != 0 {
+		if s.Processes = *f.MaxProcesses; s.Processes < 1 || s.Processes > 100_000 {
+			return Settings{}, errors.New("max_processes must be from 1 to 100000")
 		}
 	}
 	s.Allow, s.Deny = slices.Concat(f.Allow, f.Tools.Allow), slices.Concat(f.Deny, f.Tools.Deny)
@@ -151,6 +161,15 @@ func below(dir, path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// places are the files and folders in which scripts are looked for.
+func (s Settings) places() []string {
+	out := []string{below(s.WorkingDir, s.Folder), filepath.Join(s.WorkingDir, "build.ps1"), filepath.Join(s.WorkingDir, "test.ps1")}
+	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
+		out = append(out, s.Extra[name])
+	}
+	return out
 }
 
 // admits reports whether a script of this name is offered. Names are compared without case and punctuation.

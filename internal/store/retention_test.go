@@ -59,7 +59,14 @@ func aged(t testing.TB) *Store {
 	}
 	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "ended", c.now, []string{"old"}), nil)
 	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "running", noon(), []string{"young"}), nil)
+	run := scriptRun("old-run")
+	wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, run), nil)
+	wantEqual(t, s.Ledger.Record(ctx, attempt("old-run"), nil), nil)
 	c.now = noon()
+	wantEqual(t, s.ScriptRuns().SettleScriptRuns(ctx, interrupted), nil)
+	unsettled := scriptRun("unsettled-run")
+	unsettled.EndsBy = noon().AddDate(1, 0, 0)
+	wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, unsettled), nil)
 	young := proposal("young", "checks/young.md")
 	wantEqual(t, s.Ledger.Record(ctx, attempt("young"), &young), nil)
 	return s
@@ -68,7 +75,7 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}}
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}, {"script_runs", 1}}
 	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)

@@ -73,6 +73,8 @@ func lowestTier(o operation.Operation, own bool) gitprovider.Tier {
 	switch {
 	case o.Effect == operation.Write && !own:
 		return gitprovider.TierRemediate
+	case o.Effect == operation.Exec && own:
+		return max(o.LowestTier, gitprovider.TierObserve)
 	case o.Effect != operation.Read:
 		return max(o.LowestTier, gitprovider.TierInvestigate)
 	}
@@ -101,8 +103,15 @@ func (k *Kernel) begin(toolset string, o operation.Operation, call operation.Cal
 	}
 }
 
-// tier is the lower one of the server's and the caller's.
-func (a *attempt) tier() gitprovider.Tier { return min(a.kernel.Authority.Tier, a.call.Ceiling) }
+// Tier is the lower one of the server's and the caller's. A person's own credential alone says what they may.
+func (k *Kernel) Tier(call operation.Call) gitprovider.Tier {
+	if call.Person {
+		return call.Ceiling
+	}
+	return min(k.Authority.Tier, call.Ceiling)
+}
+
+func (a *attempt) tier() gitprovider.Tier { return a.kernel.Tier(a.call) }
 
 // admit is steps 1 and 2.
 func (a *attempt) admit() *Fault {
@@ -116,7 +125,7 @@ func (a *attempt) admit() *Fault {
 			a.op.Name, least, a.tier())
 	case a.op.Effect == operation.Read:
 		return nil
-	case rules.ReadOnly != "":
+	case rules.ReadOnly != "" && (a.op.Effect != operation.Exec || !a.own):
 		return refuse(NoWriting, fault.ReadOnly, "%s", rules.ReadOnly)
 	case a.op.Effect == operation.Write && !a.own && !rules.AllowWrite:
 		return refuse(NoWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)

@@ -17,7 +17,8 @@ import (
 // Way is what a tool asks of its calls beside what its operation says. The zero value suits tools that only read.
 type Way[In any] struct {
 	// Own says that the tool writes only what this program keeps for itself, such as a cache: from tier 2, and without the
-	// operator's leave to write.
+	// operator's leave to write. Of a tool that runs programs it says that they change nothing: it is for the tier that it names, and
+	// for read-only servers too.
 	Own      bool
 	Approval bool // the argument yes must be true
 	// Decode reads the arguments of a tool that is found while the program runs; nil: strictly into In, within the limits of its tags.

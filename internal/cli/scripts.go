@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/scripts"
+)
+
+// maxScriptSettings bounds the settings of scripts, in bytes.
+const maxScriptSettings = 1 << 20
+
+func newScripts(a *app, p *parts) *scripts.Service {
+	settings, err := scriptSettings(a)
+	problem := ""
+	if err != nil {
+		problem = "No script is offered, since CLAUDEOPS_SCRIPTS cannot be used: " + p.scanner.Redact(err.Error())
+		p.log.Error(problem)
+	}
+	return scripts.NewService(scripts.Options{
+		Settings: settings, Problem: problem, Records: p.store.ScriptRuns(), Log: p.log, Now: time.Now,
+		Machine: scripts.Machine{
+			Look: exec.LookPath, Redact: p.scanner.Redact, NewID: newID,
+			Variable: func(name string) (string, bool) { return config.ScriptVariable(a.lookup, p.cfg, name) },
+		},
+	})
+}
+
+// scriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without scripts.
+func scriptSettings(a *app) (scripts.Settings, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return scripts.DefaultSettings(""), fmt.Errorf("the working folder is unknown: %w", err)
+	}
+	given := config.ScriptSettings(a.environment)
+	switch {
+	case given == "":
+		return scripts.DefaultSettings(folder), nil
+	case strings.ContainsAny(given, "{\n"):
+		return settingsOr(scripts.ParseSettings([]byte(given), folder))
+	}
+	info, err := os.Stat(given)
+	if err == nil && (info.Size() > maxScriptSettings || !info.Mode().IsRegular()) {
+		err = fmt.Errorf("%s is no file of at most %d bytes", given, maxScriptSettings)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(given) //nolint:gosec // the operator names it
+	}
+	if err != nil {
+		return scripts.DefaultSettings(folder), err
+	}
+	return settingsOr(scripts.ParseSettings(text, folder))
+}
+
+// settingsOr are the settings, or those that a Service can be made with all the same.
+func settingsOr(s scripts.Settings, err error) (scripts.Settings, error) {
+	if err != nil {
+		return scripts.DefaultSettings(""), err
+	}
+	return s, nil
+}

@@ -1,0 +1,33 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ScriptSettings is the file with the settings of scripts, or the settings themselves; "" for the defaults.
+func ScriptSettings(lookup func(string) (string, bool)) string {
+	e := env{lookup: lookup}
+	return e.get("CLAUDEOPS_SCRIPTS")
+}
+
+// ScriptVariable is the value of a variable of the environment as scripts see it. Those of this program, of the forges and of the
+// model are never seen; nor are values that hold a secret of ours, under whatever name.
+func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
+	value, set := lookup(name)
+	if !set || !isVariable(name) || isPlaceholder(value) || secretNames().MatchString(strings.ToUpper(name)) {
+		return "", false
+	}
+	holdsSecret := func(secret string) bool { return len(secret) >= minSecret && strings.Contains(value, secret) }
+	return value, !slices.ContainsFunc(c.Secrets, holdsSecret)
+}
+
+// secretNames are the variables of this program, of the forges and of the model.
+func secretNames() *regexp.Regexp {
+	return regexp.MustCompile(`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)
+}
+
+func scriptVariables() []Variable {
+	return []Variable{{Name: "CLAUDEOPS_SCRIPTS", Meaning: "settings of scripts (a YAML or JSON file, or the text itself); unset means scripts/Agent of the working folder"}}
+}
