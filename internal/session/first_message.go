@@ -29,7 +29,7 @@ func (s Settings) firstMessage(spec Spec, f *folder, known history) (string, err
 	if s.DryRun {
 		m.add("This is a dry run: proposals are checked and shown, and none is opened.\n")
 	}
-	m.add("\n%s%s", s.budget(), s.permitted(spec.Tier))
+	m.add("\n%s%s", s.limits(spec).budget(), s.permitted(spec.Tier))
 	if s.Rules != nil {
 		m.add("%s", s.Rules(spec.Tier))
 	}
@@ -48,16 +48,16 @@ func (s Settings) firstMessage(spec Spec, f *folder, known history) (string, err
 }
 
 // budget says how long a session may be.
-func (s Settings) budget() string {
+func (l Limits) budget() string {
 	var limits []string
-	if s.Limits.Turns > 0 {
-		limits = append(limits, fmt.Sprintf("%d turns", s.Limits.Turns))
+	if l.Turns > 0 {
+		limits = append(limits, fmt.Sprintf("%d turns", l.Turns))
 	}
-	if s.Limits.Time > 0 {
-		limits = append(limits, strings.TrimSuffix(s.Limits.Time.Round(time.Second).String(), "0s"))
+	if l.Time > 0 {
+		limits = append(limits, strings.TrimSuffix(l.Time.Round(time.Second).String(), "0s"))
 	}
-	if s.Limits.CostUSD > 0 {
-		limits = append(limits, formatUSD(s.Limits.CostUSD)+" USD")
+	if l.CostUSD > 0 {
+		limits = append(limits, formatUSD(l.CostUSD)+" USD")
 	}
 	if len(limits) == 0 {
 		return ""
