@@ -65,7 +65,8 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, record *Record, kno
 	record.Noted = len(texts)
 }
 
-// journalLines are the entries in a text, within the bounds and fit to be kept. Of too many the last ones are kept.
+// journalLines are the entries in a text, within the bounds and fit to be kept, without those that were copied as they were told: the
+// same figure again is news. Of too many the last ones are kept.
 func journalLines(raw string, clean cleaner, known []JournalEntry) (texts []string) {
 	if strings.TrimSpace(raw) == "" {
 		return nil
@@ -73,7 +74,7 @@ func journalLines(raw string, clean cleaner, known []JournalEntry) (texts []stri
 	for line := range strings.Lines(clean.text(raw, maxJournalFile)) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
 		line = firstRunes(line, maxJournalEntry)
-		copied := slices.ContainsFunc(known, func(e JournalEntry) bool { return e.Text == line || e.line() == line }) || slices.Contains(texts, line)
+		copied := slices.ContainsFunc(known, func(e JournalEntry) bool { return e.line() == line }) || slices.Contains(texts, line)
 		if line != "" && !copied {
 			texts = append(texts, line)
 		}

@@ -51,7 +51,7 @@ func TestWhatAnAgentNotesIsToldToTheNextSession(t *testing.T) {
 	if len(n.entries) != 2 || first.Noted != 2 || strings.Contains(n.entries[0].Text+n.entries[1].Text, ourToken) || strings.Contains(n.entries[1].Text, "\u202e") {
 		t.Fatalf("noted %+v (%d)", n.entries, first.Noted)
 	}
-	copied := n.entries[1].line() + "\n" + n.entries[0].Text + "\nchecks/backup.md: 43 min"
+	copied := n.entries[1].line() + "\n" + n.entries[0].line() + "\nchecks/backup.md: 43 min"
 	if second := note(copied); second.Noted != 1 || n.entries[0].Text != "checks/backup.md: 43 min" || n.entries[0].Session != second.ID {
 		t.Errorf("noted %+v", n.entries)
 	}
