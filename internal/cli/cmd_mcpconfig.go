@@ -28,7 +28,8 @@ type mcpServerConfig struct {
 }
 
 func mcpConfigCommand(a *app) *cobra.Command {
-	var explain bool
+	var explain, add bool
+	var client string
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
 		Short: "Print the MCP client configuration for this binary",
@@ -36,10 +37,26 @@ func mcpConfigCommand(a *app) *cobra.Command {
 			"    claudeops mcp-config > mcp.json && claude --mcp-config mcp.json --strict-mcp-config\n" +
 			"Variables are referred to, never copied, so the file holds no token. Servers of mounted repositories are merged in as\n" +
 			"far as CLAUDEOPS_MOUNTED_MCP admits them; who contributed what, and what was refused, is said on standard error, or\n" +
-			"with --explain on standard output instead of the configuration.",
+			"with --explain on standard output instead of the configuration.\n" +
+			"With --client it prints what another client reads, with our server alone, or with --add the command that adds it there:\n" +
+			"    claudeops mcp-config --client codex >> ~/.codex/config.toml",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return runMCPConfig(a, explain) },
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkClientFlags(client, add, explain); err != nil {
+				return err
+			}
+			if client == "" || client == "claude" && !add {
+				return runMCPConfig(a, explain)
+			}
+			c, err := findClient(client)
+			if err != nil {
+				return err
+			}
+			return printForClient(a, c, add)
+		},
 	}
+	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
+	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd
 }

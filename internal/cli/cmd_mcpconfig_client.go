@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/forges"
+)
+
+// mcpClient is a program that can start our MCP server, and how it is told to.
+type mcpClient struct {
+	name, file string
+	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names.
+	refer func(v config.Variable) string
+	// file's content, and the command that adds the server; add is nil where the client has none.
+	print func(c mcpClient, s mcpServerConfig, names []config.Variable) (string, error)
+	add   func(c mcpClient, s mcpServerConfig, set []config.Variable, value func(string) string) (string, error)
+}
+
+func mcpClients() []mcpClient {
+	inShell := func(v config.Variable) string { return "${" + v.Name + "}" }
+	inEditor := func(v config.Variable) string { return "${env:" + v.Name + "}" }
+	return []mcpClient{
+		{name: "claude", file: ".mcp.json of a project", refer: func(v config.Variable) string { return "${" + v.Name + ":-" + v.Default + "}" },
+			print: servers("mcpServers", true), add: addToClaude},
+		{name: "codex", file: "~/.codex/config.toml", print: codexTOML, add: addToCodex},
+		{name: "gemini", file: "~/.gemini/settings.json", refer: inShell, print: servers("mcpServers", false), add: addToGemini},
+		{name: "cursor", file: "~/.cursor/mcp.json", refer: inEditor, print: servers("mcpServers", true)},
+		{name: "vscode", file: ".vscode/mcp.json, or mcp.json of the user's profile", refer: inEditor, print: servers("servers", true), add: addToVSCode},
+	}
+}
+
+func clientNames() string {
+	var names []string
+	for _, c := range mcpClients() {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// findClient is the client with the name.
+func findClient(name string) (mcpClient, error) {
+	for _, c := range mcpClients() {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return mcpClient{}, usageError{fmt.Errorf("--client is one of %s", clientNames())}
+}
+
+// ourServer is our entry of a client's configuration, without its environment.
+func ourServer() (mcpServerConfig, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return mcpServerConfig{}, err
+	}
+	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
+		binary = resolved
+	}
+	return mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}}, nil
+}
+
+// printForClient prints what a client reads, or the command that adds our server to it. It holds no secret.
+func printForClient(a *app, c mcpClient, add bool) error {
+	server, err := ourServer()
+	if err != nil {
+		return err
+	}
+	if !add {
+		text, err := c.print(c, server, config.ServerVariables(forges.All()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
+		_, err = fmt.Fprint(a.streams.Out, text)
+		return err
+	}
+	if c.add == nil {
+		return usageError{fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file)}
+	}
+	value := func(name string) string {
+		v, _ := a.environment(name)
+		return v
+	}
+	var set []config.Variable // the others have their defaults
+	for _, v := range config.ServerVariables(forges.All()) {
+		if value(v.Name) != "" {
+			set = append(set, v)
+		}
+	}
+	line, err := c.add(c, server, set, value)
+	if err != nil {
+		return err
+	}
+	if secret := secretsAmong(set); c.refer == nil && len(secret) > 0 {
+		fmt.Fprintf(a.streams.Err, "claudeops: %s keeps values in %s and this command names no secret: for %s add what mcp-config --client %s prints to that file instead\n",
+			c.name, c.file, strings.Join(secret, ", "), c.name)
+	}
+	_, err = fmt.Fprintln(a.streams.Out, line)
+	return err
+}
+
+func secretsAmong(variables []config.Variable) (names []string) {
+	for _, v := range variables {
+		if v.Secret {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// servers prints a JSON object of servers. typed says that the client wants to be told the transport.
+func servers(key string, typed bool) func(mcpClient, mcpServerConfig, []config.Variable) (string, error) {
+	return func(c mcpClient, s mcpServerConfig, names []config.Variable) (string, error) {
+		return indentedJSON(map[string]any{key: map[string]any{ourName: entryOf(c, s, names, typed)}})
+	}
+}
+
+// ourName is that of our server in every client.
+const ourName = "claudeops"
+
+func entryOf(c mcpClient, s mcpServerConfig, names []config.Variable, typed bool) map[string]any {
+	env := map[string]string{}
+	for _, v := range names {
+		env[v.Name] = c.refer(v)
+	}
+	entry := map[string]any{"command": s.Command, "args": s.Args, "env": env}
+	if typed {
+		entry["type"] = s.Type
+	}
+	return entry
+}
+
+// codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose values stay where
+// they are.
+func codexTOML(_ mcpClient, s mcpServerConfig, names []config.Variable) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", ourName, tomlText(s.Command))
+	for i, arg := range s.Args {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(tomlText(arg))
+	}
+	b.WriteString("]\nenv_vars = [\n")
+	for _, v := range names {
+		fmt.Fprintf(&b, "  %s,\n", tomlText(v.Name))
+	}
+	b.WriteString("]\n")
+	return b.String(), nil
+}
+
+// tomlText is a basic string of TOML, which JSON's strings are, but for U+007F.
+func tomlText(text string) string {
+	quoted, err := compactJSON(text)
+	if err != nil {
+		return `""` // a string can always be encoded
+	}
+	return strings.ReplaceAll(quoted, "\x7f", `\u007f`)
+}
+
+// addToClaude needs no variables: Claude Code hands its own environment to its servers.
+func addToClaude(_ mcpClient, s mcpServerConfig, _ []config.Variable, _ func(string) string) (string, error) {
+	return shellLine(slices.Concat([]string{"claude", "mcp", "add", "--scope", "user", ourName, "--", s.Command}, s.Args)), nil
+}
+
+// addToCodex gives settings by value, since the command has no other way, and no secret.
+func addToCodex(_ mcpClient, s mcpServerConfig, set []config.Variable, value func(string) string) (string, error) {
+	words := []string{"codex", "mcp", "add", ourName}
+	for _, v := range set {
+		if !v.Secret {
+			words = append(words, "--env", v.Name+"="+value(v.Name))
+		}
+	}
+	return shellLine(slices.Concat(words, []string{"--", s.Command}, s.Args)), nil
+}
+
+func addToGemini(c mcpClient, s mcpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
+	words := slices.Concat([]string{"gemini", "mcp", "add", "--scope", "user", ourName, s.Command}, s.Args)
+	for _, v := range set {
+		words = append(words, "-e", v.Name+"="+c.refer(v))
+	}
+	return shellLine(words), nil
+}
+
+func addToVSCode(c mcpClient, s mcpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
+	entry := entryOf(c, s, set, true)
+	entry["name"] = ourName
+	text, err := compactJSON(entry)
+	return shellLine([]string{"code", "--add-mcp", text}), err
+}
+
+// shellLine is a command for a POSIX shell.
+func shellLine(words []string) string {
+	for i, word := range words {
+		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") != "" || word == "" {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func encodedJSON(v any, indent string) (string, error) {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(v)
+	return b.String(), err
+}
+
+func indentedJSON(v any) (string, error) { return encodedJSON(v, "  ") }
+
+func compactJSON(v any) (string, error) {
+	text, err := encodedJSON(v, "")
+	return strings.TrimSpace(text), err
+}
+
+// checkClientFlags refuses flags that do not go together.
+func checkClientFlags(client string, add, explain bool) error {
+	if add && client == "" {
+		return usageError{errors.New("--add goes with --client")}
+	}
+	if explain && client != "" {
+		return usageError{errors.New("--explain tells of what is merged for Claude Code, and goes without --client")}
+	}
+	return nil
+}
