@@ -127,6 +127,13 @@ type AttemptQuery struct {
 	Search   string    // part of the title or of a path, letter case of ASCII aside
 }
 
+// OutcomeCount is how many attempts of a day (UTC) had an outcome.
+type OutcomeCount struct {
+	Day     time.Time
+	Outcome Outcome
+	Count   int
+}
+
 // GateCount is how often a gate has refused.
 type GateCount struct {
 	Gate  Gate

@@ -69,6 +69,8 @@ type PullRecord struct {
 	Branch string
 	Title  string
 	URL    string
+	// OpenedAt is when the pull request was recorded; zero if no proposal is.
+	OpenedAt time.Time
 }
 
 // Open reports whether the pull request is open, as far as we know.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/record"
 )
@@ -33,6 +35,9 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	if err != nil {
 		return err
 	}
+	if err := countDay(ctx, tx, "outcome", row.Time, stored["outcome"]); err != nil {
+		return err
+	}
 	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == record.OutcomeRefused}
 	var denied []record.Gate
 	for _, v := range row.Verdicts {
@@ -44,9 +49,25 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		if _, err := tx.ExecContext(ctx, insert, text(bound(string(v.Gate), maxWord)), row.Seq, refused); err != nil {
 			return err
 		}
+		if !refused.Valid {
+			continue
+		}
+		if err := countDay(ctx, tx, "gate", row.Time, bound(string(v.Gate), maxWord)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// countDay counts something of a day.
+func countDay(ctx context.Context, tx *sql.Tx, kind string, at time.Time, name string) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO day_counts (kind, day, name, count) VALUES ($1, $2, $3, 1)
+		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), text(name))
+	return err
+}
+
+// dayOf is the number of a day since 1970, UTC.
+func dayOf(t time.Time) int64 { return micros(t) / (24 * time.Hour).Microseconds() }
 
 // lowerASCII folds as SQL's LOWER does under the collation of our columns.
 func lowerASCII(s string) string {
@@ -62,7 +83,7 @@ func lowerASCII(s string) string {
 // this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
 // comes After its first number.
 func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
-	selected, args := attemptClauses(q)
+	selected, args := attemptClauses(q, h.db.opts.DatabaseURL == "")
 	return h.attempts(ctx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
 }
 
@@ -81,34 +102,38 @@ func (h *History) attempts(ctx context.Context, clauses string, args ...any) (ou
 	return out, err
 }
 
-func attemptClauses(q record.AttemptQuery) (query string, args []any) {
-	from, order, c := "attempts", "attempts.seq", conditions{texts: []string{"1 = 1"}}
+// attemptQuery builds the query of the numbers of a page of attempts.
+type attemptQuery struct {
+	conditions
+	from, order string
+	plain       string // behind a column it keeps its index from being used
+}
+
+func attemptClauses(q record.AttemptQuery, trigrams bool) (query string, args []any) {
+	c := attemptQuery{from: "attempts", order: "attempts.seq", conditions: conditions{texts: []string{"1 = 1"}}}
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
-		from, order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
+		c.from, c.order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
 	}
-	// A search looks at every row in the worst case. In their order on disk that takes a third of the time that it takes
-	// through another index, which an expression instead of a column rules out.
-	plain := ""
 	if q.Search != "" {
-		plain = " || ''"
+		c.search(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
 	}
 	if q.Before != 0 {
-		c.add(order+" < $%d", q.Before)
+		c.add(c.order+" < $%d", q.Before)
 	}
 	direction := "DESC"
 	if q.After != 0 {
 		direction = "ASC"
-		c.add(order+" > $%d", q.After)
+		c.add(c.order+" > $%d", q.After)
 	}
 	if q.Repo != "" {
-		c.add("repo"+plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
+		c.add("repo"+c.plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
 	}
-	c.equals("provider"+plain+" = $%d", q.Provider)
-	c.equals("door"+plain+" = $%d", string(q.Door))
-	c.equals("caller"+plain+" = $%d", q.Caller)
+	c.equals("provider"+c.plain+" = $%d", q.Provider)
+	c.equals("door"+c.plain+" = $%d", string(q.Door))
+	c.equals("caller"+c.plain+" = $%d", q.Caller)
 	c.equals("session = $%d", q.Session)
-	c.equals("outcome"+plain+" = $%d", string(q.Outcome))
-	c.equals("code"+plain+" = $%d", string(q.Code))
+	c.equals("outcome"+c.plain+" = $%d", string(q.Outcome))
+	c.equals("code"+c.plain+" = $%d", string(q.Code))
 	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of time.
 	if !q.Since.IsZero() {
 		c.add("+time_us >= $%d", micros(q.Since))
@@ -117,12 +142,27 @@ func attemptClauses(q record.AttemptQuery) (query string, args []any) {
 		c.add("+time_us < $%d", micros(q.Until))
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
-	c.equals("request_id"+plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
-	if q.Search != "" {
-		c.add("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(lowerASCII(escape(bound(q.Search, maxWord))))+"%")
-	}
+	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
-	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", from, c.where(), order, direction, limit), c.args
+	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order, direction, limit), c.args
+}
+
+// search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is there; PostgreSQL
+// finds its own by itself.
+func (c *attemptQuery) search(part string, trigrams bool) {
+	if trigrams && utf8.RuneCountInString(part) >= 3 {
+		// The index gives its rows in their order, so that a page of many hits is read no further than its end.
+		c.from, c.order = "attempt_texts t CROSS JOIN "+c.from, "t.rowid"
+		c.texts = append(c.texts, "attempts.seq = t.rowid")
+		c.add("t.search MATCH $%d", `"`+strings.ReplaceAll(part, `"`, `""`)+`"`)
+		return
+	}
+	if trigrams {
+		// This looks at every row in the worst case. In their order on disk that takes a third of the time that it takes
+		// through another index, which an expression instead of a column rules out.
+		c.plain = " || ''"
+	}
+	c.add("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(part)+"%")
 }
 
 // likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.

@@ -76,26 +76,28 @@ func (h *History) UndoneBranches(ctx context.Context, provider, owner, repo stri
 		text(provider), text(owner), text(repo), micros(since))
 }
 
-// RefusalsByGate counts for each gate the attempts that it denied at or after since, the most frequent first.
+// RefusalsByGate counts for each gate the attempts that it refused on the day of since (UTC) or later, the most frequent first.
 func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error) {
-	// An expression instead of the column keeps SQLite from going through all rows in the order of the primary key.
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.GateCount) error {
 		return rows.Scan((*text)(&out.Gate), &out.Count)
-	}, `SELECT gate || '' AS name, COUNT(*) FROM attempt_gates WHERE refused_us >= $1
-		GROUP BY name ORDER BY COUNT(*) DESC, name`, micros(since))
+	}, `SELECT name, SUM(count) FROM day_counts WHERE kind = 'gate' AND day >= $1
+		GROUP BY name ORDER BY SUM(count) DESC, name`, dayOf(since))
 }
 
-// ProposalCounts counts the recorded proposals by state.
-func (h *History) ProposalCounts(ctx context.Context) (map[record.ProposalState]int, error) {
-	out := map[record.ProposalState]int{}
-	err := h.db.query(ctx, func(rows *sql.Rows) error {
-		var state text
-		var count int
-		err := rows.Scan(&state, &count)
-		out[record.ProposalState(state)] = count
+// OutcomesByDay counts the attempts by day and outcome, from the day of since (UTC) on, in order.
+func (h *History) OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error) {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.OutcomeCount) error {
+		var day int64
+		err := rows.Scan(&day, (*text)(&out.Outcome), &out.Count)
+		out.Day = time.Unix(day*int64(24*time.Hour/time.Second), 0).UTC()
 		return err
-	}, "SELECT state, COUNT(*) FROM proposals GROUP BY state")
-	return out, err
+	}, `SELECT day, name, count FROM day_counts WHERE kind = 'outcome' AND day >= $1 ORDER BY day, name`, dayOf(since))
+}
+
+// Proposed reports whether any proposal for a repository of the provider has passed the gates.
+func (h *History) Proposed(ctx context.Context, provider string) (bool, error) {
+	var one int
+	return h.db.first(ctx, []any{&one}, "SELECT 1 FROM proposals WHERE provider = $1 LIMIT 1", text(provider))
 }
 
 // Repositories lists the repositories for which a proposal has passed the gates, by name, at most 200.

@@ -10,7 +10,7 @@ import (
 
 const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
-	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, '')`
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us`
 
 const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 
@@ -53,6 +53,15 @@ func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch s
 		return err
 	})
 	return keys, err
+}
+
+// OpenPulls returns the pull requests of ours that are open, as far as anybody has looked, the oldest proposal first.
+func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullRecord, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' ORDER BY r.proposal_id LIMIT $1", limit)
+		return err
+	})
+	return out, err
 }
 
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
@@ -162,6 +171,6 @@ func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (
 		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
 			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt),
 			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
-			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL))
+			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
 	}, "SELECT "+pullColumns+fromPulls+clauses, args...)
 }

@@ -8,24 +8,74 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
-func TestRefusalsAreCountedByGateFromATimeOn(t *testing.T) {
-	s := openNew(t)
-	recordVaried(t, s, 8) // refusals by scope: attempts 1, 3, 5 and 7
-	for minute, want := range map[int]int{0: 4, 3: 3, 7: 1, 8: 0} {
-		got, err := s.History.RefusalsByGate(context.Background(), noon().Add(time.Duration(minute)*time.Minute))
-		if err != nil {
-			t.Fatal(err)
+func TestAttemptsAreCountedByDay(t *testing.T) {
+	s, ctx := openNew(t), context.Background()
+	for day := range 3 {
+		for range day + 1 {
+			a := attempt("refused")
+			a.Time = noon().AddDate(0, 0, day)
+			wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
 		}
+		a := attempt("other")
+		a.Time, a.Outcome, a.Verdicts = noon().AddDate(0, 0, day), record.OutcomeReused, nil
+		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
+	}
+	for since, want := range map[int]int{-1: 6, 0: 6, 1: 5, 2: 3, 3: 0} {
+		got, err := s.History.RefusalsByGate(ctx, noon().AddDate(0, 0, since))
+		wantEqual(t, err, nil)
 		total := 0
 		for _, g := range got {
-			if g.Gate != record.GateScope {
-				t.Errorf("gate %s", g.Gate)
-			}
+			wantEqual(t, g.Gate, record.GateScope)
 			total += g.Count
 		}
-		if total != want {
-			t.Errorf("from minute %d: %d, want %d", minute, total, want)
+		wantEqual(t, total, want)
+	}
+	got, err := s.History.OutcomesByDay(ctx, noon().AddDate(0, 0, 1).Add(11*time.Hour))
+	wantEqual(t, err, nil)
+	day := noon().Truncate(24 * time.Hour).AddDate(0, 0, 1)
+	wantEqual(t, got, []record.OutcomeCount{
+		{Day: day, Outcome: record.OutcomeRefused, Count: 2}, {Day: day, Outcome: record.OutcomeReused, Count: 1},
+		{Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeRefused, Count: 3}, {Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeReused, Count: 1},
+	})
+}
+
+// A search finds parts of any length, whatever they hold, and only rows that the other filters let through.
+func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
+	s, ctx := openNew(t), context.Background()
+	for i, title := range []string{`100% "full" disk`, "a_b größer", "disk * OR AND NOT", "Disk NEAR(x)"} {
+		a := attempt(string(rune('a' + i)))
+		a.Title, a.Paths = title, []string{"checks/" + string(rune('a'+i)) + ".md"}
+		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
+	}
+	for part, want := range map[string]string{
+		"disk": "dca", "DISK": "dca", `"full"`: "a", "0% ": "a", "a_b": "b", "ößer": "b", "größer c": "", "k * or": "c", "near(": "d", "checks/c": "c",
+		"": "dcba", "d": "dcba", "zz": "", "zzz": "", `"`: "dcba", `"""`: "", "_": "b", "%": "a", "s/d.md": "d",
+	} {
+		q := record.AttemptQuery{Search: part}
+		rows, err := s.History.Attempts(ctx, q)
+		wantEqual(t, err, nil)
+		got := ""
+		for _, r := range rows {
+			got += r.RequestID
 		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", part, got, want)
+		}
+		if len(rows) < 2 {
+			continue
+		}
+		q.Limit, q.Before = 1, rows[0].Seq
+		next, err := s.History.Attempts(ctx, q)
+		wantEqual(t, err, nil)
+		wantEqual(t, next[0].RequestID, want[1:2])
+		q.Gate, q.Repo, q.Outcome = record.GateScope, rows[0].Owner+"/"+rows[0].Repo, rows[0].Outcome
+		next, err = s.History.Attempts(ctx, q)
+		wantEqual(t, err, nil)
+		wantEqual(t, next[0].RequestID, want[1:2])
+		q.Repo = "nobody/nothing"
+		next, err = s.History.Attempts(ctx, q)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(next), 0)
 	}
 }
 
@@ -57,9 +107,10 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	reserve(t, s, p, 1000)
 	wantEqual(t, waiting(), "b ")
 
-	counts, err := s.History.ProposalCounts(ctx)
-	if err != nil || counts[record.StateDryRun] != 3 || counts[record.StateReserved] != 1 {
-		t.Errorf("%v %v", counts, err)
+	for provider, want := range map[string]bool{p.Provider: true, "gitea": false} {
+		used, err := s.History.Proposed(ctx, provider)
+		wantEqual(t, err, nil)
+		wantEqual(t, used, want)
 	}
 	repos, err := s.History.Repositories(ctx)
 	if err != nil || len(repos) != 1 || repos[0] != (record.RepoName{Provider: p.Provider, Owner: p.Owner, Name: p.Repo}) {

@@ -87,6 +87,20 @@ func (d document) has(texts ...string) {
 	}
 }
 
+// ofChart says whether a drawing is the chart of the overview, or of its key: bars, lines and short words.
+func ofChart(svg *html.Node) bool {
+	figure := svg.Parent
+	for figure != nil && figure.Data != "figure" {
+		figure = figure.Parent
+	}
+	for n := range svg.Descendants() {
+		if n.Type == html.ElementNode && !slices.Contains([]string{"rect", "line", "text", "title"}, n.Data) || n.Type == html.TextNode && len(n.Data) > 20 {
+			return false
+		}
+	}
+	return figure != nil && attr(figure, "class") == "days"
+}
+
 // wellFormed checks what must hold of every page, whatever is on it.
 func (d document) wellFormed(target string) {
 	d.Helper()
@@ -100,8 +114,12 @@ func (d document) wellFormed(target string) {
 			if !ownScript.MatchString(attr(n, "src")) || n.FirstChild != nil || n.Parent.Data != "head" {
 				d.Errorf("%s: a script %v", target, n.Attr)
 			}
-		case "style", "iframe", "object", "embed", "img", "base", "svg", "b", "marquee":
+		case "style", "iframe", "object", "embed", "img", "base", "b", "marquee":
 			d.Errorf("%s: an element %s", target, n.Data)
+		case "svg":
+			if !ofChart(n) {
+				d.Errorf("%s: an svg that is not the chart of the overview", target)
+			}
 		case "h1", "h2", "h3", "h4", "h5", "h6":
 			next := int(n.Data[1] - '0')
 			if next > level+1 && level > 0 && next < 4 || level == 0 && next != 1 {

@@ -12,7 +12,7 @@ import (
 
 func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w := newWorld(t, nil)
-	w.page("/", 200).has("Open pull requests not read yet")
+	w.page("/", 200).has("Nothing waits for you")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	w.page("/pulls", 200).has("none none just now")
@@ -29,7 +29,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/pulls", 200).has("failure 1 against 2 approved 6 minutes ago")
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
-	w.page("/", 200).has("Open pull requests: 1 read 3 minutes ago")
+	w.page("/", 200).has("Open pull requests, the oldest first", "#1 Check inodes, too fake:joe/infra none not seen yet 9 minutes ago")
 	if n := len(w.fake.Script.Calls()); n != 0 {
 		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
 	}

@@ -31,7 +31,7 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	}
 	d = w.page("/sessions/session-0001", 200)
 	d.has("running", "by dashboard", "two lines", "Stop this session", "It has said nothing yet")
-	w.page("/", 200).has("What runs", "A session of tier 1")
+	w.page("/", 200).has("Running now", "A session of tier 1")
 	w.page("/sessions", 200).has("Tier 1, dashboard", "none recorded")
 	if a := w.submit("/sessions/session-0001/stop", nil); a.StatusCode != 303 {
 		t.Fatalf("%d %s", a.StatusCode, a.body)

@@ -36,12 +36,12 @@ func dryWorld(t *testing.T, change func(*world)) (w *world, id string) {
 	return w, w.attempts()[0].RequestID
 }
 
-func TestTheOverviewSaysHowTheDoorStandsAndWhatNeedsAPerson(t *testing.T) {
+func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	w.refuse(2)
 	d := w.page("/", 200)
 	d.has("Tier 2", "may change 3 files", "fake enabled", "GITEA_TOKEN is not set", "Check inodes, too", "a dry run, which you may open", "by scope",
-		"dry run checked, and nothing written 1", "You are somebody")
+		"Proposals by day", "1 dry run", "2 refused", "You are somebody")
 	meters := d.find("meter")
 	if len(meters) != 1 || attr(meters[0], "value") != "2" || !slices.Contains(d.links(), "/proposals/"+id) {
 		t.Errorf("%d meters, links %v", len(meters), d.links())

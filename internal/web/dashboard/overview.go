@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -25,7 +23,6 @@ type overview struct {
 	registry *gitprovider.Registry
 	policy   func() (policy.Policy, error)
 	health   *health.Checker
-	pulls    *pullList
 	sessions *sessionPages
 }
 
@@ -35,6 +32,7 @@ const (
 	lastAttempts = 10
 	dryRunDays   = 30
 	maxNeeds     = 30
+	maxOpenPulls = 20
 )
 
 // overviewPage is what the first page shows.
@@ -44,18 +42,20 @@ type overviewPage struct {
 	TierMeans string
 	Providers []gitprovider.Registration
 	Attempts  []attempt
-	Counts    []stateCount
-	Open      *pullsRead // nil as long as nobody has looked at the providers
+	Chart     chart
+	Pulls     []waitingPull
+	MorePulls bool
 	Refusals  []gateBar
 	Days      int
 	Needs     []need
 	Running   []sessionRow
 }
 
-// stateCount is how many proposals are in a state.
-type stateCount struct {
-	Text, Means string
-	Count       int
+// waitingPull is an open pull request, as it was last seen.
+type waitingPull struct {
+	record.PullRecord
+	Page string    // address of our page, without the base
+	At   time.Time // when it was proposed
 }
 
 // gateBar is one bar of the chart of refusals.
@@ -86,14 +86,14 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 	if view.Attempts, err = attemptsOf(req.Context(), h.records.Pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
-	if view.Counts, err = h.counts(req.Context()); err != nil {
+	if view.Chart, err = h.chart(req.Context()); err != nil {
 		return handler.Response{}, err
 	}
 	if view.Refusals, err = h.refusals(req.Context()); err != nil {
 		return handler.Response{}, err
 	}
-	if last, _ := h.pulls.memo.seen(); last.number > 0 {
-		view.Open = &last
+	if view.Pulls, view.MorePulls, err = h.openPulls(req.Context()); err != nil {
+		return handler.Response{}, err
 	}
 	if view.Needs, err = h.needs(req); err != nil {
 		return handler.Response{}, err
@@ -116,23 +116,19 @@ func (h *overview) tierMeans() string {
 	return fmt.Sprintf("may change %d files in one pull request", n)
 }
 
-// stateMeans are the states of proposals, in the order in which they are shown.
-func stateMeans() [][2]string {
-	return [][2]string{
-		{string(record.StateOpened), "became pull requests"}, {string(record.StateDryRun), "checked, and nothing written"},
-		{string(record.StateReserved), "being written, nothing there yet"}, {string(record.StateCommitted), "being written, the branch is there"},
-		{string(record.StateUnsettled), "left behind; nobody knows what is there"}, {string(record.StateFailed), "ended without a pull request"},
+// openPulls are the pull requests that wait for a review or a merge, the oldest first. They come from the record, so that the page
+// is right before anybody has asked a provider, and costs it nothing.
+func (h *overview) openPulls(ctx context.Context) (out []waitingPull, more bool, err error) {
+	open, err := h.records.Pulls.OpenPulls(ctx, maxOpenPulls+1)
+	if len(open) > maxOpenPulls {
+		open, more = open[:maxOpenPulls], true
 	}
-}
-
-func (h *overview) counts(ctx context.Context) (out []stateCount, err error) {
-	counts, err := h.records.Summary.ProposalCounts(ctx)
-	for _, state := range stateMeans() {
-		if n := counts[record.ProposalState(state[0])]; n > 0 {
-			out = append(out, stateCount{strings.ReplaceAll(state[0], "_", " "), state[1], n})
+	for _, p := range open {
+		if link := pullLinkOf(p.PullKey, "", ""); link != nil {
+			out = append(out, waitingPull{PullRecord: p, Page: link.Page, At: p.OpenedAt})
 		}
 	}
-	return out, err
+	return out, more, err
 }
 
 func (h *overview) refusals(ctx context.Context) (out []gateBar, err error) {
@@ -170,6 +166,11 @@ func (h *overview) needs(req *handler.Request) (out []need, err error) {
 			out = append(out, needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
 		}
 	}
+	notices, err := h.undelivered(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, notices...)
 	sessions, err := h.sessions.needs(req)
 	if err != nil {
 		return nil, err
@@ -189,19 +190,34 @@ func (h *overview) needs(req *handler.Request) (out []need, err error) {
 // disabledNeeds are the providers that are disabled although there are repositories at them. One that nobody uses needs
 // nobody, unless there is no other.
 func (h *overview) disabledNeeds(ctx context.Context) (out []need, err error) {
-	repos, err := h.records.Summary.Repositories(ctx)
 	enabled := false
 	for _, p := range h.registry.Entries() {
-		enabled = enabled || p.Provider != nil
-		used := slices.ContainsFunc(repos, func(r record.RepoName) bool { return r.Provider == p.Name })
-		if p.Provider == nil && used {
+		if p.Provider != nil {
+			enabled = true
+			continue
+		}
+		used, err := h.records.Summary.Proposed(ctx, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		if used {
 			out = append(out, need{What: "The provider " + p.Name + " is disabled", Why: p.Disabled, Link: "/doctor"})
 		}
 	}
 	if !enabled {
-		out = append(out, need{What: "No provider is enabled", Why: "each says above what it lacks", Link: "/doctor"})
+		out = append(out, need{What: "No provider is enabled", Why: "each says below what it lacks", Link: "/doctor"})
 	}
-	return out, err
+	return out, nil
+}
+
+// undelivered are notices that nobody has got.
+func (h *overview) undelivered(ctx context.Context) ([]need, error) {
+	counts, err := h.records.Notices.NoticeCounts(ctx)
+	if err != nil || counts.GivenUp == 0 && (counts.Pending == 0 || counts.LastError == "") {
+		return nil, err
+	}
+	what := fmt.Sprintf("Notices not delivered: %d given up, %d waiting", counts.GivenUp, counts.Pending)
+	return []need{{What: what, Why: counts.LastError, Link: "/doctor"}}, nil
 }
 
 func needOf(p record.Proposal, why string) need {

@@ -18,6 +18,7 @@ type Records struct {
 	Summary  Summary
 	Pulls    Pulls
 	Sessions Sessions
+	Notices  Notices
 }
 
 // Attempts are attempts at proposals, and the proposals that passed the gates.
@@ -50,7 +51,9 @@ type Replies interface {
 // Summary is what the overview asks.
 type Summary interface {
 	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
-	ProposalCounts(ctx context.Context) (map[record.ProposalState]int, error)
+	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
+	// Proposed reports whether anything was proposed at a provider.
+	Proposed(ctx context.Context, provider string) (bool, error)
 	Repositories(ctx context.Context) ([]record.RepoName, error)
 	WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error)
 	Unfinished(ctx context.Context) ([]record.Proposal, error)
@@ -60,6 +63,13 @@ type Summary interface {
 type Pulls interface {
 	// PullRecords returns the records of those that are ours.
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
+	// OpenPulls returns those that are open as far as we know, the oldest first.
+	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
+}
+
+// Notices is what people are told.
+type Notices interface {
+	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
 }
 
 // Sessions is what is recorded of the sessions of agents.

@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// chart is a bar a day, with a part for each outcome of attempts at proposals.
+type chart struct {
+	Days          []chartDay
+	Outcomes      []record.Outcome // that there were, in the order of the parts from below
+	Width, Height int              // of the drawing, in its own units
+}
+
+// chartDay is the bar of one day.
+type chartDay struct {
+	Day    time.Time
+	Label  string // below the bar; "" for most
+	Middle int    // of the bar, from the left
+	Total  int
+	Counts []int // in the order of Outcomes
+	Parts  []chartPart
+}
+
+// chartPart is a part of a bar.
+type chartPart struct {
+	Outcome             record.Outcome
+	Count               int
+	X, Y, Width, Height float64
+}
+
+// Measures of the drawing, in its own units.
+const (
+	chartBar    = 24.0
+	chartGap    = 8.0
+	chartHeight = 100.0
+	chartFoot   = 18 // for the labels
+)
+
+// chart draws the last chartDays days.
+func (h *overview) chart(ctx context.Context) (chart, error) {
+	today := h.env.Now().UTC().Truncate(24 * time.Hour)
+	first := today.AddDate(0, 0, 1-chartDays)
+	counts, err := h.records.Summary.OutcomesByDay(ctx, first)
+	if err != nil {
+		return chart{}, err
+	}
+	return drawChart(first, counts), nil
+}
+
+func drawChart(first time.Time, counts []record.OutcomeCount) chart {
+	c := chart{Width: int(chartDays*(chartBar+chartGap) + chartGap), Height: int(chartHeight) + chartFoot}
+	for _, outcome := range []record.Outcome{
+		record.OutcomeOpened, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused, record.OutcomeFailed,
+	} {
+		if slices.ContainsFunc(counts, func(n record.OutcomeCount) bool { return n.Outcome == outcome }) {
+			c.Outcomes = append(c.Outcomes, outcome)
+		}
+	}
+	most := 1
+	for i := range chartDays {
+		d := chartDay{Day: first.AddDate(0, 0, i), Middle: int(chartGap + float64(i)*(chartBar+chartGap) + chartBar/2), Counts: make([]int, len(c.Outcomes))}
+		if i%7 == (chartDays-1)%7 {
+			d.Label = d.Day.Format("2 Jan")
+		}
+		for _, n := range counts {
+			if at := slices.Index(c.Outcomes, n.Outcome); at >= 0 && n.Day.Equal(d.Day) {
+				d.Counts[at] += n.Count
+				d.Total += n.Count
+			}
+		}
+		most = max(most, d.Total)
+		c.Days = append(c.Days, d)
+	}
+	for i := range c.Days {
+		c.Days[i].stack(c.Outcomes, most)
+	}
+	return c
+}
+
+// stack puts the parts of a bar on each other; most is the number that is as high as the drawing.
+func (d *chartDay) stack(outcomes []record.Outcome, most int) {
+	y := chartHeight
+	for i, n := range d.Counts {
+		if n == 0 {
+			continue
+		}
+		height := chartHeight * float64(n) / float64(most)
+		y -= height
+		d.Parts = append(d.Parts, chartPart{outcomes[i], n, float64(d.Middle) - chartBar/2, y, chartBar, height})
+	}
+}
+
+// Words names an outcome as people read it.
+func (p chartPart) Words() string { return outcomeWords(p.Outcome) }
+
+// Names are the outcomes as people read them.
+func (c chart) Names() []string {
+	names := make([]string, len(c.Outcomes))
+	for i, o := range c.Outcomes {
+		names[i] = outcomeWords(o)
+	}
+	return names
+}
+
+func outcomeWords(o record.Outcome) string { return strings.ReplaceAll(string(o), "_", " ") }
