@@ -12,7 +12,7 @@ RACE := -race $(foreach library,modernc.org/... regexp/... github.com/BobuSumisu
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build run demo test test-live check lint bench fuzz golden e2e crash clean
+.PHONY: build run demo test test-live check lint bench fuzz golden e2e screenshots crash clean
 
 build: ## build the binary
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -56,6 +56,9 @@ e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; i
 	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/crash
+
+screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots; needs Chromium
+	go run ./$(E2E)/screenshots $(BIN) bin/screenshots
 
 test-live: ## the contract suite, and late effects, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
 	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/development.md" >&2; exit 2; }

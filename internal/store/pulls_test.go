@@ -46,7 +46,7 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	key := openedPull(t, s, 7)
 	wantEqual(t, recordOf(t, s, key), record.PullRecord{
 		PullKey: key, ProposalID: "p7", State: gitprovider.StateOpen, Head: "c0ffee", UpdatedAt: noon(), Version: 1,
-		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7",
+		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7", OpenedAt: noon(),
 	})
 	shouted := key
 	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
@@ -68,6 +68,27 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	records, err := s.Pulls.PullRecords(t.Context(), []record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
 	wantEqual(t, err, nil)
 	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
+}
+
+func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
+	s, ctx := openNew(t), t.Context()
+	for _, number := range []int{3, 1, 2, 4} {
+		openedPull(t, s, number)
+	}
+	closed := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 2})
+	closed.State = gitprovider.StateClosed
+	if ok, err := s.Pulls.SeePull(ctx, closed, nil); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
+		open, err := s.Pulls.OpenPulls(ctx, limit)
+		wantEqual(t, err, nil)
+		var numbers []int
+		for _, p := range open {
+			numbers = append(numbers, p.Number)
+		}
+		wantEqual(t, numbers, want)
+	}
 }
 
 func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
@@ -233,7 +254,7 @@ func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
 		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
 	} {
 		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
-		want.Base, want.Branch, want.Title, want.URL = "main", "b", "T", "u"
+		want.Base, want.Branch, want.Title, want.URL, want.OpenedAt = "main", "b", "T", "u", at(2)
 		wantEqual(t, recordOf(t, s, want.PullKey), want)
 	}
 }
