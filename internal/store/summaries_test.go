@@ -32,7 +32,7 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 	}
 	got, err := s.History.OutcomesByDay(ctx, noon().AddDate(0, 0, 1).Add(11*time.Hour))
 	wantEqual(t, err, nil)
-	day := noon().Truncate(24 * time.Hour).AddDate(0, 0, 1)
+	day := noon().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	wantEqual(t, got, []record.OutcomeCount{
 		{Day: day, Outcome: record.OutcomeRefused, Count: 2}, {Day: day, Outcome: record.OutcomeReused, Count: 1},
 		{Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeRefused, Count: 3}, {Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeReused, Count: 1},
