@@ -8,6 +8,7 @@ import (
 // Toolsets is what the pages of toolsets ask. What is nil has no pages: its toolset is not enabled.
 type Toolsets struct {
 	Definitions Definitions
+	Scripts     Scripts
 }
 
 // pageSet is the pages of a toolset.
@@ -22,6 +23,9 @@ type pageSet interface {
 func (t Toolsets) pages(r *renderer) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
+	}
+	if t.Scripts != nil {
+		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	return sets
 }

@@ -1,0 +1,283 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Scripts lists and runs the operator's scripts for people; *scripts.Desk is one. Errors are faults.
+type Scripts interface {
+	List(ctx context.Context, call operation.Call) (scripts.ScriptList, error)
+	Show(ctx context.Context, call operation.Call, name string) (scripts.ScriptDetail, error)
+	Runs(ctx context.Context, call operation.Call, q scripts.ScriptRunsRequest) (scripts.ScriptRunList, error)
+	Run(ctx context.Context, call operation.Call, id string) (scripts.ScriptRunDetail, error)
+	// Start runs a script for the person who calls. begun is told the run's id when it starts.
+	Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (scripts.StartedScript, error)
+	// Refused records a run that was refused before Start was asked.
+	Refused(ctx context.Context, call operation.Call, name string, why *fault.Error)
+}
+
+// scriptPages show scripts and their runs, and start one.
+type scriptPages struct {
+	*renderer
+	desk Scripts
+}
+
+const (
+	scriptsPath = "/scripts"
+	runsShown   = 20
+	// startWait is how long a form waits for a script that others keep from starting.
+	startWait = 20 * time.Second
+)
+
+func (h *scriptPages) nav() pages.NavItem { return pages.NavItem{Path: scriptsPath, Text: "Scripts"} }
+
+func (h *scriptPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
+	return []handler.Route{
+		page(scriptsPath, h.list), page(scriptsPath+"/{name}", h.show), page("/script-runs/{id}", h.run),
+		{
+			Method: "POST", Pattern: scriptsPath + "/{name}/run", Scope: access.Operate, Page: true, Handle: h.start,
+			Body: &handler.BodyLimit{Bytes: 256 << 10, Advice: "give less at once"}, Refused: h.refused,
+		},
+	}
+}
+
+// refused records a run that never came to its script.
+func (h *scriptPages) refused(req *handler.Request, why *fault.Error) error {
+	h.desk.Refused(req.Context(), h.call(req), req.PathValue("name"), why)
+	return why
+}
+
+func (h *scriptPages) call(req *handler.Request) operation.Call {
+	return operation.Call{Caller: req.Caller(), Ceiling: req.Principal.Ceiling, Person: true}
+}
+
+// scriptsPage is the list of scripts and of the last runs.
+type scriptsPage struct {
+	pages.Page
+	List scripts.ScriptList
+	Runs []runRow
+	Off  string // why there is nothing to see
+}
+
+// runRow is a run as pages show it.
+type runRow struct {
+	scripts.ScriptRunItem
+	At time.Time
+}
+
+// Took is how long it took.
+func (r runRow) Took() string {
+	if r.State == "running" {
+		return "runs"
+	}
+	return (time.Duration(r.DurationMS) * time.Millisecond).String()
+}
+
+// Outcome is how it ended, in a word.
+func (r runRow) Outcome() string {
+	switch {
+	case r.State != "ended":
+		return r.State
+	case r.TimedOut:
+		return "timeout"
+	case r.ExitCode == 0:
+		return "succeeded"
+	}
+	return "failed"
+}
+
+func rowsOf(runs []scripts.ScriptRunItem) (rows []runRow) {
+	for _, r := range runs {
+		rows = append(rows, rowOf(r))
+	}
+	return rows
+}
+
+func rowOf(r scripts.ScriptRunItem) runRow {
+	at, err := time.Parse(time.RFC3339, r.StartedAt)
+	if err != nil { // ours
+		at = time.Time{}
+	}
+	return runRow{r, at}
+}
+
+func (h *scriptPages) list(req *handler.Request) (handler.Response, error) {
+	view := scriptsPage{Page: h.frame(req, "Scripts", scriptsPath)}
+	var err error
+	if view.List, err = h.desk.List(req.Context(), h.call(req)); err != nil {
+		view.Off = fault.From(err).Message
+		return h.html("scripts", view)
+	}
+	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Limit: runsShown})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view.Runs = rowsOf(runs.Runs)
+	return h.html("scripts", view)
+}
+
+// scriptPage is one script.
+type scriptPage struct {
+	pages.Page
+	Script scripts.ScriptDetail
+	Fields []scriptField
+	Schema string
+	Runs   []runRow
+	WhyNot string // why there is no form
+}
+
+// scriptField is an argument in the form that starts a script.
+type scriptField struct {
+	Name, Kind, About string
+	Required          bool
+	Values            []string // the only ones
+	Default           string
+}
+
+func (h *scriptPages) show(req *handler.Request) (handler.Response, error) {
+	shown, err := h.desk.Show(req.Context(), h.call(req), req.PathValue("name"))
+	if err != nil {
+		return handler.Response{}, err
+	}
+	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Script: shown.Name, Limit: runsShown})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	schema, err := json.MarshalIndent(shown.InputSchema, "", "  ")
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view := scriptPage{
+		Page: h.frame(req, shown.Name, scriptsPath), Script: shown, Schema: string(schema), Runs: rowsOf(runs.Runs), Fields: fieldsOf(shown.InputSchema),
+	}
+	switch {
+	case !req.Principal.Scopes.Has(access.Operate):
+		view.WhyNot = "Running a script needs the scope operate."
+	case int(req.Principal.Ceiling) < shown.Tier:
+		view.WhyNot = fmt.Sprintf("Running this script needs tier %d; you have tier %d.", shown.Tier, int(req.Principal.Ceiling))
+	}
+	return h.html("script", view)
+}
+
+// fieldsOf are the fields of a form for a schema, those that are required first.
+func fieldsOf(schema map[string]any) (fields []scriptField) {
+	properties, _ := schema["properties"].(map[string]any)
+	required, _ := schema["required"].([]string)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property, _ := properties[name].(map[string]any)
+		f := scriptField{Name: name, Required: slices.Contains(required, name)}
+		f.Kind, _ = property["type"].(string)
+		f.About, _ = property["description"].(string)
+		f.Values, _ = property["enum"].([]string)
+		if value, has := property["default"]; has {
+			text, err := json.Marshal(value)
+			if err == nil {
+				f.Default = string(text)
+			}
+		}
+		fields = append(fields, f)
+	}
+	slices.SortStableFunc(fields, func(a, b scriptField) int {
+		if a.Required == b.Required {
+			return 0
+		}
+		if a.Required {
+			return -1
+		}
+		return 1
+	})
+	return fields
+}
+
+// start runs a script for a person, who is led to the run as soon as it has begun.
+func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
+	name := req.PathValue("name")
+	form, err := handler.ReadForm(req)
+	if err != nil {
+		return handler.Response{}, h.refused(req, fault.From(err))
+	}
+	shown, err := h.desk.Show(req.Context(), h.call(req), name)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	arguments, problems := scripts.FromTexts(shown.InputSchema, textsOf(form, shown.InputSchema))
+	if len(problems) > 0 {
+		return handler.Response{}, h.refused(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; ")))
+	}
+	call := h.call(req)
+	if call.Arguments, err = json.Marshal(arguments); err != nil {
+		return handler.Response{}, err
+	}
+	begun, ended := make(chan string, 1), make(chan error, 1)
+	go func() { // the script goes on when the browser has been answered
+		_, err := h.desk.Start(context.WithoutCancel(req.Context()), call, name, func(id string) { begun <- id })
+		ended <- err
+	}()
+	wait := time.NewTimer(startWait)
+	defer wait.Stop()
+	select {
+	case id := <-begun:
+		return h.goTo(runPath(id)), nil
+	case err := <-ended:
+		if err != nil {
+			return handler.Response{}, err
+		}
+		return h.goTo(scriptPath(name)), nil // a dry run, or one that was over at once
+	case <-wait.C:
+		return h.goTo(scriptPath(name)), nil // it waits until others have ended, and is in the list then
+	}
+}
+
+// textsOf are the arguments in a form. An empty field is none; a list has one item in each line.
+func textsOf(form url.Values, schema map[string]any) map[string][]string {
+	properties, _ := schema["properties"].(map[string]any)
+	out := map[string][]string{}
+	for field, values := range form {
+		name, isArgument := strings.CutPrefix(field, "arg.")
+		if !isArgument || len(values) == 0 || values[0] == "" {
+			continue
+		}
+		property, _ := properties[name].(map[string]any)
+		text := strings.ReplaceAll(values[0], "\r\n", "\n")
+		if out[name] = []string{text}; property["type"] == "array" {
+			out[name] = strings.Split(strings.Trim(text, "\n"), "\n")
+		}
+	}
+	return out
+}
+
+func scriptPath(name string) string { return scriptsPath + "/" + url.PathEscape(name) }
+func runPath(id string) string      { return "/script-runs/" + url.PathEscape(id) }
+
+// runPage is one run.
+type runPage struct {
+	pages.Page
+	Run    runRow
+	Stdout string
+	Stderr string
+	Cut    bool
+}
+
+func (h *scriptPages) run(req *handler.Request) (handler.Response, error) {
+	r, err := h.desk.Run(req.Context(), h.call(req), req.PathValue("id"))
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return h.html("scriptrun", runPage{
+		Page: h.frame(req, "Run of "+r.Script, scriptsPath), Run: rowOf(r.ScriptRunItem), Stdout: r.Stdout, Stderr: r.Stderr, Cut: r.Truncated,
+	})
+}
