@@ -33,6 +33,9 @@ func policyShowCommand(a *app) *cobra.Command {
 func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Policy: %s (hash %s)\n\n", v.Source, v.Hash)
 	fmt.Fprintf(w, "May be proposed:\n  %s\nNever:\n  %s\n\n", strings.Join(v.Allow, "\n  "), strings.Join(v.Deny, "\n  "))
+	for _, kind := range v.Kinds {
+		fmt.Fprintf(w, "Tier 3 also, if the files are sound: %s (%s)\n", kind.Name, strings.Join(kind.Patterns, ", "))
+	}
 	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %d files in one pull request. Tier 3: at most %d.\n",
 		v.Tier2MaxFiles, v.Tier3MaxFiles)
 	fmt.Fprintf(w, "At most %d bytes a file, %d in all.\n", v.MaxFileBytes, v.MaxTotalBytes)
@@ -131,10 +134,11 @@ func runPolicyCheck(a *app, paths []string) error {
 	if err != nil {
 		return err
 	}
+	scope := effective.Scope.At(a.wire(needs{}).cfg.Permissions.Tier)
 	verdicts := make([]pathVerdict, 0, len(paths))
 	refused := 0
 	for _, path := range paths {
-		v := effective.Scope.Check(path)
+		v := scope.Check(path)
 		verdict := pathVerdict{Path: path, Allowed: v.Allowed, Rule: v.Rule}
 		if v.Reason != nil {
 			verdict.Code = v.Reason.Code

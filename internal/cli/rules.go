@@ -2,7 +2,9 @@ package cli
 
 import (
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 )
 
@@ -13,9 +15,16 @@ type rules struct {
 	allowed   config.Permissions
 }
 
+// fileKinds are the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
+func fileKinds() []gitprovider.FileKind {
+	return []gitprovider.FileKind{
+		definitions.FileKind(),
+	}
+}
+
 func readRules(c config.Permissions) rules {
 	r := rules{allowed: c}
-	if r.policy, r.policyErr = policy.Load(c.PolicyFile); r.policyErr != nil {
+	if r.policy, r.policyErr = policy.Load(c.PolicyFile, fileKinds()...); r.policyErr != nil {
 		r.policy = policy.Default()
 	}
 	r.policy.Targets.EnvRepositories = c.Repos

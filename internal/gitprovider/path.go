@@ -71,7 +71,7 @@ func checkSegment(seg string) error {
 		return fmt.Errorf("has a segment that ends with a dot")
 	case strings.EqualFold(seg, ".git"):
 		return fmt.Errorf("names git's own folder")
-	case seg[0] == '.' && seg != ".claude-ops":
+	case seg[0] == '.' && seg != ".claude-ops" && seg != kindFolder:
 		return fmt.Errorf("has a hidden segment (one that begins with a dot)")
 	case isDeviceName(seg):
 		return fmt.Errorf("has a segment that is a Windows device name")

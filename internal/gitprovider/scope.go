@@ -18,6 +18,8 @@ import (
 type Scope struct {
 	allow, deny []string
 	policyNames []string // base names of policy files: denied whatever allow and deny say
+	kinds       []FileKind
+	tier        Tier // that asks; 0: one that no kind admits anything for
 }
 
 const (
@@ -111,8 +113,12 @@ const (
 // form of the path is refused as well.
 func (s Scope) Check(raw string) ScopeVerdict {
 	p, formErr := ParsePath(raw)
+	kind := s.KindOf(raw)
+	if formErr == nil && kind == nil && outsideOfKinds(p) {
+		p, formErr = Path{}, fmt.Errorf("has a hidden segment (one that begins with a dot)")
+	}
 	verdict := ScopeVerdict{Path: raw, path: p}
-	deny, isDenied := s.denied(raw)
+	deny, isDenied := s.denied(raw, kind != nil)
 	allow := s.allowedBy(raw)
 	switch {
 	case isDenied:
@@ -120,6 +126,8 @@ func (s Scope) Check(raw string) ScopeVerdict {
 		verdict.Reason.Final = true
 	case formErr != nil:
 		verdict.deny(RuleCanonicalPath, formErr.Error(), "give the plain path, such as checks/disk.md")
+	case kind != nil:
+		s.ofKind(kind, &verdict)
 	case allow == "":
 		verdict.deny(RuleNotInAllowList, "is outside the scope", "propose only "+s.hint())
 		verdict.Reason.Final = true
@@ -156,8 +164,9 @@ func (s Scope) allowedBy(raw string) string {
 	return ""
 }
 
-// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named.
-func (s Scope) denied(raw string) (rule string, found bool) {
+// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. ofKind says that the
+// path is of a FileKind, which may be YAML.
+func (s Scope) denied(raw string, ofKind bool) (rule string, found bool) {
 	folded := strings.ToLower(raw)
 	segments := strings.Split(folded, "/")
 	for _, name := range s.policyNames {
@@ -166,6 +175,9 @@ func (s Scope) denied(raw string) (rule string, found bool) {
 		}
 	}
 	for _, pattern := range s.deny {
+		if ofKind && (pattern == "*.yaml" || pattern == "*.yml") {
+			continue
+		}
 		if matchFolded(strings.ToLower(pattern), folded, segments) {
 			return pattern, true
 		}

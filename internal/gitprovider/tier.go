@@ -113,7 +113,7 @@ type Rules struct {
 // checked for nothing else here: actions, sizes and contents are other gates' business.
 func NewChangeSet(rules Rules, files []FileChange) (ChangeSet, []fault.Violation) {
 	violations := ValidateTier(rules.Limits, rules.Tier, len(files))
-	violations = append(violations, ValidateScope(rules.Scope, files)...)
+	violations = append(violations, ValidateScope(rules.Scope.At(rules.Tier), files)...)
 	if len(files) == 0 {
 		violations = append(violations, fault.Violation{
 			Code: fault.InvalidArgument, Path: "files", Message: "`files` is empty", Suggestion: "name at least one file",

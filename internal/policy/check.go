@@ -29,16 +29,16 @@ func (p Policy) CheckPaths(tier gitprovider.Tier, paths []string) CheckAnswer {
 		Tier: int(tier), TierSays: append([]fault.Violation{}, gitprovider.ValidateTier(p.Tiers, tier, len(paths))...),
 		Paths: []PathVerdict{},
 	}
-	files := make([]gitprovider.FileChange, len(paths))
+	files, scope := make([]gitprovider.FileChange, len(paths)), p.Scope.At(tier)
 	for i, path := range paths {
 		files[i].Path = path
-		v := p.Scope.Check(path)
+		v := scope.Check(path)
 		verdict := PathVerdict{Path: path, Allowed: v.Allowed, Rule: v.Rule}
 		if v.Reason != nil {
 			verdict.Code, verdict.Message, verdict.Suggestion = v.Reason.Code, v.Reason.Message, v.Reason.Suggestion
 		}
 		out.Paths = append(out.Paths, verdict)
 	}
-	out.Allowed = len(out.TierSays) == 0 && len(gitprovider.ValidateScope(p.Scope, files)) == 0
+	out.Allowed = len(out.TierSays) == 0 && len(gitprovider.ValidateScope(scope, files)) == 0
 	return out
 }

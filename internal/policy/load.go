@@ -48,6 +48,7 @@ type scopeSection struct {
 	Allow           *[]string `yaml:"allow"`             // replaces the default allow list
 	Deny            []string  `yaml:"deny"`              // is added to the default deny list
 	DropDefaultDeny []string  `yaml:"drop_default_deny"` // entries of the default deny list that no longer hold
+	Kinds           []string  `yaml:"kinds"`             // of files that toolsets understand; tier 3 may propose them
 }
 
 type tierSection struct {
@@ -76,7 +77,7 @@ type bodySection struct {
 
 // Load reads a policy file; with an empty name it returns the default. Every error names the file and, where YAML knows
 // it, the line: an unknown or repeated key, a wrong type, a value that would loosen what cannot be loosened.
-func Load(name string) (Policy, error) {
+func Load(name string, kinds ...gitprovider.FileKind) (Policy, error) {
 	if name == "" {
 		return Default(), nil
 	}
@@ -84,7 +85,7 @@ func Load(name string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	return Parse(name, text)
+	return Parse(name, text, kinds...)
 }
 
 func readBounded(name string) ([]byte, error) {
@@ -107,8 +108,8 @@ func readBounded(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse reads a policy from text; name is the file that errors speak of.
-func Parse(name string, text []byte) (Policy, error) {
+// Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may name.
+func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
 	var f file
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
@@ -118,7 +119,7 @@ func Parse(name string, text []byte) (Policy, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return Policy{}, fmt.Errorf("the policy file %s holds more than one YAML document; keep one", name)
 	}
-	p, err := f.policy(name)
+	p, err := f.policy(name, kinds)
 	if err != nil {
 		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
 	}
@@ -143,14 +144,14 @@ func yamlError(err error) string {
 	return strings.Join(several.Errors, "; ")
 }
 
-func (f file) policy(name string) (Policy, error) {
+func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
 	p := Default()
 	p.Source = name
 	if f.Version != 1 {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body,
+		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body,
 		f.outgoing,
 	}
 	for _, step := range steps {
@@ -181,6 +182,28 @@ func (f file) scope(p *Policy) error {
 	scope, err := gitprovider.NewScope(allow, append(deny, section.Deny...), filepath.Base(p.Source))
 	p.Scope = scope
 	return err
+}
+
+// kinds admits the kinds of files that the policy names.
+func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
+	if f.Scope == nil {
+		return nil
+	}
+	var names []string
+	for _, kind := range known {
+		names = append(names, kind.Name)
+	}
+	for i, name := range f.Scope.Kinds {
+		at := slices.Index(names, name)
+		switch {
+		case at < 0:
+			return fmt.Errorf("scope.kinds: %q is no kind of files; there are %s", name, strings.Join(names, ", "))
+		case slices.Contains(f.Scope.Kinds[:i], name):
+			return fmt.Errorf("scope.kinds: %q is named twice", name)
+		}
+		p.Scope = p.Scope.WithKinds(known[at])
+	}
+	return nil
 }
 
 func (f file) tiers(p *Policy) error {

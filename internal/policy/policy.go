@@ -189,6 +189,7 @@ type View struct {
 	Hash             string    `json:"hash"`
 	Allow            []string  `json:"allow"`
 	Deny             []string  `json:"deny"`
+	Kinds            []Kind    `json:"kinds" doc:"Kinds of files that tier 3 may propose beside, if their validators accept them"`
 	Tier2MaxFiles    int       `json:"tier2_max_files"`
 	Tier3MaxFiles    int       `json:"tier3_max_files"`
 	Repositories     []string  `json:"repositories"`
@@ -212,10 +213,24 @@ type View struct {
 	PullRequests PullRequests `json:"pull_requests"`
 }
 
+// Kind is a kind of files that a toolset understands.
+type Kind struct {
+	Name     string   `json:"name"`
+	Patterns []string `json:"patterns"`
+}
+
+func (p Policy) kinds() []Kind {
+	out := []Kind{}
+	for _, kind := range p.Scope.Kinds() {
+		out = append(out, Kind{kind.Name, kind.Patterns})
+	}
+	return out
+}
+
 // View renders the policy. Lists are never null.
 func (p Policy) View() View {
 	v := View{
-		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(),
+		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(), Kinds: p.kinds(),
 		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
 		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
 		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
@@ -239,6 +254,9 @@ func (p Policy) Hash() string {
 		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
 		p.Text.Mentions, p.Text.ClosingKeywords, p.NotifyRefused, p.Pulls, p.Targets.AllowForks,
 		p.Duplicates,
+	}
+	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
+		rules = append(rules, kinds)
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

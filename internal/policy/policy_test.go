@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/policy"
 )
@@ -226,5 +227,24 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	}
 	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
 		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())
+	}
+}
+
+func TestKindsOfFilesAreNamedByThePolicy(t *testing.T) {
+	kind := gitprovider.FileKind{Name: "definitions", Patterns: []string{".fractary/agents/**"}}
+	p, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), kind)
+	if err != nil || len(p.View().Kinds) != 1 || p.Hash() == policy.Default().Hash() {
+		t.Errorf("%v, %+v", err, p.View().Kinds)
+	}
+	if answer := p.CheckPaths(3, []string{".fractary/agents/a.md"}); !answer.Allowed {
+		t.Errorf("tier 3: %+v", answer)
+	}
+	if answer := p.CheckPaths(2, []string{".fractary/agents/a.md"}); answer.Allowed || answer.Paths[0].Code != fault.TierDenied {
+		t.Errorf("tier 2: %+v", answer)
+	}
+	for _, text := range []string{"[packages]", "[definitions, definitions]", "definitions"} {
+		if _, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: "+text+"}\n"), kind); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
 	}
 }

@@ -163,7 +163,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 
 // read finds the repository and reads it, if there is something to look at and it may be.
 func (c *creation) read(ctx context.Context) error {
-	changes := c.request.inScope(c.rules.Policy.Scope)
+	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
 	if !c.evidence.mayRead(c.rules) || len(changes) == 0 || !c.rules.mayPropose() {
 		return nil
@@ -186,7 +186,7 @@ func (c *creation) read(ctx context.Context) error {
 		return err
 	}
 	c.request.edit(c.rules, c.evidence.snapshot)
-	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope), c.evidence.snapshot)
+	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), c.evidence.snapshot)
 	return nil
 }
 

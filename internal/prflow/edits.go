@@ -33,7 +33,7 @@ func (r *request) edit(on rules, snapshot *gitprovider.Snapshot) {
 	for i, f := range r.asked.Files {
 		path, err := gitprovider.ParsePath(f.Path)
 		entry, exists := snapshot.Tree[f.Path]
-		if err != nil || len(f.Edits) == 0 || !exists || entry.Kind != gitprovider.KindFile || !on.Policy.Scope.Check(f.Path).Allowed {
+		if err != nil || len(f.Edits) == 0 || !exists || entry.Kind != gitprovider.KindFile || !on.Policy.Scope.At(on.Tier).Check(f.Path).Allowed {
 			continue // other gates have the better reason
 		}
 		content, known := snapshot.Contents[path]

@@ -26,7 +26,7 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 	}
 	out := ruling{detail: "base " + e.snapshot.Base + " at " + short(e.snapshot.BaseCommit)}
 	present := presents{e.snapshot, maxPresent}
-	for _, change := range r.inScope(on.Policy.Scope) {
+	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
 		v := r.mismatch(change, e.snapshot.Tree)
 		if v == nil {
 			continue

@@ -24,7 +24,7 @@ const maxSearched = 8 << 10
 func contentGate() gate {
 	return gate{
 		Name: record.GateContent, Phase: phaseRequest,
-		Asks:  "sizes, hidden characters, and secrets in files, title, body and paths",
+		Asks:  "sizes, hidden characters, secrets in files, title, body and paths, and whether files of a kind that the policy names are sound",
 		Judge: judgeContent,
 	}
 }
@@ -32,6 +32,7 @@ func contentGate() gate {
 // judgeContent fails if the search for secrets cannot work.
 func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (ruling, error) {
 	out := ruling{violations: checkSizes(r.asked.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
+	out.violations = append(out.violations, checkKinds(on.Policy.Scope, r.asked.Files, out.violations)...)
 	texts, skipped := searchable(r.asked, out.violations)
 	out.withhold = skipped
 	search, cancel := context.WithTimeout(ctx, contentTimeout)

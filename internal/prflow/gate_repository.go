@@ -42,7 +42,7 @@ func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruli
 		violations: checkBase(on.Policy, provider.Name(), snapshot, e.resolution.BaseBranch),
 		detail:     provider.Name() + ":" + snapshot.Repo.String() + ", settled by " + e.resolution.Via,
 	}
-	if note := manifestNote(on.Policy, snapshot, r.inScope(on.Policy.Scope)); note != "" {
+	if note := manifestNote(on.Policy, snapshot, r.inScope(on.Policy.Scope.At(on.Tier))); note != "" {
 		out.warnings = []string{on.secrets.Redact(note)}
 	}
 	return out, nil

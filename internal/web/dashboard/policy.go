@@ -65,6 +65,9 @@ func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 	}
 	shown := rules.View()
 	view.Source, view.Hash, view.Sections = shown.Source, shown.Hash, sections(shown)
+	if lines := kindLines(shown.Kinds); len(lines) > 0 {
+		view.Sections = append(view.Sections, section{Title: "Files of toolsets that tier 3 may propose beside, if they are sound", Rules: lines, Code: true})
+	}
 	if q.Path != "" {
 		view.Answer = answerOf(rules.CheckPaths(tier, []string{q.Path}))
 	}
@@ -123,6 +126,16 @@ func sections(v policy.View) []section {
 			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
 		}},
 	}
+}
+
+// kindLines are the kinds of files with their patterns.
+func kindLines(kinds []policy.Kind) (out []string) {
+	for _, kind := range kinds {
+		for _, pattern := range kind.Patterns {
+			out = append(out, kind.Name+": "+pattern)
+		}
+	}
+	return out
 }
 
 func pinned(pins []policy.RepoPin) (out []string) {

@@ -1,0 +1,81 @@
+package gitprovider
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeops/claudeops/internal/fault"
+)
+
+// FileKind is a kind of files that a toolset understands. Where the operator's policy names it (scope.kinds), tier 3 may propose such
+// files, if their validator accepts them.
+type FileKind struct {
+	Name     string   // as the policy has it
+	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folder .fractary; nothing else about paths changes
+	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
+	Validate func(path, content string) []FileProblem
+}
+
+// FileProblem is what is wrong at one place of a file.
+type FileProblem struct {
+	Line, Column int // from 1; 0 where no place is to blame
+	Message      string
+	Suggestion   string
+}
+
+// kindFolder is the one hidden folder beside .claude-ops that a path may have, where a FileKind admits it.
+const kindFolder = ".fractary"
+
+// kindTier is the lowest tier that may propose files of a FileKind.
+const kindTier = TierRemediate
+
+// WithKinds is a scope that also admits files of some kinds.
+func (s Scope) WithKinds(kinds ...FileKind) Scope {
+	s.kinds = append(append([]FileKind(nil), s.kinds...), kinds...)
+	return s
+}
+
+// At is the scope as it is for a tier.
+func (s Scope) At(t Tier) Scope {
+	s.tier = t
+	return s
+}
+
+// Kinds are the names and patterns of the kinds that are admitted at tier 3.
+func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
+
+// KindOf is the kind that a path is of; nil for none.
+func (s Scope) KindOf(path string) *FileKind {
+	for i, kind := range s.kinds {
+		for _, pattern := range kind.Patterns {
+			if ok, _ := doublestar.Match(pattern, path); ok {
+				return &s.kinds[i]
+			}
+		}
+	}
+	return nil
+}
+
+// ofKind judges a path that is of a kind and in canonical form. What the operator or the default denies stays denied, but for the endings
+// of YAML.
+func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
+	if s.tier < kindTier {
+		verdict.deny("kind:"+kind.Name, fmt.Sprintf("is one of the kind %s, which tier %s and above may propose", kind.Name, kindTier),
+			"describe the wanted change in your report, so that a higher tier or a person takes it up")
+		verdict.Reason.Code, verdict.Reason.Final = fault.TierDenied, true
+		return
+	}
+	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
+}
+
+// outsideOfKinds reports whether a path has the hidden folder that only kinds admit.
+func outsideOfKinds(p Path) bool {
+	for segment := range strings.SplitSeq(p.s, "/") {
+		if segment == kindFolder {
+			return true
+		}
+	}
+	return false
+}
