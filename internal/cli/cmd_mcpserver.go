@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/packages"
 	"github.com/claudeops/claudeops/internal/scripts"
 )
 
@@ -51,6 +52,7 @@ type standIn struct {
 func standIns() []standIn {
 	return []standIn{
 		{name: definitions.ServerName, toolset: definitions.ToolsetName},
+		{name: packages.ServerName, toolset: packages.ToolsetName},
 		{name: deploy.ServerName, toolset: deploy.ToolsetName, versions: deploy.ProtocolVersions()},
 		{name: scripts.ServerName, toolset: scripts.ToolsetName},
 	}

@@ -36,7 +36,17 @@ func (a *app) printInForm(form *operation.Form, o operation.Operation, result an
 	case err != nil:
 		return err
 	}
-	return a.print(result, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(result)) })
+	shown := result
+	if bare, ok := result.(operation.Bare); ok && a.json {
+		shown, _ = bare.Bare()
+	}
+	if err := a.print(shown, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(result)) }); err != nil {
+		return err
+	}
+	if partial, ok := result.(operation.Partial); ok && partial.Incomplete() {
+		return silentExit(1)
+	}
+	return nil
 }
 
 // describe shows a struct: a line for each field, and a table for each list of structs.

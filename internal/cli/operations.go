@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -73,9 +76,13 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 func (a *app) operationCommand(o operation.Operation, name string) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Args: usageArgs(cobra.NoArgs)}
-	given := inputFlags(cmd, o.Input)
+	flags := inputFlags(cmd, o.Input)
+	given, take := positional(cmd, o.Input, flags)
 	cmd.Flags().StringVar(&from, "from", "", "file with the whole request as JSON; - reads stdin")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := take(args); err != nil {
+			return err
+		}
 		raw, err := json.Marshal(given())
 		switch {
 		case from != "" && len(given()) > 0:
@@ -96,6 +103,49 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 		return a.printJSON(result)
 	}
 	return cmd
+}
+
+// positional lets a command take the fields with the tag positional without their flags, too, in their order; the last one takes all that is left
+// if it is a list. take is given the words, and given is what was set in either way.
+func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]any) (given func() map[string]any, take func(words []string) error) {
+	named := map[string]any{}
+	given = func() map[string]any {
+		all := flags()
+		maps.Copy(all, named)
+		return all
+	}
+	var fields []string
+	lists := map[string]bool{}
+	for _, f := range operation.Fields(input) {
+		if f.Tag.Get("positional") == "true" {
+			fields = append(fields, f.JSON)
+			lists[f.JSON] = f.Type.Kind() == reflect.Slice
+			cmd.Use += " [" + strings.ToUpper(f.JSON) + "]"
+		}
+	}
+	if len(fields) == 0 {
+		return given, func([]string) error { return nil }
+	}
+	most := len(fields)
+	if lists[fields[most-1]] {
+		cmd.Use, most = cmd.Use+"...", math.MaxInt
+	}
+	cmd.Args = usageArgs(cobra.MaximumNArgs(most))
+	return given, func(words []string) error {
+		for i, word := range words {
+			field := fields[min(i, len(fields)-1)]
+			switch set := flags(); {
+			case set[field] != nil:
+				return usageError{fmt.Errorf("%s is given twice, with its flag and without", field)}
+			case lists[field]:
+				list, _ := named[field].([]string)
+				named[field] = append(list, word)
+			default:
+				named[field] = word
+			}
+		}
+		return nil
+	}
 }
 
 // inputFlags adds the flags of an input type. given is what was set of them, by the names in JSON.

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/packages"
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/toolset"
@@ -28,7 +29,8 @@ type tools struct {
 	kernel      *toolset.Kernel
 	definitions func() *definitions.Service // made when it is first asked
 	deploy      func() *deploy.Service
-	scripts     func() *scripts.Service // made when it is first asked
+	scripts     func() *scripts.Service  // made when it is first asked
+	packages    func() *packages.Service // made when it is first asked
 }
 
 // toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
@@ -41,6 +43,7 @@ func (a *app) ownToolsets() []operation.Toolset {
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),
 		deploy.Toolset(version(), kernel, func() *deploy.Service { return a.wire(needs{}).tools.deploy() }),
 		scripts.Toolset(kernel, func() *scripts.Service { return a.wire(needs{}).tools.scripts() }),
+		packages.Toolset(kernel, func() *packages.Service { return a.wire(needs{}).tools.packages() }),
 	}
 }
 
@@ -125,18 +128,40 @@ func (a *app) newTools(p *parts) tools {
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
 		deploy:      sync.OnceValue(func() *deploy.Service { return a.newDeploy(p) }),
 		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
+		packages:    sync.OnceValue(func() *packages.Service { return newPackages(p) }),
 	}
 }
 
-func (a *app) newDefinitions(p *parts) *definitions.Service {
+// workingFolder is the project of the toolsets; "" if it is unknown.
+func workingFolder(p *parts) string {
 	folder, err := os.Getwd()
 	if err != nil {
 		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
-		folder = ""
+		return ""
 	}
+	return folder
+}
+
+func newPackages(p *parts) *packages.Service {
+	d := p.cfg.Tools.Deploy
+	below := func(named, name string) string {
+		switch {
+		case filepath.IsAbs(named):
+			return filepath.Clean(named)
+		case d.Home == "":
+			return ""
+		}
+		return filepath.Join(d.Home, name)
+	}
+	return packages.NewService(packages.Settings{
+		Project: workingFolder(p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
+	})
+}
+
+func (a *app) newDefinitions(p *parts) *definitions.Service {
 	d := p.cfg.Tools.Definitions
 	return definitions.NewService(definitions.Settings{
-		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: folder, Home: d.Home, Now: time.Now,
+		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: workingFolder(p), Home: d.Home, Now: time.Now,
 		Transport: notify.NewTransport(http.ProxyFromEnvironment),
 		Token:     func(name string) string { return a.registryToken(p, name) },
 	})

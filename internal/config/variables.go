@@ -38,7 +38,7 @@ func permissionVariables() []Variable {
 		{Name: "CLAUDEOPS_READ_ONLY", Meaning: "refuse every proposal", Default: "false", Server: true},
 		{Name: "CLAUDEOPS_REPOS", Meaning: "allowlist of repositories; unset means every one", Server: true},
 		{Name: "CLAUDEOPS_POLICY", Meaning: "policy file (YAML); unset means the embedded policy", Server: true},
-		{Name: "CLAUDEOPS_TOOLSETS", Meaning: "toolsets that are enabled: pr, definitions, deploy, scripts", Default: "pr"},
+		{Name: "CLAUDEOPS_TOOLSETS", Meaning: "toolsets that are enabled: pr, definitions, deploy, scripts, packages", Default: "pr"},
 		{Name: "CLAUDEOPS_ALLOW_WRITE", Meaning: "true lets tools of other toolsets than pr write; unset means false"},
 	}
 }

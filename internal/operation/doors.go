@@ -41,3 +41,11 @@ type Creation interface{ Created() bool }
 
 // Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag then.
 type Changing interface{ Changes() bool }
+
+// Bare is an output that the contract of its toolset has as a list. MCP needs an object around it; the command line prints the list.
+type Bare interface {
+	Bare() (list any, notes []string)
+}
+
+// Partial is an output that may lack a part of what was asked for. The command line then ends with an error, after its answer.
+type Partial interface{ Incomplete() bool }

@@ -26,7 +26,10 @@ const (
 
 	IntegrityError Code = "AAM_INTEGRITY_ERROR" // a checksum that differs, or an archive that breaks the rules
 	VersionExists  Code = "AAM_VERSION_EXISTS"  // a version is published once
-	NameConflict   Code = "AAM_NAME_CONFLICT"   // two packages want one name or one file
+	NameConflict   Code = "AAM_NAME_CONFLICT"   // two packages want one name or one file, or a person has it
+	ConfigInvalid  Code = "AAM_CONFIG_INVALID"  // a file of the configuration, or the lock file, cannot be used
+	Busy           Code = "AAM_BUSY"            // another process writes the same workspace or registry
+	LimitReached   Code = "AAM_LIMIT_REACHED"   // the answer would be too large, or the call took too long
 )
 
 // Error is a failure with what the caller can do about it.
@@ -36,6 +39,8 @@ type Error struct {
 	Hint    string
 	Details map[string]any
 	Cause   error // for logs only
+
+	culprit string // the package that cannot be installed because of it; "" for none
 }
 
 // Error implements error in the contract's form.
@@ -63,11 +68,20 @@ func (e *Error) with(key string, value any) *Error {
 	return e
 }
 
+// of names the package that cannot be installed.
+func (e *Error) of(pkg string) *Error {
+	e.culprit = pkg
+	return e
+}
+
 // because keeps the cause for logs.
 func (e *Error) because(err error) *Error {
 	e.Cause = err
 	return e
 }
+
+// asError is errors.As for an Error.
+func asError(err error, into **Error) bool { return errors.As(err, into) }
 
 // codeOfError is the code of an error; "" for nil and for errors of others.
 func codeOfError(err error) Code {

@@ -10,53 +10,42 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it is there
 // already, AAM_NAME_CONFLICT if another package has the folder.
 func (r Registry) Publish(m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
-	if err := r.Reachable(); err != nil {
+	if _, err := r.judge(m, tag); err != nil {
 		return Published{}, err
-	}
-	name, err := ParseName(m.Name)
-	if err != nil {
-		return Published{}, err
-	}
-	if !validTag(tag) {
-		return Published{}, newError(InvalidArgument, "%q is no tag", tag).hint("a tag is a word such as latest or beta, and no version")
 	}
 	lock, err := r.lock()
 	if err != nil {
 		return Published{}, err
 	}
 	defer func() { _ = lock.file.Close() }()
-	p, err := r.publish(lock, name, m, archive, tag, now)
+	known, err := r.judge(m, tag) // others may have published meanwhile
 	if err != nil {
 		return Published{}, err
 	}
-	if err := r.updateIndex(now, lock.unfinished, name.folder()); err != nil {
+	p := published(m, archive, now)
+	folder, err := r.add(lock, known, m, p, archive, tag)
+	if err != nil {
 		return Published{}, err
 	}
-	return p, lock.note("")
+	if err := r.updateIndex(now, append(lock.unfinished, folder)...); err != nil {
+		return Published{}, err
+	}
+	return p, lock.note()
 }
 
-func (r Registry) publish(lock *publishing, name Name, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
-	var known Metadata
-	file := filepath.Join("packages", name.folder(), "metadata.yaml")
-	if err := r.read(file, &known); err != nil {
-		return Published{}, err
-	}
-	if known.Name != "" && known.Name != m.Name {
-		return Published{}, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
-			hint("choose another name")
-	}
-	if slices.ContainsFunc(known.Versions, func(p Published) bool { return p.Version == m.Version }) {
-		return Published{}, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
-			hint("give it a new version; what is published does not change")
-	}
+// WouldPublish is Publish without writing.
+func (r Registry) WouldPublish(m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
+	_, err := r.judge(m, tag)
+	return published(m, archive, now), err
+}
+
+func published(m *Manifest, archive []byte, now time.Time) Published {
 	p := Published{
 		Version: m.Version, Published: now.UTC().Format(time.RFC3339), Checksum: Checksum(archive), Size: int64(len(archive)),
 		Dependencies: m.Dependencies,
@@ -64,11 +53,46 @@ func (r Registry) publish(lock *publishing, name Name, m *Manifest, archive []by
 	if p.Dependencies == nil {
 		p.Dependencies = map[string]string{}
 	}
-	if err := r.write(archivePath(name, m.Version), archive); err != nil {
-		return Published{}, err
+	return p
+}
+
+// judge says whether a version can be published, and what is known of the package.
+func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
+	if err := r.Reachable(); err != nil {
+		return known, err
 	}
-	if err := lock.note(name.folder()); err != nil {
-		return Published{}, err
+	name, err := ParseName(m.Name)
+	if err != nil {
+		return known, err
+	}
+	if !validTag(tag) {
+		return known, newError(InvalidArgument, "%q is no tag", tag).hint("a tag is a word such as latest or beta, and no version")
+	}
+	if err := r.read(metadataPath(name), &known); err != nil {
+		return known, err
+	}
+	if known.Name != "" && known.Name != m.Name {
+		return known, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
+			with("packages", []string{known.Name, m.Name}).hint("choose another name")
+	}
+	if known.version(m.Version) != nil {
+		return known, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
+			hint("give it a new version; what is published does not change")
+	}
+	return known, nil
+}
+
+// add writes the archive, then the metadata.
+func (r Registry) add(lock *publishing, known Metadata, m *Manifest, p Published, archive []byte, tag string) (folder string, err error) {
+	name, err := ParseName(m.Name)
+	if err != nil {
+		return "", err
+	}
+	if err := r.write(archivePath(name, m.Version), archive); err != nil {
+		return "", err
+	}
+	if err := lock.note(append(lock.unfinished, name.folder())...); err != nil {
+		return "", err
 	}
 	known.Name, known.Description, known.Author, known.License = m.Name, m.Description, m.Author, m.License
 	known.Repository, known.Keywords = m.Repository, append([]string{}, m.Keywords...)
@@ -79,8 +103,10 @@ func (r Registry) publish(lock *publishing, name Name, m *Manifest, archive []by
 		known.DistTags = map[string]string{"latest": m.Version}
 	}
 	known.DistTags[tag] = m.Version
-	return p, r.writeYAML(file, known)
+	return name.folder(), r.writeYAML(metadataPath(name), known)
 }
+
+func metadataPath(name Name) string { return filepath.Join("packages", name.folder(), "metadata.yaml") }
 
 func typesOf(m *Manifest) []string {
 	out := []string{}
@@ -154,7 +180,7 @@ func (m *Metadata) entry(before IndexEntry, now time.Time) IndexEntry {
 // metadata, for the next publisher if this one is killed.
 type publishing struct {
 	file       *os.File
-	unfinished string // what another publisher left
+	unfinished []string // what other publishers left
 }
 
 // lock keeps other publishers of the registry out until the file is closed, or the process ends.
@@ -162,19 +188,19 @@ func (r Registry) lock() (*publishing, error) {
 	file, err := os.OpenFile(filepath.Join(r.Dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		if err = waitForLock(file); err == nil {
-			text, _ := io.ReadAll(io.LimitReader(file, 256)) // what cannot be read names no package
-			return &publishing{file, strings.TrimSpace(string(text))}, nil
+			text, _ := io.ReadAll(io.LimitReader(file, 1<<16)) // what cannot be read names no package
+			return &publishing{file, strings.Fields(string(text))}, nil
 		}
 		_ = file.Close()
 	}
 	return nil, r.unwritable("", err)
 }
 
-// note keeps the name of a folder; "" for none.
-func (p *publishing) note(folder string) error {
+// note keeps the names of folders.
+func (p *publishing) note(folders ...string) error {
 	err := p.file.Truncate(0)
 	if err == nil {
-		_, err = p.file.WriteAt([]byte(folder), 0)
+		_, err = p.file.WriteAt([]byte(strings.Join(folders, "\n")), 0)
 	}
 	if err = errors.Join(err, p.file.Sync()); err != nil {
 		return newError(RegistryUnreachable, "%s cannot be written: %s", p.file.Name(), reason(err)).because(err)
@@ -198,7 +224,7 @@ func waitForLock(file *os.File) error {
 }
 
 func (r Registry) writeYAML(name string, v any) error {
-	text, err := yaml.Marshal(v)
+	text, err := marshal(v)
 	if err != nil {
 		return newError(InternalError, "%s cannot be written", name).because(err)
 	}
@@ -207,7 +233,7 @@ func (r Registry) writeYAML(name string, v any) error {
 
 // write replaces a file of the registry at once, and makes its folder.
 func (r Registry) write(name string, content []byte) error {
-	if err := writeAtomically(filepath.Join(r.Dir, name), content, 0o644); err != nil {
+	if err := writeBelow(r.Dir, filepath.Join(r.Dir, name), content); err != nil {
 		return r.unwritable(name, err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +20,9 @@ import (
 type Registry struct {
 	Name string
 	Dir  string // absolute
+
+	unusable string      // why it cannot be used; "" if it can
+	cache    *indexCache // of indexes; nil for none
 }
 
 // registryFile is registry.yaml.
@@ -73,7 +75,10 @@ type Published struct {
 // Reachable reports whether the registry is there; AAM_REGISTRY_UNREACHABLE names it.
 func (r Registry) Reachable() error {
 	info, err := os.Stat(r.Dir)
-	if err == nil && !info.IsDir() {
+	switch {
+	case r.unusable != "":
+		err = errors.New(r.unusable)
+	case err == nil && !info.IsDir():
 		err = errors.New("it is no folder")
 	}
 	if err != nil {
@@ -85,11 +90,10 @@ func (r Registry) Reachable() error {
 
 // Index reads the index; without an index.yaml there is nothing in it. AAM_REGISTRY_UNREACHABLE as with Reachable.
 func (r Registry) Index() (Index, error) {
-	var index Index
 	if err := r.Reachable(); err != nil {
-		return index, err
+		return Index{}, err
 	}
-	return index, r.read("index.yaml", &index)
+	return r.cache.get(r, func() (index Index, err error) { return index, r.read("index.yaml", &index) })
 }
 
 // Metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package whose folder
@@ -99,7 +103,7 @@ func (r Registry) Metadata(name Name) (*Metadata, error) {
 		return nil, err
 	}
 	var m Metadata
-	if err := r.read(filepath.Join("packages", name.folder(), "metadata.yaml"), &m); err != nil {
+	if err := r.read(metadataPath(name), &m); err != nil {
 		return nil, err
 	}
 	if m.Name != name.String() {
@@ -129,36 +133,6 @@ func (r Registry) read(name string, into any) error {
 		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name, reason(err)).because(err)
 	}
 	return nil
-}
-
-// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they differ.
-func (r Registry) Archive(name Name, p Published) (*Packed, error) {
-	root, err := os.OpenRoot(r.Dir)
-	if err != nil {
-		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir, reason(err)).because(err)
-	}
-	defer func() { _ = root.Close() }()
-	content, err := readFile(root, archivePath(name, p.Version), MaxArchiveBytes+1)
-	if err != nil {
-		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).because(err)
-	}
-	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
-		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
-			with("expected", p.Checksum).with("actual", found).hint("do not use it; ask who keeps the registry")
-	}
-	packed, err := Unpack(content)
-	if err != nil {
-		return nil, err
-	}
-	if packed.Manifest.Name != name.String() || packed.Manifest.Version != p.Version {
-		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version, r.Name,
-			packed.Manifest.Name, packed.Manifest.Version)
-	}
-	return packed, nil
-}
-
-func archivePath(name Name, version string) string {
-	return filepath.Join("packages", name.folder(), "versions", version+".aam")
 }
 
 // latest is the version that the tag latest names, or else the highest that is no prerelease, or else the highest.

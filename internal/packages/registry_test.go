@@ -30,7 +30,8 @@ func write(t testing.TB, dir string, files map[string]string) string {
 }
 
 func manifestOf(name, version string, dependencies ...string) string {
-	text := fmt.Sprintf("name: %q\nversion: %s\ndescription: For tests\nauthor: ann\nartifacts:\n  skills:\n    - {name: look, path: skills/look/, description: Looks}\n", name, version)
+	skill := strings.ReplaceAll(strings.TrimPrefix(name, "@"), "/", "--")
+	text := fmt.Sprintf("name: %q\nversion: %s\ndescription: For tests\nauthor: ann\nartifacts:\n  skills:\n    - {name: %s, path: skills/look/, description: Looks}\n", name, version, skill)
 	for i := 0; i+1 < len(dependencies); i += 2 {
 		if i == 0 {
 			text += "dependencies:\n"
@@ -207,7 +208,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	if _, err := r.Archive(Name{"s", "p"}, m.Versions[0]); codeOfError(err) != IntegrityError {
 		t.Errorf("an archive that was changed: %v", err)
 	}
-	if _, err := (Registry{"gone", filepath.Join(r.Dir, "gone")}).Index(); codeOfError(err) != RegistryUnreachable || !strings.Contains(err.Error(), `"gone"`) {
+	if _, err := (Registry{Name: "gone", Dir: filepath.Join(r.Dir, "gone")}).Index(); codeOfError(err) != RegistryUnreachable || !strings.Contains(err.Error(), `"gone"`) {
 		t.Errorf("a registry that is gone: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ type Choice struct {
 	Version  Published
 	Registry Registry
 	Asked    bool // by the caller, rather than by another package
+	Needed   bool // by the caller, or by a package that the caller asked for
 }
 
 // maxSteps bounds the search for versions that fit together.
@@ -24,6 +25,10 @@ type Resolver struct {
 	Registries []Registry // in the order in which they are asked
 	// Prefer is a version that is taken if it fits, such as the installed one; "" for none.
 	Prefer func(Name) string
+	// Kept are packages that have to stay at their versions, and Installed what is known of all installed ones, so that they can stay
+	// though no registry has them any more.
+	Kept      []Spec
+	Installed map[string]Locked
 
 	known map[string][]candidate
 	steps int
@@ -46,7 +51,8 @@ type requirement struct {
 	text  string   // the constraint as it was written
 	chain []string // packages from the one that was asked for to the one that has the wish
 	asked bool
-	bare  bool // no version is named: the one that the tag latest names is tried first
+	spec  string // as the caller has it
+	bare  bool   // no version is named: the one that the tag latest names is tried first
 }
 
 // conflict is why no version of a package could be chosen.
@@ -69,6 +75,14 @@ func (r *Resolver) Resolve(specs []Spec) ([]Choice, error) {
 		}
 		wants = append(wants, w)
 	}
+	for _, s := range r.Kept {
+		w, err := s.requirement()
+		if err != nil {
+			return nil, err
+		}
+		w.asked, w.chain = false, []string{s.Name.String() + " " + s.Want + ", which is installed"}
+		wants = append(wants, w)
+	}
 	chosen := map[string]candidate{}
 	ok, err := r.search(wants, 0, chosen)
 	if err != nil {
@@ -82,7 +96,7 @@ func (r *Resolver) Resolve(specs []Spec) ([]Choice, error) {
 
 // requirement is what a spec asks for: a constraint, a tag, or the latest version.
 func (s Spec) requirement() (requirement, error) {
-	w := requirement{name: s.Name, text: s.Want, asked: true}
+	w := requirement{name: s.Name, text: s.Want, asked: true, spec: s.String()}
 	switch c, err := ParseConstraint(s.Want); {
 	case s.Want == "":
 		w.bare = true
@@ -175,72 +189,6 @@ func (c candidate) needs(by requirement) ([]requirement, error) {
 	return out, nil
 }
 
-// note keeps the conflict with the most wishes: it tells most.
-func (r *Resolver) note(name Name, wants []requirement) {
-	var about []requirement
-	for _, w := range wants {
-		if w.name == name {
-			about = append(about, w)
-		}
-	}
-	if r.worst == nil || len(about) > len(r.worst.wants) {
-		r.worst = &conflict{name: name, wants: about, known: r.known[name.String()]}
-	}
-}
-
-func (r *Resolver) conflictError() error {
-	c := r.worst
-	if len(c.known) == 0 {
-		return r.notFound(c.wants[len(c.wants)-1], nil)
-	}
-	e := newError(DependencyConflict, "no version of %s fits: %s. There are %s", c.name, describe(c.wants), versionsOf(c.known))
-	var constraints []map[string]any
-	for _, w := range c.wants {
-		constraints = append(constraints, map[string]any{"constraint": w.text, "chain": append([]string{}, w.chain...)})
-	}
-	return e.with("package", c.name.String()).with("constraints", constraints).hint("ask for versions whose dependencies agree")
-}
-
-func describe(wants []requirement) string {
-	var out []string
-	for _, w := range wants {
-		by := "the caller"
-		if len(w.chain) > 0 {
-			by = strings.Join(w.chain, " > ")
-		}
-		out = append(out, fmt.Sprintf("%s is wanted by %s", w.text, by))
-	}
-	return strings.Join(out, ", ")
-}
-
-func versionsOf(known []candidate) string {
-	if len(known) == 0 {
-		return "no versions"
-	}
-	var out []string
-	for _, c := range known[:min(len(known), 10)] {
-		out = append(out, c.Version)
-	}
-	return strings.Join(out, ", ")
-}
-
-func (r *Resolver) notFound(w requirement, known []candidate) error {
-	names := make([]string, len(r.Registries))
-	for i, registry := range r.Registries {
-		names[i] = registry.Name
-	}
-	var e *Error
-	switch {
-	case len(known) == 0 && len(w.chain) == 0:
-		e = newError(PackageNotFound, "no registry has a package %s", w.name).hint("search for it with aam_search")
-	case len(known) == 0:
-		e = newError(PackageNotFound, "no registry has the package %s, which %s depends on", w.name, strings.Join(w.chain, " > "))
-	default:
-		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", w.name, w.text, versionsOf(known)).hint("ask for one of these versions")
-	}
-	return e.with("package", w.name.String()).with("registries", names)
-}
-
 // first orders what has a property before what has not.
 func first(a, b bool) int {
 	switch {
@@ -270,12 +218,25 @@ func (r *Resolver) candidates(name Name) ([]candidate, error) {
 		}
 		out = append(out, m.candidates(registry)...)
 	}
+	if have, ok := r.Installed[key]; ok && !slices.ContainsFunc(out, func(c candidate) bool { return c.Version == have.Version }) {
+		out = append(out, have.candidate()...)
+	}
 	if r.Prefer != nil {
 		prefer := r.Prefer(name)
 		slices.SortStableFunc(out, func(a, b candidate) int { return first(a.Version == prefer, b.Version == prefer) })
 	}
 	r.known[key] = out
 	return out, nil
+}
+
+// candidate is an installed version.
+func (l Locked) candidate() []candidate {
+	v, err := semver.StrictNewVersion(l.Version)
+	if err != nil {
+		return nil
+	}
+	p := Published{Version: l.Version, Checksum: l.Checksum, Dependencies: l.Dependencies}
+	return []candidate{{Published: p, parsed: v, registry: Registry{Name: l.Source, unusable: "it no longer has this version"}}}
 }
 
 func (m *Metadata) candidates(registry Registry) []candidate {
@@ -306,6 +267,7 @@ func (r *Resolver) ordered(specs []Spec, chosen map[string]candidate) []Choice {
 	for _, s := range specs {
 		asked[s.Name.String()] = true
 	}
+	needed := true
 	var visit func(name string)
 	visit = func(name string) {
 		c, ok := chosen[name]
@@ -323,10 +285,14 @@ func (r *Resolver) ordered(specs []Spec, chosen map[string]candidate) []Choice {
 		}
 		n, err := ParseName(name)
 		if err == nil { // it was parsed before
-			out = append(out, Choice{Name: n, Version: c.Published, Registry: c.registry, Asked: asked[name]})
+			out = append(out, Choice{Name: n, Version: c.Published, Registry: c.registry, Asked: asked[name], Needed: needed})
 		}
 	}
 	for _, s := range specs {
+		visit(s.Name.String())
+	}
+	needed = false
+	for _, s := range r.Kept {
 		visit(s.Name.String())
 	}
 	return out

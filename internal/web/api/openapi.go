@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -68,12 +69,20 @@ func (h *documents) describe(version, basePath string, routes []handler.Route) e
 	return err
 }
 
-// schemaName is the name of a type in the document.
+// schemaName is the name of a type in the document. Toolsets may use the same words, so theirs begin with the toolset's name.
 func schemaName(t reflect.Type, hint string) string {
-	if name := huma.DefaultSchemaNamer(t, hint); name != "View" {
-		return name
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	return "EffectivePolicy"
+	switch set := path.Base(t.PkgPath()); set {
+	case "definitions", "deploy", "packages", "scripts":
+		return strings.ToUpper(set[:1]) + set[1:] + name
+	}
+	if name == "View" {
+		return "EffectivePolicy"
+	}
+	return name
 }
 
 // tidy says of lists that they are never null: none of our answers has such a one.

@@ -1,0 +1,45 @@
+package packages
+
+import "strings"
+
+// Shared is a package that was published.
+type Shared struct {
+	Name     string
+	Registry string
+	Published
+}
+
+// PublishPackage validates the package in the project, packs it and publishes it. AAM_MANIFEST_NOT_FOUND, AAM_MANIFEST_INVALID with
+// everything that is wrong, AAM_REGISTRY_NOT_FOUND, AAM_REGISTRY_NOT_CONFIGURED, AAM_VERSION_EXISTS.
+func (s *Service) PublishPackage(registry, tag string, dryRun bool) (Shared, error) {
+	v := Validate(s.settings.Project)
+	if v.Manifest == nil && !exists(s.settings.Project+"/"+ManifestName) {
+		return Shared{}, newError(ManifestNotFound, "%s", v.Errors[0]).hint("make one with aam_create_package")
+	}
+	if !v.Valid() {
+		return Shared{}, newError(ManifestInvalid, "the package is invalid: %s", strings.Join(v.Errors, "; ")).with("errors", v.Errors).
+			hint("correct it until aam_validate says that it is valid")
+	}
+	config, err := LoadConfig(s.settings.Home, s.settings.Project)
+	if err != nil {
+		return Shared{}, err
+	}
+	to, err := (&view{config: config, registries: s.registries(config)}).registry(registry)
+	if err != nil {
+		return Shared{}, err
+	}
+	archive, err := Pack(s.settings.Project)
+	if err != nil {
+		return Shared{}, err
+	}
+	packed, err := Unpack(archive)
+	if err != nil {
+		return Shared{}, err
+	}
+	publish := to.Publish
+	if dryRun {
+		publish = to.WouldPublish
+	}
+	p, err := publish(packed.Manifest, archive, tag, s.settings.Now())
+	return Shared{packed.Manifest.Name, to.Name, p}, err
+}

@@ -1,0 +1,36 @@
+package packages
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they differ.
+func (r Registry) Archive(name Name, p Published) (*Packed, error) {
+	root, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir, reason(err)).because(err)
+	}
+	defer func() { _ = root.Close() }()
+	content, err := readFile(root, archivePath(name, p.Version), MaxArchiveBytes+1)
+	if err != nil {
+		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).because(err)
+	}
+	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
+			with("expected", p.Checksum).with("actual", found).hint("do not use it; ask who keeps the registry")
+	}
+	packed, err := Unpack(content)
+	if err != nil {
+		return nil, err
+	}
+	if packed.Manifest.Name != name.String() || packed.Manifest.Version != p.Version {
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version, r.Name,
+			packed.Manifest.Name, packed.Manifest.Version)
+	}
+	return packed, nil
+}
+
+func archivePath(name Name, version string) string {
+	return filepath.Join("packages", name.folder(), "versions", version+".aam")
+}
