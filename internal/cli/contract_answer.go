@@ -40,7 +40,12 @@ func (a *app) printInForm(form *operation.Form, o operation.Operation, result an
 	if bare, ok := result.(operation.Bare); ok && a.json {
 		shown, _ = bare.Bare()
 	}
-	if err := a.print(shown, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(result)) }); err != nil {
+	err = a.print(shown, func(w *strings.Builder) {
+		if !a.personal(w, result) {
+			describe(w, "", reflect.ValueOf(result))
+		}
+	})
+	if err != nil {
 		return err
 	}
 	if partial, ok := result.(operation.Partial); ok && partial.Incomplete() {

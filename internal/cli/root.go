@@ -56,6 +56,7 @@ func (a *app) rootCommand() *cobra.Command {
 		versionCommand(a),
 		backupCommand(a),
 		pruneCommand(a),
+		deployCommand(a),
 	)
 	a.addOperations(root)
 	return root

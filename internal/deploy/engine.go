@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -181,7 +182,8 @@ func (p *Plan) agreed(a Approval) error {
 		return nil
 	}
 	return newError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
-		"%d files are there that were not deployed; adopt: true replaces them, after keeping them for a rollback", len(paths)).
+		"%d files are there that were not deployed; adopt replaces them, after keeping them for a rollback: %s", len(paths),
+		strings.Join(paths[:min(len(paths), maxSample)], ", ")).
 		with("flag", "--adopt").with("adopt_updates", len(paths)).with("sample_paths", paths[:min(len(paths), maxSample)])
 }
 

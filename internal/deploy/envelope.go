@@ -126,6 +126,9 @@ func codeOfReason(f *toolset.Fault) (code Code, why string, next []string) {
 	return Unexpected, "unexpected", []string{"retry_command"}
 }
 
+// Failure is an error of this package in the program's own words, for people.
+func Failure(err error) error { return faultOf(err) }
+
 // faultOf is an error of this package as the way of a call takes it.
 func faultOf(err error) error {
 	var e *Error

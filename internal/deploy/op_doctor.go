@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/toolset"
@@ -66,7 +67,7 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 
 // quoted is a path as a shell reads it as one word.
 func quoted(name string) string {
-	if safe(name) == name {
+	if plain := strings.NewReplacer("/", "", ".", "").Replace(name); safe(plain) == plain {
 		return name
 	}
 	out := "'"

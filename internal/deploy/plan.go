@@ -39,6 +39,9 @@ type Change struct {
 	after  DesiredFile
 }
 
+// Adopts reports whether a change replaces a file that nobody has deployed.
+func (c Change) Adopts() bool { return c.UpdateKind == adoptUpdate }
+
 // Plan is what a deployment would change. It changes nothing.
 type Plan struct {
 	Targets  []TargetName

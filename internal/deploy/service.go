@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -186,4 +187,24 @@ func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	}
 	out, _, err := g.run(ctx, top, nil, "check-ignore", "--no-index", "--", name)
 	return len(out) > 0, err == nil
+}
+
+// Snapshots lists what was deployed and rolled back, the newest first, at most so many. One that cannot be read is left out.
+func (s *Service) Snapshots(most int) (out []*Snapshot, err error) {
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	ids, err := s.engine.state.IDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		if len(out) == most {
+			break
+		}
+		if snap, err := s.engine.state.Snapshot(id); err == nil {
+			out = append(out, snap)
+		}
+	}
+	return out, nil
 }

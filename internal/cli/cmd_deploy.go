@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/deploy"
+)
+
+// deployCommand holds what only people ask of deployments; the commands of the tools are added to it.
+func deployCommand(a *app) *cobra.Command {
+	return group(deploy.ToolsetName, "Put procedures in place for the agents of this machine, see drift, roll back",
+		deployInitCommand(a), deploySnapshotsCommand(a))
+}
+
+func deployInitCommand(a *app) *cobra.Command {
+	var user bool
+	cmd := &cobra.Command{
+		Use: "init", Short: "Make the first configuration from what agents read here already", Args: usageArgs(cobra.NoArgs),
+		Long: "init makes AGENTPACK_HOME/repo/agentpack.yaml and a module for each file that agents read in this project: AGENTS.md,\n" +
+			"commands, skills and prompts of Codex, Claude Code and VS Code. It changes none of them; a plan shows no change afterwards.",
+		RunE: func(*cobra.Command, []string) error {
+			made, err := a.wire(needs{}).tools.deploy().Init(user)
+			if err != nil {
+				return deploy.Failure(err)
+			}
+			return a.print(made, func(w *strings.Builder) {
+				fmt.Fprintf(w, "%s: %d modules\n", made.Path, len(made.Modules))
+				for _, id := range made.Modules {
+					fmt.Fprintf(w, "  %s\n", content.Clean(id, maxCell))
+				}
+				for _, why := range made.LeftOut {
+					fmt.Fprintf(w, "left out: %s\n", content.Clean(why, maxCell))
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&user, "user", false, "take the files of the user's folders instead of the project's")
+	return cmd
+}
+
+// snapshotEntry is a snapshot in the answers of deploy snapshots.
+type snapshotEntry struct {
+	ID           string              `json:"id"`
+	Kind         string              `json:"kind"`
+	CreatedAt    time.Time           `json:"created_at"`
+	Owner        deploy.Owner        `json:"owner"`
+	Project      string              `json:"project"`
+	Targets      []deploy.TargetName `json:"targets"`
+	Changes      int                 `json:"changes"`
+	RolledBackTo string              `json:"rolled_back_to,omitempty"`
+}
+
+func deploySnapshotsCommand(a *app) *cobra.Command {
+	var most int
+	cmd := &cobra.Command{
+		Use: "snapshots", Short: "List what was deployed and rolled back, the newest first", Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			list, err := a.wire(needs{}).tools.deploy().Snapshots(most)
+			if err != nil {
+				return deploy.Failure(err)
+			}
+			entries := []snapshotEntry{}
+			rows := [][]string{{"ID", "WHEN", "WHAT", "OF", "TARGETS", "CHANGES", "PROJECT"}}
+			for _, s := range list {
+				entries = append(entries, snapshotEntry{s.ID, s.Kind, s.CreatedAt, s.Owner, s.Project, s.Targets, len(s.Steps), s.RolledBackTo})
+				what := s.Kind
+				if s.RolledBackTo != "" {
+					what += " to " + s.RolledBackTo
+				}
+				rows = append(rows, []string{
+					s.ID, s.CreatedAt.Local().Format(time.DateTime), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"), fmt.Sprint(len(s.Steps)),
+					content.Clean(s.Project, maxCell),
+				})
+			}
+			return a.print(entries, func(w *strings.Builder) { columns(w, rows) })
+		},
+	}
+	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
+	return cmd
+}
+
+// personal is an answer as a person wants to read it; ok is false if it has no form but the general one.
+func (a *app) personal(w *strings.Builder, answer any) (ok bool) {
+	paint := a.painter()
+	switch v := answer.(type) {
+	case deploy.Envelope[deploy.PlanData]:
+		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
+	case deploy.Envelope[deploy.DiffData]:
+		for _, f := range v.Data.Files {
+			if f.Unified != nil {
+				describeDiff(w, paint, *f.Unified)
+			}
+		}
+		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
+	case deploy.Envelope[deploy.ApplyData]:
+		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
+		switch {
+		case v.Data.Applied:
+			fmt.Fprintf(w, "Deployed. To go back to before a later deployment: claudeops deploy rollback --yes --to %s\n", v.Data.SnapshotID)
+		case v.Data.Reason == "":
+			fmt.Fprintln(w, "This was a dry run: nothing was changed.")
+		}
+	case deploy.Envelope[deploy.StatusData]:
+		describeDrift(w, paint, v)
+	case deploy.Envelope[deploy.DoctorData]:
+		describe(w, "", reflect.ValueOf(v.Data))
+		describeWarnings(w, paint, v.Warnings)
+	case deploy.Envelope[deploy.RollbackData]:
+		fmt.Fprintf(w, "Back to %s. To undo this, roll back to the snapshot before it: claudeops deploy snapshots\n", v.Data.RolledBackTo)
+		describeWarnings(w, paint, v.Warnings)
+	default:
+		return false
+	}
+	return true
+}
+
+// painter colours a text, on a terminal alone and unless NO_COLOR is set.
+func (a *app) painter() func(colour int, text string) string {
+	file, isFile := a.streams.Out.(*os.File)
+	info, err := os.FileInfo(nil), error(nil)
+	if isFile {
+		info, err = file.Stat()
+	}
+	if never, _ := a.lookup("NO_COLOR"); never != "" || !isFile || err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return func(_ int, text string) string { return text }
+	}
+	return func(colour int, text string) string { return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text) }
+}
+
+// Colours of a terminal.
+const (
+	red    = 31
+	green  = 32
+	yellow = 33
+	cyan   = 36
+)
+
+func describeChanges(w *strings.Builder, paint func(int, string) string, changes []deploy.Change, sum deploy.Summary, warnings []string) {
+	target, adopted := deploy.TargetName(""), 0
+	for _, c := range changes {
+		if c.Target != target {
+			target = c.Target
+			fmt.Fprintf(w, "%s\n", target)
+		}
+		line, colour := "+ create  ", green
+		switch {
+		case c.Op == deploy.Delete:
+			line, colour = "- delete  ", red
+		case c.Adopts():
+			line, colour = "! adopt   ", yellow
+			adopted++
+		case c.Op == deploy.Update:
+			line, colour = "~ update  ", cyan
+		}
+		fmt.Fprintf(w, "  %s %s\n", paint(colour, line+content.Clean(c.Path, maxCell)), "("+c.Reason+")")
+	}
+	describeWarnings(w, paint, warnings)
+	if len(changes) == 0 {
+		fmt.Fprintln(w, "Everything is as it should be: nothing to change.")
+		return
+	}
+	fmt.Fprintf(w, "%d to create, %d to update, %d to delete", sum.Create, sum.Update, sum.Delete)
+	if adopted > 0 {
+		fmt.Fprintf(w, "; %s", paint(yellow, fmt.Sprintf("%d of the updates replace files that were not deployed, and need --adopt", adopted)))
+	}
+	fmt.Fprintln(w)
+}
+
+func describeWarnings(w *strings.Builder, paint func(int, string) string, warnings []string) {
+	for _, text := range warnings {
+		fmt.Fprintf(w, "%s %s\n", paint(yellow, "warning:"), content.Clean(text, maxCell))
+	}
+}
+
+func describeDiff(w *strings.Builder, paint func(int, string) string, unified string) {
+	for line := range strings.Lines(unified) {
+		text := content.Clean(strings.TrimRight(line, "\n"), maxCell)
+		switch {
+		case strings.HasPrefix(line, "+"):
+			text = paint(green, text)
+		case strings.HasPrefix(line, "-"):
+			text = paint(red, text)
+		case strings.HasPrefix(line, "@@"):
+			text = paint(cyan, text)
+		}
+		fmt.Fprintln(w, text)
+	}
+}
+
+func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.StatusData]) {
+	for _, item := range v.Data.Drift {
+		colour := map[deploy.DriftKind]int{deploy.Modified: yellow, deploy.Missing: red, deploy.Extra: cyan}[item.Kind]
+		fmt.Fprintf(w, "%-11s  %s  %s\n", item.Target, paint(colour, fmt.Sprintf("%-8s", item.Kind)), content.Clean(item.Path, maxCell))
+	}
+	describeWarnings(w, paint, v.Warnings)
+	sum := v.Data.Summary
+	if sum.Modified+sum.Missing+sum.Extra == 0 {
+		fmt.Fprintln(w, "No drift.")
+		return
+	}
+	fmt.Fprintf(w, "%d modified, %d missing, %d extra\n", sum.Modified, sum.Missing, sum.Extra)
+}
