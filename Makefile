@@ -70,6 +70,7 @@ test-live: ## the contract suite, and late effects, against real forges: set GIT
 
 crash: ## processes killed at random moments, again and again; see docs/crash-safety.md
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/crash
+	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/deploy
 
 clean:
 	rm -rf bin $(E2E)/node_modules
