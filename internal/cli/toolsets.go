@@ -64,6 +64,9 @@ func webToolsets(a *app) web.Toolsets {
 	if a.enabled(scripts.ToolsetName) {
 		out.Pages.Scripts = scripts.NewDesk(func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }, a.wire(needs{}).tools.scripts)
 	}
+	if p := a.wire(needs{}); a.enabled(deploy.ToolsetName) {
+		out.Pages.Deployments = &deployments{p.tools.deploy(), p}
+	}
 	return out
 }
 

@@ -24,6 +24,7 @@ const (
 	CreateToken    Action = "token.create"
 	RevokeToken    Action = "token.revoke"
 	Prune          Action = "prune"
+	RollBack       Action = "deploy.rollback"
 )
 
 // Rule says under which of the operator's settings an action is refused.
@@ -51,6 +52,7 @@ func Rules() []Rule {
 		{Action: CreateToken},
 		{Action: RevokeToken},
 		{Action: Prune}, // counts only, in dry run
+		{Action: RollBack, ReadOnly: true, DryRun: true},
 	}
 	for _, action := range []Action{Review, Approve, RequestChanges, Comment, Merge, Close} {
 		rules = append(rules, Rule{Action: action, NoPolicy: true, Listed: true, DryRun: true})

@@ -9,6 +9,7 @@ import (
 type Toolsets struct {
 	Definitions Definitions
 	Scripts     Scripts
+	Deployments Deployments
 }
 
 // pageSet is the pages of a toolset.
@@ -26,6 +27,9 @@ func (t Toolsets) pages(r *renderer) (sets []pageSet) {
 	}
 	if t.Scripts != nil {
 		sets = append(sets, &scriptPages{r, t.Scripts})
+	}
+	if t.Deployments != nil {
+		sets = append(sets, &deploymentPages{r, t.Deployments})
 	}
 	return sets
 }

@@ -1,0 +1,120 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Deployments is what the page of deployments asks. Errors are faults.
+type Deployments interface {
+	// Look says what would change, what has drifted, and how.
+	Look(ctx context.Context) (deploy.Overview, error)
+	// Snapshots are the newest ones.
+	Snapshots(most int) ([]*deploy.Snapshot, error)
+	// Rollback puts back the files of a snapshot, for a person, and records it.
+	Rollback(ctx context.Context, o people.Operator, id string) error
+	// Refused records a rollback that was refused before Rollback was asked.
+	Refused(ctx context.Context, o people.Operator, why error) error
+}
+
+// deploymentPages show what is in place on this machine.
+type deploymentPages struct {
+	*renderer
+	deployments Deployments
+}
+
+const deploymentsPath = "/deployments"
+
+func (h *deploymentPages) nav() pages.NavItem {
+	return pages.NavItem{Path: deploymentsPath, Text: "Deployments"}
+}
+
+func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
+	return []handler.Route{
+		page(deploymentsPath, h.show),
+		{
+			Method: "POST", Pattern: deploymentsPath + "/rollback", Scope: access.Operate, Page: true, Handle: h.rollback,
+			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
+			Refused: func(req *handler.Request, why *fault.Error) error {
+				return h.deployments.Refused(req.Context(), req.Operator(), why)
+			},
+		},
+	}
+}
+
+// maxSnapshots bounds the timeline.
+const maxSnapshots = 50
+
+// deploymentsView is the page of deployments.
+type deploymentsView struct {
+	pages.Page
+	deploy.Overview
+	Failed    *fault.Error // why nothing can be said of what should be there
+	Drifted   *pages.Diff
+	Snapshots []*deploy.Snapshot
+	MayRoll   bool
+	Done      bool
+}
+
+type deploymentParams struct {
+	Done string `json:"done,omitempty" enum:"rollback"`
+}
+
+// Newest reports whether a snapshot is the newest.
+func (v deploymentsView) Newest(s *deploy.Snapshot) bool {
+	return len(v.Snapshots) > 0 && v.Snapshots[0].ID == s.ID
+}
+
+// Targets are a snapshot's targets in words.
+func (deploymentsView) Targets(s *deploy.Snapshot) string {
+	return strings.Trim(fmt.Sprint(s.Targets), "[]")
+}
+
+func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
+	var q deploymentParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath), MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done != ""}
+	var err error
+	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
+		view.Failed = fault.From(err)
+	}
+	var text strings.Builder
+	for _, f := range view.Drift {
+		if f.Unified != nil {
+			text.WriteString(*f.Unified)
+		}
+	}
+	if text.Len() > 0 {
+		diff := pages.ParseDiff(h.env.Redact(text.String()), false)
+		view.Drifted = &diff
+	}
+	if view.Snapshots, err = h.deployments.Snapshots(maxSnapshots); err != nil {
+		return handler.Response{}, err
+	}
+	return h.html("deployments", view)
+}
+
+// rollback needs the box that says that it is wanted, so that a button that was hit by mistake does nothing.
+func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, error) {
+	form, err := handler.ReadForm(req)
+	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1) {
+		err = fault.New(fault.InvalidArgument, "the form must have the field to, once, and the box must be ticked that says that the rollback is wanted")
+	}
+	if err != nil {
+		return handler.Response{}, h.deployments.Refused(req.Context(), req.Operator(), err)
+	}
+	if err := h.deployments.Rollback(req.Context(), req.Operator(), form.Get("to")); err != nil {
+		return handler.Response{}, err
+	}
+	return h.goTo(deploymentsPath + "?done=rollback"), nil
+}

@@ -1,0 +1,114 @@
+package web_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// deployments is a service over folders of the test, which records rollbacks as the command line's wiring does.
+type deployments struct {
+	*deploy.Service
+	w *world
+}
+
+func (d *deployments) Rollback(ctx context.Context, o people.Operator, id string) error {
+	if _, _, err := d.Service.Rollback(ctx, id); err != nil {
+		return d.Refused(ctx, o, deploy.Failure(err))
+	}
+	d.w.agents.record(o, people.RollBack, record.OutcomeDone, "")
+	return nil
+}
+
+func (d *deployments) Refused(ctx context.Context, o people.Operator, why error) error {
+	return d.w.agents.Refused(ctx, o, people.RollBack, why)
+}
+
+// deployedWorld has deployed two commands, one after the other, and the first has drifted.
+func deployedWorld(t *testing.T) (w *world, root string, first string) {
+	t.Helper()
+	dir := t.TempDir()
+	files := func(files map[string]string) {
+		for name, text := range files {
+			name = filepath.Join(dir, name)
+			if os.MkdirAll(filepath.Dir(name), 0o755) != nil || os.WriteFile(name, []byte(text), 0o644) != nil {
+				t.Fatal(name)
+			}
+		}
+	}
+	const header = "---\ndescription: d\n---\n"
+	files(map[string]string{
+		"project/.keep": "", "home/.keep": "", "agentpack/repo/a.md": header + "one\n", "agentpack/repo/b.md": header,
+		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: [a]}}\ntargets: {claude_code: {}}\nmodules:\n" +
+			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], source: {local_path: {path: b.md}}}\n",
+	})
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := deploy.NewService(deploy.Settings{
+		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"), Git: git, Path: os.Getenv("PATH"), Now: time.Now,
+	})
+	for _, profile := range []string{"first", "default"} {
+		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, deploy.Approval{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = done.ID
+		}
+	}
+	files(map[string]string{"project/.claude/commands/a.md": header + "<b>drifted</b>\n"})
+	w = newWorld(t, func(w *world) { w.web.Toolsets.Pages.Deployments = &deployments{service, w} })
+	w.page("/deployments", 200).has("Rolling back needs the scope operate")
+	w.signedIn()
+	return w, filepath.Join(dir, "project", ".claude", "commands"), first
+}
+
+func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
+	w, _, first := deployedWorld(t)
+	text := w.page("/deployments", 200).text
+	for _, part := range []string{"update 1 and delete 0 files", "1 files are not as they were deployed", "a.md: modified", "<b>drifted</b>", "one", first, "current", "Roll back"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the page lacks %q: %s", part, text)
+		}
+	}
+}
+
+func TestARollbackOnThePageIsConfirmedAndRecorded(t *testing.T) {
+	w, root, first := deployedWorld(t)
+	for _, form := range []url.Values{{"to": {first}}, {"yes": {"true"}}, {"to": {first, first}, "yes": {"true"}}, {"to": {"1"}, "yes": {"true"}}} {
+		before := len(w.attempts())
+		if a := w.submit("/deployments/rollback", form); a.StatusCode < 400 {
+			t.Errorf("%v: %d", form, a.StatusCode)
+		}
+		if rows := w.attempts(); len(rows) != before+1 {
+			t.Errorf("%v: %d rows", form, len(rows)-before)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "b.md")); err != nil {
+		t.Errorf("a refused rollback has changed something: %v", err)
+	}
+	if a := w.submit("/deployments/rollback", url.Values{"to": {first}, "yes": {"true"}}); a.StatusCode != 303 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {
+		t.Error("the rollback has not removed b.md")
+	}
+	if text := w.page("/deployments?done=rollback", 200).text; !strings.Contains(text, "rollback to "+first) || strings.Contains(text, "drifted") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestWithoutTheToolsetThereAreNoDeployments(t *testing.T) {
+	newWorld(t, nil).page("/deployments", 404)
+}
