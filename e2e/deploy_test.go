@@ -66,7 +66,7 @@ func (w *world) offers(t *testing.T) string {
 		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
 		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"},
 		dir:  filepath.Join(w.home, "work"),
-		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+		env:  w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
 	})
 	if got.code != 0 {
 		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)
