@@ -87,8 +87,8 @@ func deploySnapshotsCommand(a *app) *cobra.Command {
 }
 
 // personal is an answer as a person wants to read it; ok is false if it has no form but the general one.
-func (a *app) personal(w *strings.Builder, answer any) (ok bool) {
-	paint := a.painter()
+func personal(a *app, w *strings.Builder, answer any) (ok bool) {
+	paint := painter(a)
 	switch v := answer.(type) {
 	case deploy.Envelope[deploy.PlanData]:
 		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
@@ -122,7 +122,7 @@ func (a *app) personal(w *strings.Builder, answer any) (ok bool) {
 }
 
 // painter colours a text, on a terminal alone and unless NO_COLOR is set.
-func (a *app) painter() func(colour int, text string) string {
+func painter(a *app) func(colour int, text string) string {
 	file, isFile := a.streams.Out.(*os.File)
 	info, err := os.FileInfo(nil), error(nil)
 	if isFile {

@@ -41,7 +41,7 @@ func (a *app) printInForm(form *operation.Form, o operation.Operation, result an
 		shown, _ = bare.Bare()
 	}
 	err = a.print(shown, func(w *strings.Builder) {
-		if !a.personal(w, result) {
+		if !personal(a, w, result) {
 			describe(w, "", reflect.ValueOf(result))
 		}
 	})

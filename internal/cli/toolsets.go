@@ -129,7 +129,7 @@ func (a *app) newTools(p *parts) tools {
 			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 		}),
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
-		deploy:      sync.OnceValue(func() *deploy.Service { return a.newDeploy(p) }),
+		deploy:      sync.OnceValue(func() *deploy.Service { return newDeploy(a, p) }),
 		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
 		packages:    sync.OnceValue(func() *packages.Service { return newPackages(p) }),
 	}
@@ -179,7 +179,7 @@ func (a *app) registryToken(p *parts, name string) string {
 	return token
 }
 
-func (a *app) newDeploy(p *parts) *deploy.Service {
+func newDeploy(a *app, p *parts) *deploy.Service {
 	folder, err := os.Getwd()
 	if err != nil {
 		p.log.Warn("the working folder is unknown, so that the project is the user's home", "error", err)
