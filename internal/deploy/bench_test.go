@@ -1,0 +1,61 @@
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkPlan plans over 1,000 modules of ten files each, 10,000 in all, and runs git status on the tree that they are deployed to:
+// cold is a plan before anything was deployed, unchanged one with nothing to change.
+func BenchmarkPlan(b *testing.B) {
+	files := map[string]string{}
+	var config strings.Builder
+	config.WriteString("version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: {write_repo_skills: true}}}\nmodules:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&config, "- {id: 'skill:s%d', type: skill, tags: [x], source: {local_path: {path: m/s%d}}}\n", i, i)
+		files[fmt.Sprintf("repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
+		for j := range 9 {
+			files[fmt.Sprintf("repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
+		}
+	}
+	files["repo/"+ConfigName] = config.String()
+	dir := b.TempDir()
+	write(b, filepath.Join(dir, "agentpack"), files)
+	write(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
+	project := filepath.Join(dir, "project")
+	git(b, project, "init", "-q")
+	program, err := exec.LookPath("git")
+	if err != nil {
+		b.Fatal(err)
+	}
+	service := NewService(Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, Path: os.Getenv("PATH"), Now: time.Now})
+	plan := func(b *testing.B, want int) {
+		for b.Loop() {
+			p, err := service.Plan(b.Context(), Request{})
+			if err != nil || len(p.Changes) != want {
+				b.Fatal(len(p.Changes), err)
+			}
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.Sys)/(1<<20), "MiB-sys")
+	}
+	b.Run("cold", func(b *testing.B) { plan(b, 10_000) })
+	if _, _, err := service.Apply(b.Context(), Request{}, Approval{}, false); err != nil {
+		b.Fatal(err)
+	}
+	git(b, project, "add", "-A")
+	git(b, project, "commit", "-q", "-m", "x")
+	b.Run("unchanged", func(b *testing.B) { plan(b, 0) })
+	b.Run("git-status", func(b *testing.B) {
+		for b.Loop() {
+			git(b, project, "status", "--porcelain")
+		}
+	})
+}
