@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 type mcpServerOptions struct {
 	as         string
 	allowWrite bool
+	folder     string // "" for the working folder
 }
 
 func mcpServerCommand(a *app) *cobra.Command {
@@ -36,6 +38,7 @@ func mcpServerCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+strings.Join(serverNames(), ", "))
 	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false, "let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
+	cmd.Flags().StringVar(&o.folder, "folder", "", "folder that other toolsets than pr look at; by default the working folder")
 	return cmd
 }
 
@@ -79,6 +82,11 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 	if o.allowWrite {
 		yes := "true"
 		a.flags["CLAUDEOPS_ALLOW_WRITE"] = &yes
+	}
+	if o.folder != "" {
+		if err := os.Chdir(o.folder); err != nil {
+			return usageError{fmt.Errorf("--folder: %w", err)}
+		}
 	}
 	p := a.wire(needs{log: logQueuedJSON})
 	logUnknownToolsets(a, p)

@@ -48,6 +48,7 @@ func runCommand(a *app) *cobra.Command {
 			return tellRun(a, records, err)
 		},
 	}
+	sessionToolsetsFlag(a, cmd)
 	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
 	return cmd
 }

@@ -33,6 +33,7 @@ func serveCommand(a *app) *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
 	}
+	sessionToolsetsFlag(a, cmd)
 	a.flags["CLAUDEOPS_INTERVAL"] = cmd.Flags().String("interval", "",
 		"how often to start a session of tier 1, such as 1h; 0 is never (CLAUDEOPS_INTERVAL)")
 	a.flags["CLAUDEOPS_ANONYMOUS_READ"] = cmd.Flags().String("anonymous-read", "",

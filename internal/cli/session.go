@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	claudeops "github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/config"
@@ -64,7 +67,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	limits.CostUSD, limits.ScheduledUSD = c.Limits.CostUSD, c.Limits.ScheduledUSD
 	s := session.Settings{
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
-		Server:  session.Server{Command: []string{binary, "mcp-server"}, Env: c.ServerEnv},
+		Server:  session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv},
 		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
 		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
 	}
@@ -86,6 +89,26 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	}
 	s.Claude.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
 	return s, err
+}
+
+// sessionToolsetsFlag is the flag of commands that start sessions. They share one value, since one of them runs.
+func sessionToolsetsFlag(a *app, cmd *cobra.Command) {
+	const variable = "CLAUDEOPS_SESSION_TOOLSETS"
+	if a.flags[variable] == nil {
+		a.flags[variable] = new(string)
+	}
+	cmd.Flags().StringVar(a.flags[variable], "session-toolsets", "", "toolsets that the agent gets, such as pr,definitions ("+variable+")")
+}
+
+// serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in, not at the
+// agent's own, which is empty.
+func serverCommand(binary string, toolsets []string) []string {
+	command := []string{binary, "mcp-server"}
+	folder, err := os.Getwd()
+	if err != nil || slices.Equal(toolsets, []string{"pr"}) {
+		return command
+	}
+	return append(command, "--folder", folder)
 }
 
 // sessionOffers is what the mounted repositories add to a session that starts now.

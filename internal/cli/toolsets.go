@@ -78,10 +78,18 @@ func (a *app) enabled(name string) bool {
 	return slices.Contains(a.wire(needs{}).cfg.Permissions.Toolsets, name)
 }
 
-// unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS, or "".
+// unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS and CLAUDEOPS_SESSION_TOOLSETS, or "".
 func (a *app) unknownToolsets() string {
-	known, unknown := toolsetNames(a.toolsets()), []string(nil)
-	for _, name := range a.wire(needs{}).cfg.Permissions.Toolsets {
+	cfg := a.wire(needs{}).cfg
+	if problem := unknownNames("CLAUDEOPS_TOOLSETS", cfg.Permissions.Toolsets, toolsetNames(a.toolsets())); problem != "" {
+		return problem
+	}
+	return unknownNames("CLAUDEOPS_SESSION_TOOLSETS", cfg.Sessions.Toolsets, toolsetNames(a.toolsets()))
+}
+
+func unknownNames(variable string, named, known []string) string {
+	var unknown []string
+	for _, name := range named {
 		if !slices.Contains(known, name) {
 			unknown = append(unknown, name)
 		}
@@ -89,7 +97,7 @@ func (a *app) unknownToolsets() string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("CLAUDEOPS_TOOLSETS names toolsets that do not exist: %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
+	return fmt.Sprintf("%s names toolsets that do not exist: %s; there are %s", variable, strings.Join(unknown, ", "), strings.Join(known, ", "))
 }
 
 // logUnknownToolsets is for servers, which start with those that they know.

@@ -149,5 +149,19 @@ func (e *env) serverEnv(c Config) map[string]string {
 	}
 	out["CLAUDEOPS_STATE_DIR"], out["CLAUDEOPS_LOCAL_ROOT"] = c.Records.Dir, c.Forges.LocalRoot
 	out["CLAUDEOPS_REPOS_DIR"] = absolute(c.Mounted.Dir)
+	if toolsets := sessionToolsets(e); !slices.Equal(toolsets, []string{"pr"}) {
+		toolsetEnv(e, toolsets, out)
+	}
 	return out
+}
+
+// toolsetEnv adds what a server needs that has more toolsets than that of pull requests.
+func toolsetEnv(e *env, toolsets []string, out map[string]string) {
+	out["CLAUDEOPS_TOOLSETS"], out["CLAUDEOPS_ALLOW_WRITE"] = strings.Join(toolsets, ","), e.get("CLAUDEOPS_ALLOW_WRITE")
+	for _, v := range slices.Concat(definitionVariables(), deployVariables(), scriptVariables()) {
+		out[v.Name] = e.get(v.Name)
+		if v.Secret {
+			out[v.Name+"_FILE"] = absolute(e.get(v.Name + "_FILE"))
+		}
+	}
 }

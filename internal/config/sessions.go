@@ -20,6 +20,7 @@ type Sessions struct {
 	Tools      []AgentTool
 	Env        []string          // the agent's environment, all of it, as NAME=value
 	ServerEnv  map[string]string // what the agent's MCP server gets: our variables, secrets among them
+	Toolsets   []string          // that agents get; never empty
 	Schedule   Schedule
 	Problem    string
 }
@@ -65,7 +66,7 @@ func (e *env) sessionID() string {
 func (e *env) sessions(c Config) Sessions {
 	s := Sessions{
 		Binary: e.get("CLAUDEOPS_CLAUDE_BIN"), PromptsDir: absolute(e.get("CLAUDEOPS_PROMPTS_DIR")), MaxTier: c.Permissions.Tier,
-		ServerEnv: e.serverEnv(c), Schedule: e.schedule(),
+		ServerEnv: e.serverEnv(c), Toolsets: sessionToolsets(e), Schedule: e.schedule(),
 	}
 	if s.Binary == "" {
 		s.Binary = DefaultClaude
@@ -83,6 +84,14 @@ func (e *env) sessions(c Config) Sessions {
 	s.Tools = e.agentTools(problem)
 	s.Env = e.agentEnv(problem)
 	return s
+}
+
+// sessionToolsets are the toolsets that agents get, whatever the process that starts them has.
+func sessionToolsets(e *env) []string {
+	if named := splitList(e.get("CLAUDEOPS_SESSION_TOOLSETS")); len(named) > 0 {
+		return named
+	}
+	return []string{"pr"}
 }
 
 func (e *env) models(problem func(string, ...any)) map[gitprovider.Tier]string {

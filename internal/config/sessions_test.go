@@ -132,3 +132,25 @@ func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
 		}
 	}
 }
+
+func TestAgentsGetTheToolsetsOfSessionsAndNotThoseOfTheServer(t *testing.T) {
+	env := map[string]string{
+		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache", "FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
+	}
+	if s := load(env).Sessions; s.ServerEnv["CLAUDEOPS_TOOLSETS"] != "" || s.ServerEnv["CLAUDEOPS_ALLOW_WRITE"] != "" || s.ServerEnv["FRACTARY_CACHE_DIR"] != "" ||
+		!slices.Equal(s.Toolsets, []string{"pr"}) {
+		t.Errorf("by default: %v, %v", s.Toolsets, s.ServerEnv)
+	}
+	env["CLAUDEOPS_SESSION_TOOLSETS"] = "pr, definitions"
+	s := load(env).Sessions
+	for name, want := range map[string]string{
+		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache", "FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
+	} {
+		if s.ServerEnv[name] != want {
+			t.Errorf("%s is %q", name, s.ServerEnv[name])
+		}
+	}
+	if strings.Contains(strings.Join(s.Env, " "), "tok-of-a-registry") {
+		t.Error("the agent itself has the token")
+	}
+}

@@ -90,6 +90,7 @@ func sessionVariables() []Variable {
 		{Name: "CLAUDEOPS_MOUNTED_MCP", Meaning: "MCP servers of mounted repositories: off, http or all", Default: "off"},
 		{Name: "CLAUDEOPS_MOUNTED_ENV", Meaning: "variables that those may have expanded"},
 		{Name: "CLAUDEOPS_MAX_TIER", Meaning: "highest tier of a session; unset means CLAUDEOPS_TIER"},
+		{Name: "CLAUDEOPS_SESSION_TOOLSETS", Meaning: "toolsets that agents of sessions get", Default: "pr"},
 		{Name: "CLAUDEOPS_INTERVAL", Meaning: "how often serve starts a session of tier 1; unset or 0 is never"},
 		{Name: "ANTHROPIC_API_KEY", Meaning: "the agent's own credential: a key of the API", Secret: true},
 		{Name: "ANTHROPIC_AUTH_TOKEN", Meaning: "the agent's own credential: a token for a gateway", Secret: true},
