@@ -54,6 +54,16 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 	}
 }
 
+func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
+	w := newWorld(t, nil)
+	w.page("/", 200)
+	spent(w)
+	w.page("/", 200).has("What agents cost", "1 about 0.7500 USD 2 sessions about 0.7500 USD 2 sessions",
+		"3 1.5000 USD 1 session 1.5000 USD 1 session", "All about 2.2500 USD 3 sessions")
+	w.advance(7 * 24 * time.Hour)
+	w.page("/", 200).has("1 none recorded 0 sessions about 0.7500 USD 2 sessions")
+}
+
 func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 	w := newWorld(t, nil)
 	spent(w)

@@ -38,9 +38,7 @@ const (
 // overviewPage is what the first page shows.
 type overviewPage struct {
 	pages.Page
-	Settings  handler.Settings
-	TierMeans string
-	Providers []gitprovider.Registration
+	Setup     setup
 	Attempts  []attempt
 	Chart     chart
 	Pulls     []waitingPull
@@ -49,6 +47,14 @@ type overviewPage struct {
 	Days      int
 	Needs     []need
 	Running   []sessionRow
+	Costs     []costRow
+}
+
+// setup is how the server is configured.
+type setup struct {
+	handler.Settings
+	TierMeans string
+	Providers []gitprovider.Registration
 }
 
 // waitingPull is an open pull request, as it was last seen.
@@ -77,7 +83,8 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	view := overviewPage{
-		Page: h.frame(req, "Overview", "/"), Settings: h.settings, TierMeans: h.tierMeans(), Providers: h.registry.Entries(), Days: chartDays,
+		Page: h.frame(req, "Overview", "/"), Days: chartDays,
+		Setup: setup{h.settings, h.tierMeans(), h.registry.Entries()},
 	}
 	rows, err := h.records.Attempts.Attempts(req.Context(), record.AttemptQuery{Limit: lastAttempts})
 	if err != nil {
@@ -99,6 +106,9 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	if view.Running, err = h.sessions.running(req); err != nil {
+		return handler.Response{}, err
+	}
+	if view.Costs, err = costs(req.Context(), h.sessions.records, h.env.Now()); err != nil {
 		return handler.Response{}, err
 	}
 	return h.html("overview", view)
