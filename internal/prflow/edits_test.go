@@ -1,6 +1,7 @@
 package prflow_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -296,5 +297,29 @@ func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
 				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
 			}
 		})
+	}
+}
+
+func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
+	b := newBench(t)
+	var long strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&long, "line %d of the manual\n", i+1)
+	}
+	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long.String()})
+	for name, c := range map[string]struct {
+		change           map[string]any
+		has, hasNot, cut string
+	}{
+		"near matches": {edited("checks/disk.md", "line 2000 of the  manual\nline 2001 of the manual", "x"), "line 2000 of", "line 1 of",
+			"only the lines 1980 to 2020 of 3001"},
+		"nothing like it": {edited("checks/disk.md", "zebra", "x"), "line 1 of", "line 2000 of", "only the first 16384 of"},
+		"another version": {based(edited("checks/disk.md", "line 2000 of the", "x"), "0123456"), "line 1 of", "line 2000 of", "only the first 16384 of"},
+	} {
+		e, _ := b.mustRefuse(request(files(c.change)), fault.Conflict)
+		p := e.Violations[0].Present
+		if p == nil || !strings.Contains(p.Text, c.has) || strings.Contains(p.Text, c.hasNot) || !strings.Contains(p.Cut, c.cut) || len(p.Text) > 16<<10 {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }

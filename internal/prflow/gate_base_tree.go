@@ -32,7 +32,7 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 			continue
 		}
 		if v.Code == fault.Conflict {
-			v.Present = present.of(change.Path)
+			v.Present = present.of(change.Path, r.unfit[change.Path.String()].near)
 		}
 		out.violations = append(out.violations, *v)
 	}
@@ -46,8 +46,8 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 // mismatch says why a change does not fit the base commit; nil if it does.
 func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
 	path := change.Path.String()
-	if v, unfit := r.unfit[path]; unfit {
-		return &v
+	if misfit, unfit := r.unfit[path]; unfit {
+		return &misfit.violation
 	}
 	if v := tree.Mismatch(change); v != nil {
 		return v

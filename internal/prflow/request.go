@@ -95,11 +95,11 @@ type request struct {
 	repo      gitprovider.RepoRef // zero if it is malformed
 	malformed []fault.Violation   // what is wrong with the arguments
 	text      outgoingText
-	changes   gitprovider.ChangeSet      // empty unless tier and scope agree
-	excluded  []fault.Violation          // why they do not
-	digest    string                     // of the files, edits made
-	named     string                     // digest of the files as asked for, by which branches are named
-	unfit     map[string]fault.Violation // why edits could not be made, by path
+	changes   gitprovider.ChangeSet // empty unless tier and scope agree
+	excluded  []fault.Violation     // why they do not
+	digest    string                // of the files, edits made
+	named     string                // digest of the files as asked for, by which branches are named
+	unfit     map[string]misfit     // edits that could not be made, by path
 }
 
 // outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
