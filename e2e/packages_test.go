@@ -1,0 +1,74 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The real Claude CLI has the skills and the commands of a package that was made, published and installed, and no longer once it is
+// uninstalled.
+func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
+	w := newWorld(t, "3")
+	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "packages", "true"
+	for name, text := range map[string]string{
+		"registry/.keep": "", "project/.aam/.keep": "",
+		"source/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic host\n---\nWeigh them.\n",
+		"source/prompts/tidy-logs.md":        "Tidy the logs.\n",
+	} {
+		name = filepath.Join(w.home, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packages := func(folder string, args ...string) {
+		t.Helper()
+		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...), dir: filepath.Join(w.home, folder), env: w.environment()})
+		if got.code != 0 {
+			t.Fatalf("packages %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	packages("source", "registry", "add", "team", filepath.Join(w.home, "registry"))
+	packages("source", "create", "--name", "@ops/disks")
+	packages("source", "publish")
+	packages("project", "install", "@ops/disks", "--platform", "claude")
+	skills, commands := w.claudeHas(t)
+	if !slices.Contains(skills, "weigh-disks") || !slices.Contains(commands, "tidy-logs") {
+		t.Errorf("installed: skills %v, commands %v", skills, commands)
+	}
+	packages("project", "uninstall", "@ops/disks")
+	skills, commands = w.claudeHas(t)
+	if slices.Contains(skills, "weigh-disks") || slices.Contains(commands, "tidy-logs") || len(commands) == 0 {
+		t.Errorf("uninstalled: skills %v, commands %v", skills, commands)
+	}
+}
+
+// claudeHas is what the Claude CLI, started in the folder project, says that it has.
+func (w *world) claudeHas(t *testing.T) (skills, commands []string) {
+	t.Helper()
+	stub := newMessagesStub(t, scripted())
+	got := run(t, program{
+		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
+		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"}, dir: filepath.Join(w.home, "project"),
+		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+	})
+	for line := range strings.Lines(got.stdout) {
+		if !strings.Contains(line, `"subtype":"init"`) {
+			continue
+		}
+		start := decode[struct {
+			Skills   []string `json:"skills"`
+			Commands []string `json:"slash_commands"`
+		}](t, line)
+		return start.Skills, start.Commands
+	}
+	t.Fatalf("claude: exit %d, and it did not say what it has\n%s%s", got.code, got.stdout, got.stderr)
+	return nil, nil
+}
