@@ -307,6 +307,9 @@ func (e *Engine) recover() (said string, err error) {
 		return "", err
 	}
 	w := &work{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: j}
+	for _, step := range j.Snapshot.Steps { // the killed process may have been trying whether a folder can be written
+		_ = w.disk.remove(filepath.Join(filepath.Dir(step.Path), temporary+j.Snapshot.ID))
+	}
 	what := fmt.Sprintf("a %s that was cut off (snapshot %s)", j.Snapshot.Kind, j.Snapshot.ID)
 	if j.Undo {
 		if err := w.undo(); err != nil {

@@ -62,3 +62,21 @@ func TestWhatSomebodyHasChangedStaysIfItShould(t *testing.T) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
+
+// A process may be killed while it tries whether a folder can be written; its file there is removed.
+func TestAProbeOfAKilledProcessIsRemoved(t *testing.T) {
+	m := newMachine(t, nil)
+	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1"}))
+	e := m.engine()
+	e.dies = func(step string) bool { return step == "stage 0" }
+	if _, _, err := e.Apply(t.Context(), m.wantOf("a", nil), Approval{}); !e.died(err) {
+		t.Fatal(err)
+	}
+	j, err := m.state.pending()
+	if err != nil || j == nil {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	write(t, m.project, map[string]string{".claude/commands/" + temporary + j.Snapshot.ID: ""})
+	m.apply(m.wantOf("b", map[string]string{".claude/commands/b1": "1"}))
+	m.has(map[string]string{"b1": "1"})
+}
