@@ -1,0 +1,51 @@
+//go:build linux
+
+package scripts
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+// BenchmarkListing lists 1,000 scripts: the first time each is read, later only what has changed.
+func BenchmarkListing(b *testing.B) {
+	files := map[string]string{}
+	for i := range 1000 {
+		files[fmt.Sprintf("%s/check-%d.sh", DefaultFolder, i)] = "#!/bin/sh\n# Check something.\n# @param mount string required Where\n# @param limit integer optional Percent\n"
+	}
+	s := DefaultSettings(write(b, b.TempDir(), files))
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			newCatalogue(s).list()
+		}
+	})
+	known := newCatalogue(s)
+	b.Run("again", func(b *testing.B) {
+		for b.Loop() {
+			known.list()
+		}
+	})
+}
+
+// BenchmarkRun runs a script that does nothing, with the reaper above it and by itself.
+func BenchmarkRun(b *testing.B) {
+	dir := write(b, b.TempDir(), map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
+	s := DefaultSettings(dir)
+	found, _ := Discover(s)
+	r := NewRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false }, Redact: func(t string) string { return t }, NewID: b.Name})
+	b.Run("tool", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := r.Run(b.Context(), found[0], nil, Hooks{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("directly", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.CommandContext(b.Context(), "sh", found[0].Path).Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
