@@ -31,6 +31,7 @@ type prCreateOptions struct {
 	repo, cloneURL, base, changeType string
 	title, body, bodyFile, from      string
 	files                            fileFlags
+	revises                          int
 }
 
 // fileFlags name the files of a change, each as PATH=VALUE or PATH.
@@ -51,6 +52,7 @@ func prCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
+	f.IntVar(&o.revises, "revises", 0, "number of our open pull request that gets the change as one more commit, after its review")
 	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
 	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
 	f.StringVar(&o.body, "body", "", "body in markdown")
@@ -100,7 +102,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	}
 	req := prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
-		Title: o.title, Body: o.body, Files: []prflow.FileRequest{}, Preview: prflow.PreviewFull,
+		Title: o.title, Body: o.body, Revises: o.revises, Files: []prflow.FileRequest{}, Preview: prflow.PreviewFull,
 	}
 	if o.bodyFile != "" {
 		text, err := a.readInput(o.bodyFile)
@@ -219,6 +221,8 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	switch {
 	case r.Reused:
 		fmt.Fprintf(w, "#%d is open with this very change: %s\n", r.Number, r.URL)
+	case r.Revised && !r.DryRun:
+		fmt.Fprintf(w, "Revised #%d: %s\n  branch %s\n  commit %s\n", r.Number, r.URL, r.Branch, r.Commit)
 	case r.DryRun:
 		fmt.Fprintf(w, "Dry run: nothing was written. Branch %s would be made from %s.\n\n", r.Branch, r.Preview.Base)
 		for _, call := range r.Preview.Calls {
@@ -328,6 +332,9 @@ func describeStatus(w *strings.Builder, r prflow.StatusResult) {
 	fmt.Fprintf(w, "  state %s, mergeable %s, checks %s\n", r.State, mergeable, r.Checks.State)
 	for _, name := range r.Checks.Failing {
 		fmt.Fprintf(w, "  failing: %s\n", name)
+	}
+	if r.Revise != "" {
+		fmt.Fprintf(w, "  may be revised: %s\n", r.Revise)
 	}
 	for _, review := range r.Reviews {
 		fmt.Fprintf(w, "  %s %s %s\n", review.SubmittedAt, review.Author, review.State)

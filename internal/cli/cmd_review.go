@@ -40,6 +40,9 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 				return err
 			}
 			r.Owner, r.Name, r.Number = ref.Owner, ref.Name, number
+			if verb.Name == review.LiftCooldown && !cmd.Flags().Changed("provider") {
+				r.Provider = a.wire(needs{}).flow.Reader().ProviderOf(ref.Owner, ref.Name)
+			}
 			return runReview(cmd.Context(), a, verb, r)
 		},
 	}
@@ -47,6 +50,9 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 	cmd.Flags().StringVar(&r.Comment, "comment", "", "what to say")
 	cmd.Flags().StringVar(&r.By.Name, "as", "", "your name (default: the operating system's user)")
 	cmd.Flags().StringVar(&r.Head, "head", "", "the head commit that you looked at: refuse if it has moved")
+	if verb.Name == review.LiftCooldown {
+		cmd.Flags().StringVar(&r.Provider, "provider", "", "where the repository is, if several providers are enabled")
+	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
 			"merge although changes were requested, or the head moved since it was approved")
@@ -114,7 +120,7 @@ func parseState(state string) (gitprovider.State, error) {
 // newReviews is the use case of what people do to pull requests.
 func newReviews(p *parts) *review.Service {
 	o := review.Options{
-		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Disabled: p.providers.localDisabled,
+		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
 	}
 	if p.providers.local != nil {
 		o.Host = local.NewReviewer(p.providers.local)

@@ -73,12 +73,12 @@ func cannotListen(addr string, err error) error {
 
 // checkOutcome and checkCode refuse values that narrow a listing to nothing.
 func checkOutcome(outcome string) error {
-	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused,
+	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused,
 		record.OutcomeFailed, record.OutcomeDone}
 	if slices.Contains(known, record.Outcome(outcome)) {
 		return nil
 	}
-	return usageError{errors.New("--outcome is opened, reused, dry_run, refused, failed or done")}
+	return usageError{errors.New("--outcome is opened, revised, reused, dry_run, refused, failed or done")}
 }
 
 func checkPull(state string) error {

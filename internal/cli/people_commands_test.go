@@ -15,7 +15,7 @@ func acts() map[string][]people.Action {
 	const looks = people.Action("") // changes nothing that belongs to others
 	all := map[string][]people.Action{
 		"review approve": {people.Approve}, "review request-changes": {people.RequestChanges}, "review comment": {people.Comment},
-		"review merge": {people.Merge}, "review close": {people.Close}, "review list": {looks}, "review show": {looks},
+		"review merge": {people.Merge}, "review close": {people.Close}, "review lift-cooldown": {people.LiftCooldown}, "review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
 		"pr list":   {looks}, "pr status": {looks}, "pr resume": {people.Resume},
 		"run": {people.StartSession}, "session list": {looks}, "session show": {looks}, "session usage": {looks},

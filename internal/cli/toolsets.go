@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/packages"
 	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/toolset"
 	"github.com/claudeops/claudeops/internal/web"
@@ -38,8 +39,13 @@ func (a *app) toolsets() []operation.Toolset { return append(a.ownToolsets(), a.
 
 func (a *app) ownToolsets() []operation.Toolset {
 	kernel := func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }
+	pulls := prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow })
+	pulls.Operations = append(pulls.Operations, review.LiftOperation(
+		func() *review.Service { return newReviews(a.wire(needs{})) },
+		func(owner, name string) string { return a.wire(needs{}).flow.Reader().ProviderOf(owner, name) },
+	))
 	return []operation.Toolset{
-		prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow }),
+		pulls,
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),
 		deploy.Toolset(version(), kernel, func() *deploy.Service { return a.wire(needs{}).tools.deploy() }),
 		scripts.Toolset(kernel, func() *scripts.Service { return a.wire(needs{}).tools.scripts() }),

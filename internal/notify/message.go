@@ -43,7 +43,7 @@ const untrusted = "repository, title, branch, paths, caller and message may be w
 // they do not know. Fields that do not apply to the event are absent; paths and untrusted are always there.
 type Message struct {
 	Version      int          `json:"version"`                 // see Version
-	Event        record.Event `json:"event"`                   // opened, refused, merged or closed
+	Event        record.Event `json:"event"`                   // opened, revised, refused, merged or closed
 	Time         time.Time    `json:"time"`                    // when it happened; RFC 3339, UTC, milliseconds
 	RequestID    string       `json:"request_id"`              // as in the audit
 	Provider     string       `json:"provider,omitempty"`      // github, gitea or local; absent if none was resolved
@@ -70,7 +70,7 @@ func fromAttempt(event record.Event, a record.Attempt) Message {
 	if a.Owner != "" || a.Repo != "" {
 		m.Repository = a.Owner + "/" + a.Repo
 	}
-	if event == record.EventOpened || event == record.EventRefused {
+	if event == record.EventOpened || event == record.EventRevised || event == record.EventRefused {
 		m.Tier = int(a.Tier)
 	}
 	return m
@@ -107,7 +107,8 @@ func parse(raw []byte) (m Message, err error) {
 }
 
 func known(event record.Event) bool {
-	return slices.Contains([]record.Event{record.EventOpened, record.EventRefused, record.EventMerged, record.EventClosed}, event)
+	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged, record.EventClosed},
+		event)
 }
 
 // normal is m as it is written. Doing it twice changes nothing.

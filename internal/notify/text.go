@@ -88,7 +88,7 @@ func opening(m Message) string {
 	if m.Tier > 0 {
 		text += fmt.Sprintf(" at tier %d", m.Tier)
 	}
-	if m.Event == record.EventOpened {
+	if m.Event == record.EventOpened || m.Event == record.EventRevised {
 		return text + ". A person has to review it."
 	}
 	return text + "."

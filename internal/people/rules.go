@@ -18,6 +18,7 @@ const (
 	Comment        Action = "review.comment"
 	Merge          Action = "review.merge"
 	Close          Action = "review.close"
+	LiftCooldown   Action = "review.lift-cooldown" // of a pull request that was closed
 	Resume         Action = "create_pr.resume"
 	StartSession   Action = "session.start"
 	StopSession    Action = "session.stop"
@@ -53,6 +54,7 @@ func Rules() []Rule {
 		{Action: RevokeToken},
 		{Action: Prune}, // counts only, in dry run
 		{Action: RollBack, ReadOnly: true, DryRun: true},
+		{Action: LiftCooldown, NoPolicy: true, Listed: true}, // writes nothing to a repository
 	}
 	for _, action := range []Action{Review, Approve, RequestChanges, Comment, Merge, Close} {
 		rules = append(rules, Rule{Action: action, NoPolicy: true, Listed: true, DryRun: true})

@@ -32,6 +32,9 @@ type file struct {
 	Limits       *limitSection `yaml:"limits"`
 	Caps         *capSection   `yaml:"caps"`
 	Cooldown     *int          `yaml:"cooldown_hours"`
+	CooldownLift string        `yaml:"cooldown_lift_label"`
+	Revise       *string       `yaml:"revise"`
+	MaxRevisions *int          `yaml:"max_revisions"`
 	Labels       []string      `yaml:"labels"`
 	Pulls        *pullSection  `yaml:"pull_requests"`
 	Forks        bool          `yaml:"allow_forks"`
@@ -151,7 +154,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.labels, f.pulls, f.duplicates, f.body,
+		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
 		f.outgoing,
 	}
 	for _, step := range steps {
@@ -296,5 +299,8 @@ func (f file) cooldown(p *Policy) error {
 	hours := int(p.Limits.Cooldown / time.Hour)
 	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
 	p.Limits.Cooldown = time.Duration(hours) * time.Hour
+	if err == nil && f.CooldownLift != "" {
+		p.Limits.CooldownLabel, err = label("cooldown_lift_label", f.CooldownLift)
+	}
 	return err
 }

@@ -37,6 +37,7 @@ type Policy struct {
 	Labels        []string     // always begins with gitprovider.LabelOurs
 	Pulls         PullRequests // what they get beside labels
 	Duplicates    Duplicates   // whose open pull requests keep a change of the same files off
+	Revisions     Revisions    // commits that an agent adds to its open pull requests
 	NotifyRefused bool         // whether people are told of refusals, too
 }
 
@@ -56,6 +57,13 @@ type Limits struct {
 	Caps          Caps
 	TierCaps      map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
 	Cooldown      time.Duration             // how long a rejected change blocks its paths; 0: not at all
+	CooldownLabel string                    // ends the cooldown of a closed pull request that has it; "" for none
+}
+
+// Revisions bound how often an agent may add to one pull request, and when.
+type Revisions struct {
+	Max    int  // for each pull request; 0: never
+	Always bool // also without a review or a comment since the last one
 }
 
 // Text is what titles and bodies of proposals must and may hold.
@@ -76,7 +84,9 @@ const (
 	DefaultOpenPRs          = 10
 	DefaultCreationsPerHour = 20
 	DefaultCooldown         = 24 * time.Hour
+	DefaultRevisions        = 5
 	MaxCap                  = 1000
+	MaxRevisions            = 50
 	MaxCooldown             = 90 * 24 * time.Hour
 )
 
@@ -100,6 +110,7 @@ func Default() Policy {
 			Cooldown: DefaultCooldown,
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
+		Revisions: Revisions{Max: DefaultRevisions},
 	}
 }
 
@@ -200,6 +211,9 @@ type View struct {
 	OpenPRs          int       `json:"open_prs"`
 	CreationsPerHour int       `json:"creations_per_hour"`
 	CooldownHours    float64   `json:"cooldown_hours"`
+	CooldownLabel    string    `json:"cooldown_lift_label"`
+	Revise           string    `json:"revise" enum:"reviewed,always"`
+	MaxRevisions     int       `json:"max_revisions"`
 	Labels           []string  `json:"labels"`
 	RequiredSections []string  `json:"required_body_sections"`
 	Mentions         []string  `json:"mentions"`
@@ -236,6 +250,7 @@ func (p Policy) View() View {
 		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
 		MaxFileBytes: p.Limits.MaxFileBytes, MaxTotalBytes: p.Limits.MaxTotalBytes,
 		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
+		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max,
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.NotifyRefused,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
@@ -253,7 +268,7 @@ func (p Policy) Hash() string {
 		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches, p.Targets.Pins,
 		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
 		p.Text.Mentions, p.Text.ClosingKeywords, p.NotifyRefused, p.Pulls, p.Targets.AllowForks,
-		p.Duplicates,
+		p.Duplicates, p.Revisions, p.Limits.CooldownLabel,
 	}
 	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
 		rules = append(rules, kinds)

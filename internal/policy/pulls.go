@@ -44,13 +44,17 @@ func (f file) pulls(p *Policy) error {
 }
 
 func (f file) labels(p *Policy) error {
+	if slices.Contains(p.Labels, p.Limits.CooldownLabel) || slices.Contains(f.Labels, p.Limits.CooldownLabel) {
+		return fmt.Errorf("cooldown_lift_label: %q is a label of every pull request, so that nothing would ever rest", p.Limits.CooldownLabel)
+	}
 	if f.Labels == nil {
 		return nil
 	}
 	p.Labels = []string{gitprovider.LabelOurs}
 	for _, l := range f.Labels {
-		if l = strings.TrimSpace(l); l == "" || len(l) > 50 || strings.ContainsAny(l, ",\n\r\t") {
-			return fmt.Errorf("labels: %q must be 1 to 50 bytes without commas", l)
+		l, err := label("labels", l)
+		if err != nil {
+			return err
 		}
 		if !slices.Contains(p.Labels, l) {
 			p.Labels = append(p.Labels, l)
@@ -128,4 +132,35 @@ func (f file) duplicates(p *Policy) error {
 		return fmt.Errorf("duplicates: %q is neither %q nor %q", *f.Duplicates, DuplicatesOurs, DuplicatesAny)
 	}
 	return nil
+}
+
+// label is the name of a label, without the spaces around it.
+func label(key, name string) (string, error) {
+	if name = strings.TrimSpace(name); name == "" || len(name) > 50 || strings.ContainsAny(name, ",\n\r\t") {
+		return "", fmt.Errorf("%s: %q must be 1 to 50 bytes without commas", key, name)
+	}
+	return name, nil
+}
+
+// The rules about revisions, as a policy names them.
+const (
+	reviseReviewed = "reviewed" // the default
+	reviseAlways   = "always"
+)
+
+func (r Revisions) when() string {
+	if r.Always {
+		return reviseAlways
+	}
+	return reviseReviewed
+}
+
+func (f file) revisions(p *Policy) error {
+	if f.Revise != nil {
+		if *f.Revise != reviseReviewed && *f.Revise != reviseAlways {
+			return fmt.Errorf("revise: %q is neither %q nor %q", *f.Revise, reviseReviewed, reviseAlways)
+		}
+		p.Revisions.Always = *f.Revise == reviseAlways
+	}
+	return bounded("max_revisions", &p.Revisions.Max, f.MaxRevisions, MaxRevisions)
 }

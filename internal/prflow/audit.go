@@ -120,13 +120,13 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	p := record.Proposal{
 		ID: c.request.id, CreatedAt: c.request.started, Door: c.progress.caller.Door, Caller: c.progress.caller.Name,
 		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
-		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: snapshot.BaseCommit,
+		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(), Revises: c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
 		Digest: c.draft.digest, Progress: record.Progress{State: state, Branch: c.draft.branch},
 	}
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{
-			Path: change.Path.String(), Action: change.Action, Content: change.Content, BaseSHA: snapshot.Tree[change.Path.String()].ID,
+			Path: change.Path.String(), Action: change.Action, Content: change.Content, BaseSHA: c.evidence.target().Tree[change.Path.String()].ID,
 		})
 	}
 	return p

@@ -70,11 +70,14 @@ func (w *writer) commitMessage() (string, error) {
 	c := w.creation
 	m := commitMark{
 		Provider: w.provider.Name(), Repo: strings.ToLower(w.repo.String()), Branch: c.draft.branch,
-		Parent: c.evidence.snapshot.BaseCommit, Content: contentDigest(c.request.changes.Changes()), Request: c.request.id,
+		Parent: c.evidence.parent(), Content: contentDigest(c.request.changes.Changes()), Request: c.request.id,
 	}
 	line, err := m.sign(key)
 	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n\n%s\n", c.draft.title, c.rules.Tier, c.request.id, line), err
 }
+
+// parent is the commit that ours follows.
+func (e *evidence) parent() string { return e.target().BaseCommit }
 
 // committed records that the branch has our commit.
 func (w *writer) committed(ctx context.Context, id string) error {
@@ -183,7 +186,7 @@ func (w *writer) rename(branch string) error {
 
 // kindOf says what a commit at the tip of the branch is.
 func (w *writer) kindOf(ctx context.Context, tip string) (branchKind, error) {
-	base, r := w.creation.evidence.snapshot.BaseCommit, &w.creation.request
+	base, r := w.creation.evidence.parent(), &w.creation.request
 	if tip == base {
 		return branchBare, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -20,7 +21,8 @@ type CreateResult struct {
 	Commit   string      `json:"commit,omitempty"`
 	Files    []string    `json:"files"`
 	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
-	Reused   bool        `json:"reused,omitempty" doc:"The same change was open already"`
+	Reused   bool        `json:"reused,omitempty" brief:"true" doc:"The same change was open already"`
+	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit"`
 	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
 	Warnings []string    `json:"warnings,omitempty"`
 	Preview  *Preview    `json:"preview,omitempty" brief:"true"`
@@ -28,8 +30,8 @@ type CreateResult struct {
 	RequestID string `json:"-"`
 }
 
-// Created reports whether a pull request was opened: by none of a dry run, and of one that was open already.
-func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused }
+// Created reports whether a pull request was opened: by none of a dry run, of one that was open already, and of a revision.
+func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revised }
 
 // creation is one call that proposes, and all that is known of it.
 type creation struct {
@@ -76,7 +78,7 @@ func (s *Service) newCreation(caller operation.Caller, action string) *creation 
 		service: s, log: log, action: action, request: r, verdicts: verdicts{},
 		progress: &progress{caller: caller, every: s.ProgressEvery},
 		rules:    rules{s.Authority, s.Secrets},
-		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), now: s.Clock.Now, log: log},
+		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
 }
 
@@ -143,7 +145,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
 	}
 	unread := c.read(ctx)
-	if c.evidence.snapshot != nil && c.request.edits() { // what counts is what they make of the files
+	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) { // what counts is what they make of the files
 		if _, err := c.judge(ctx, phaseRequest); err != nil {
 			return err
 		}
@@ -182,11 +184,27 @@ func (c *creation) read(ctx context.Context) error {
 	for _, change := range changes {
 		query.Paths = append(query.Paths, change.Path)
 	}
+	revises := c.request.asked.Revises > 0
+	if revises { // the texts that count are those of its branch
+		query.Branches, query.Contents = nil, slices.ContainsFunc(query.Paths, isManifest)
+	}
 	if err := c.evidence.read(ctx, query); err != nil {
 		return err
 	}
-	c.request.edit(c.rules, c.evidence.snapshot)
-	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), c.evidence.snapshot)
+	if revises {
+		if err := (revisionReader{c}).read(ctx, query); err != nil {
+			return err
+		}
+	}
+	target := c.evidence.target()
+	if target == nil {
+		return nil
+	}
+	c.request.edit(c.rules, target)
+	if revises {
+		c.request.judgeWhole(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)
+	}
+	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), target)
 	return nil
 }
 

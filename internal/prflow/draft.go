@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -30,6 +31,10 @@ func (c *creation) draftFor(branch string) (draft, error) {
 		Provider: c.evidence.resolution.Provider.Name(), Repo: strings.ToLower(c.evidence.snapshot.Repo.String()), Branch: branch,
 		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()),
 	}
+	if rev := c.evidence.revision; rev != nil {
+		m.Request, m.Revision, m.RevisedBy = rev.mark.Request, rev.made+1, c.request.id
+		m.Contents = fingerprints(changesIn(rev.net))
+	}
 	signed, err := m.sign(key)
 	d.body = c.request.text.body + c.footer(d.digest) + signed + "\n"
 	return d, err
@@ -41,11 +46,17 @@ const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
 // footer is what follows the agent's body, before the mark: where the pull request comes from, for people.
 func (c *creation) footer(digest string) string {
 	var warnings strings.Builder
+	if rev := c.evidence.revision; rev != nil {
+		fmt.Fprintf(&warnings, "Revision %d of what request `%s` has opened.\n\n", rev.made+1, rev.mark.Request)
+		if note := RedirectNote(rev.pr.Body); note != "" && !slices.ContainsFunc(c.request.changes.Paths(), isManifest) {
+			warnings.WriteString(note + "\n\n")
+		}
+	}
 	for _, warning := range c.verdicts.warnings() {
 		warnings.WriteString(warning + "\n\n")
 	}
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s", c.rules.Tier, c.request.id,
-		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.paths(), "`, `"), &warnings)
+		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
 }
 
 // AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
@@ -79,13 +90,16 @@ func branchNames(r *request) []string {
 	}
 	return []string{
 		plain,
-		gitprovider.BranchWithSuffix(plain, r.named[:suffixLength]),
-		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.named, r.id})[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, r.digests.asked[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.digests.asked, r.id})[:suffixLength]),
 	}
 }
 
 // freeBranch is the first name that is free in the snapshot.
 func (c *creation) freeBranch() string {
+	if rev := c.evidence.revision; rev != nil {
+		return rev.pr.Branch
+	}
 	names := branchNames(&c.request)
 	for _, name := range names {
 		if _, taken := c.evidence.snapshot.Tips[name]; !taken {

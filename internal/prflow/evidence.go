@@ -20,11 +20,11 @@ type evidence struct {
 	marks      map[int]mark          // the true marks of the snapshot's pull requests, by number
 	usage      record.Usage          // of the caps
 	lines      []FileLines           // how the files differ from the base branch, sorted by path
+	revision   *revision             // what the request adds to; nil if it opens a pull request of its own
 
 	registry *gitprovider.Registry
 	history  History
 	settler  *settler // tells whose a pull request is
-	now      func() time.Time
 	log      redactedLog
 }
 
@@ -105,7 +105,11 @@ func (e *evidence) sortByOrigin(snapshot *gitprovider.Snapshot) error {
 
 // digest identifies the change at its place.
 func (e *evidence) digest(r *request) string {
-	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, r.digest)
+	files := r.digests.files
+	if r.asked.Revises > 0 { // as asked for: once it is made, edits do not fit any more
+		files = hashJSON([]any{"revises", r.asked.Revises, r.digests.asked})
+	}
+	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, files)
 }
 
 // sameChange is an open pull request that holds the very change that is asked for.
@@ -253,14 +257,16 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	if err != nil || last == nil {
 		return nil
 	}
-	return &fault.Quote{
-		Author: clean(last.Author, maxName), Text: clean(last.Body, maxReview), Untrusted: untrustedQuote,
-	}
+	return quoted(last)
+}
+
+func quoted(r *gitprovider.Remark) *fault.Quote {
+	return &fault.Quote{Author: clean(r.Author, maxName), Text: clean(r.Body, maxReview), Untrusted: untrustedQuote}
 }
 
 // claim is what whoever reserves knows.
 func (e *evidence) claim() record.Claim {
-	claim := record.Claim{Seen: e.seen, Since: e.now().Add(-capWindow)}
+	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
 	for _, pr := range e.snapshot.Open {
 		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit, Request: e.marks[pr.Number].Request})
 	}

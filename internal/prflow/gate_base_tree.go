@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -21,26 +22,44 @@ func baseTreeGate() gate {
 }
 
 func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
-	if e.snapshot == nil {
+	target := e.target()
+	if target == nil {
 		return ruling{skipped: true}, nil
 	}
-	out := ruling{detail: "base " + e.snapshot.Base + " at " + short(e.snapshot.BaseCommit)}
-	present := presents{e.snapshot, maxPresent}
+	out := ruling{detail: "base " + target.Base + " at " + short(target.BaseCommit)}
+	present := presents{target, maxPresent}
 	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
-		v := r.mismatch(change, e.snapshot.Tree)
+		v := r.mismatch(change, target.Tree)
+		if v == nil && e.revision != nil {
+			v = blockedOnBase(change, e.snapshot.Tree)
+		}
 		if v == nil {
 			continue
+		}
+		if e.revision != nil {
+			*v = v.Map(func(text string) string {
+				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
+			})
 		}
 		if v.Code == fault.Conflict {
 			v.Present = present.of(change.Path, r.unfit[change.Path.String()].near)
 		}
 		out.violations = append(out.violations, *v)
 	}
-	if blind := r.blind(e.lines, e.snapshot.BaseCommit); len(blind) > 0 {
+	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
 		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that newer lines may be lost: " +
 			listed(blind) + "."}
 	}
 	return out, nil
+}
+
+// blockedOnBase says what on the base branch would keep a revised file from being merged as a plain one: a link or a folder at its path or above
+// it.
+func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Violation {
+	if v := base.Mismatch(change); v != nil && v.Code == fault.ScopeDenied {
+		return v
+	}
+	return nil
 }
 
 // mismatch says why a change does not fit the base commit; nil if it does.

@@ -17,9 +17,12 @@ func capsGate() gate {
 	return gate{
 		Name: record.GateCaps, Phase: phaseReserve,
 		Asks: "how many pull requests are open, and were made within an hour",
-		Judge: func(_ context.Context, on rules, _ *request, e *evidence) (ruling, error) {
+		Judge: func(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+			if r.asked.Revises > 0 {
+				return ruling{detail: "a revision opens no pull request"}, nil
+			}
 			caps := on.Policy.CapsFor(on.Tier)
-			if denial := checkCaps(e.snapshot.Repo, caps, e.usage, e.now()); denial != nil {
+			if denial := checkCaps(e.snapshot.Repo, caps, e.usage, e.settler.clock.Now()); denial != nil {
 				return deny(denial), nil
 			}
 			return ruling{detail: usedOf(caps, e.usage)}, nil

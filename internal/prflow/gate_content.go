@@ -31,9 +31,10 @@ func contentGate() gate {
 
 // judgeContent fails if the search for secrets cannot work.
 func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (ruling, error) {
-	out := ruling{violations: checkSizes(r.asked.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
-	out.violations = append(out.violations, checkKinds(on.Policy.Scope, r.asked.Files, out.violations)...)
-	texts, skipped := searchable(r.asked, out.violations)
+	judged := r.judged()
+	out := ruling{violations: checkSizes(judged.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
+	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
+	texts, skipped := searchable(judged, out.violations)
 	out.withhold = skipped
 	search, cancel := context.WithTimeout(ctx, contentTimeout)
 	defer cancel()

@@ -2,6 +2,9 @@ package prflow
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -27,6 +30,7 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 	}
 	var latest *gitprovider.PullRequest
 	var what string
+	out := ruling{}
 	for i, pr := range e.snapshot.Closed {
 		if left(pr) <= 0 || latest != nil && !pr.ClosedAt.After(latest.ClosedAt) {
 			continue
@@ -35,12 +39,19 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 		if err != nil {
 			return ruling{}, err
 		}
-		if rejected != "" {
+		lifted, err := e.lifted(ctx, on, pr)
+		if err != nil {
+			return ruling{}, err
+		}
+		switch {
+		case rejected != "" && lifted != "":
+			out.detail = lifted
+		case rejected != "":
 			latest, what = &e.snapshot.Closed[i], rejected
 		}
 	}
 	if latest == nil {
-		return ruling{}, nil
+		return out, nil
 	}
 	overlap := r.overlap(latest.Paths)
 	denial := fault.New(fault.CooldownActive, "#%d (%s), which %s, was closed without merging; it may be proposed again in %s",
@@ -69,4 +80,19 @@ func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.Pull
 		return "", err
 	}
 	return what, nil
+}
+
+// lifted says who has lifted the cooldown of a closed pull request; "" if nobody has.
+func (e *evidence) lifted(ctx context.Context, on rules, pr gitprovider.PullRequest) (string, error) {
+	isLabel := func(l string) bool { return strings.EqualFold(l, on.Policy.Limits.CooldownLabel) }
+	if on.Policy.Limits.CooldownLabel != "" && slices.ContainsFunc(pr.Labels, isLabel) {
+		return fmt.Sprintf("the cooldown of #%d was lifted by its label %s", pr.Number, on.Policy.Limits.CooldownLabel), nil
+	}
+	repo := e.snapshot.Repo
+	key := record.PullKey{Provider: e.resolution.Provider.Name(), Owner: repo.Owner, Repo: repo.Name, Number: pr.Number}
+	by, when, err := e.history.CooldownLifted(ctx, key)
+	if err != nil || by == "" || when.Before(pr.ClosedAt) { // or it was closed again since
+		return "", err
+	}
+	return fmt.Sprintf("the cooldown of #%d was lifted by %s", pr.Number, clean(by, maxName)), nil
 }

@@ -25,7 +25,7 @@ func duplicateGate() gate {
 }
 
 func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
-	same, err := e.sameChange(ctx, r)
+	same, err := e.sameAs(ctx, r)
 	if err != nil {
 		return ruling{}, err
 	}
@@ -36,13 +36,15 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 		return out, nil
 	}
 	for _, pr := range e.snapshot.Open {
+		if pr.Number == r.asked.Revises {
+			continue
+		}
 		denial, err := e.duplicate(ctx, r, pr)
 		if err != nil {
 			return ruling{}, err
 		}
 		if denial != nil {
-			denial.Existing.LastReview = e.lastRemark(ctx, pr.Number)
-			return deny(denial), nil
+			return deny(e.wayOn(ctx, on, pr, denial)), nil
 		}
 	}
 	if on.Policy.Duplicates == policy.DuplicatesAny && len(foreign) > 0 {
@@ -50,6 +52,49 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 	}
 	out.detail = fmt.Sprintf("%d open pull requests of ours, none on these paths", len(e.snapshot.Open))
 	return out, nil
+}
+
+// sameAs is sameChange, and for a request that adds to a pull request sameRevision; conflict if that has moved since it was read.
+func (e *evidence) sameAs(ctx context.Context, r *request) (*sameChange, error) {
+	rev := e.revision
+	if rev == nil {
+		return e.sameChange(ctx, r)
+	}
+	if rev.same != nil {
+		return rev.same, nil
+	}
+	at := slices.IndexFunc(e.snapshot.Open, func(pr gitprovider.PullRequest) bool { return pr.Number == rev.pr.Number })
+	if at >= 0 && e.snapshot.Open[at].HeadCommit == rev.pr.HeadCommit {
+		return nil, nil
+	}
+	if at >= 0 {
+		if same, err := e.sameRevision(ctx, r, e.snapshot.Open[at]); err != nil || same != nil {
+			return same, err
+		}
+	}
+	return nil, movedMeanwhile(rev.pr.Number)
+}
+
+func movedMeanwhile(number int) *fault.Error {
+	e := fault.New(fault.Conflict, "#%d was revised, pushed to or closed since it was read a moment ago", number)
+	e.Next = "read it again (get_pr_status), and make the change from what its branch has now"
+	return e
+}
+
+// wayOn tells a refused caller what was said last about the pull request that stands in the way, and whether it may be added to.
+func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullRequest, denial *fault.Error) *fault.Error {
+	standing, err := e.revisions(on).of(ctx, e.resolution.Provider, e.snapshot.Repo, pr)
+	if err != nil {
+		e.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)
+	}
+	if err != nil || standing.why != nil || standing.asks == nil {
+		denial.Existing.LastReview = e.lastRemark(ctx, pr.Number)
+		return denial
+	}
+	denial.Existing.LastReview = quoted(standing.asks)
+	denial.Next = fmt.Sprintf("answer the review by one more call with revises: %d and a change of what the branch of #%d has, or report #%d; "+
+		"do not move the change elsewhere", pr.Number, pr.Number, pr.Number)
+	return denial
 }
 
 // duplicate says why an open pull request of ours stands in the way of a request; nil if it does not. A text that is moved to another file is the

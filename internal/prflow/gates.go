@@ -35,7 +35,7 @@ const (
 // answers and records, the filters of the dashboard and docs/gates.md.
 func gates() []gate {
 	return []gate{
-		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(),
+		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), revisionGate(),
 		duplicateGate(), cooldownGate(), capsGate(),
 	}
 }

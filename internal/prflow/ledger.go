@@ -69,6 +69,13 @@ type History interface {
 	// ledger does not know it.
 	PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error)
 
+	// MadeOf returns the proposals that made the pull request with this number: the one that opened it and those that have added to it, oldest
+	// first, at most 100.
+	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
+
+	// CooldownLifted says who has lifted the cooldown of a closed pull request, and when; zero if nobody has.
+	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
+
 	// Proposal returns the recorded proposal with the request id. not_found if there is none.
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
 }

@@ -23,6 +23,9 @@ type mark struct {
 	Request  string `json:"request"`
 	// Contents are the fingerprints of the files' texts, markDigits of each, one after the other.
 	Contents string `json:"contents,omitempty"`
+	// Revision counts the commits that were added after it was opened; RevisedBy is the request that made the last.
+	Revision  int    `json:"revision,omitempty"`
+	RevisedBy string `json:"revised_by,omitempty"`
 	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }

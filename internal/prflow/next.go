@@ -24,6 +24,9 @@ func afterProposal(e *fault.Error) string {
 	case fault.ScopeDenied:
 		return "leave these paths out and call once more, or report the change to a person; do not put it into another file"
 	case fault.Conflict:
+		if final(e) {
+			return "do not call again: report what should change and why, for a person to take up"
+		}
 		return "make the change again from what the base branch has now, and call once more"
 	case fault.NoChange:
 		return "do not call again: the base branch has this already; report that it is done"

@@ -48,8 +48,8 @@ func createPR(service func() *Service) operation.Operation {
 		Route: operation.Route{
 			Method: "POST", Path: "/prs", Scope: access.Propose, ID: "createPR", Creates: true, Keyed: true,
 			Notes: "201 for a pull request that was opened; 200 for a dry run, and for the open pull request that holds this " +
-				"very change already (reused). Every refusal names every broken rule. There is no tier: the lower one of the server's " +
-				"and the token's holds. Repeating an identical request is safe.",
+				"very change already (reused), or that got it as one more commit (revised). Every refusal names every broken rule. " +
+				"There is no tier: the lower one of the server's and the token's holds. Repeating an identical request is safe.",
 			MaxBody: 4 << 20, TooLarge: "propose less in one pull request", // what one MCP message may have
 		},
 	}, func(ctx context.Context, call operation.Call) (CreateResult, error) {

@@ -44,10 +44,11 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	shown := Preview{Base: snapshot.Base, Title: c.draft.title, Labels: c.rules.Policy.Labels, Gates: c.verdicts.all(), Calls: c.calls()}
 	if c.request.asked.Preview == PreviewFull {
 		shown.Body = withoutMark(c.draft.body)
-		shown.Diff = capped(diff(c.request.changes.Changes(), snapshot))
+		shown.Diff = capped(diff(c.request.changes.Changes(), c.evidence.target()))
 	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Warnings: c.allWarnings(), Preview: &shown,
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
+		Preview: &shown,
 	}, nil
 }
 
@@ -62,6 +63,13 @@ func withoutMark(body string) string {
 // calls says what would be done.
 func (c *creation) calls() []string {
 	repo := c.evidence.resolution.Provider.Name() + ":" + c.evidence.snapshot.Repo.String()
+	if rev := c.evidence.revision; rev != nil {
+		return []string{
+			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo, short(c.evidence.parent())),
+			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
+			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
+		}
+	}
 	calls := []string{
 		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
 			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.request.changes.Len()),

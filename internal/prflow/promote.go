@@ -54,7 +54,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
-		Title: p.Title, Body: AgentText(p.Body),
+		Title: p.Title, Body: AgentText(p.Body), Revises: p.Revises,
 	}
 	for _, f := range p.Files {
 		file := FileRequest{Path: f.Path, Action: string(f.Action), BaseSHA: f.BaseSHA}

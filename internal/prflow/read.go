@@ -32,6 +32,7 @@ type PRSummary struct {
 	Branch    string   `json:"branch"`
 	CreatedAt string   `json:"created_at"` // RFC 3339, UTC
 	Files     []string `json:"files"`
+	Ours      bool     `json:"ours,omitempty" brief:"true" doc:"Has our mark: create_pr may revise it after a review"`
 }
 
 // List returns the open pull requests that carry the label claude-ops, and those that lack it and have our mark, complete,
@@ -51,13 +52,19 @@ func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
 	if err != nil {
 		return ListResult{}, reader.failed(err)
 	}
+	marks, err := reader.marks(resolution.Provider.Name(), resolution.Repo)
+	if err != nil {
+		return ListResult{}, reader.failed(err)
+	}
 	result := ListResult{PRs: make([]PRSummary, 0, len(prs)), Untrusted: untrustedList}
 	for _, pr := range prs {
 		if !isLabelled(pr) {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("#%d lacks the label %s and was found by the mark in its body; "+
 				"the same create_pr again puts the label back, if the repository has it", pr.Number, gitprovider.LabelOurs))
 		}
+		_, ours := marks.read(pr)
 		result.PRs = append(result.PRs, PRSummary{
+			Ours:   ours,
 			Number: pr.Number, Title: clean(pr.Title, maxTitle), URL: pr.URL, Branch: clean(pr.Branch, maxTitle),
 			CreatedAt: timestamp(pr.CreatedAt), Files: cleanAll(pr.Paths, gitprovider.MaxPathBytes),
 		})
@@ -82,6 +89,7 @@ type StatusResult struct {
 	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
 	Reviews   []ReviewEntry `json:"reviews" brief:"true"`
 	Checks    ChecksEntry   `json:"checks" brief:"true"`
+	Revise    string        `json:"revise,omitempty" brief:"true" doc:"Whether create_pr with revises may add to it now, or why not"`
 	Untrusted string        `json:"untrusted"`
 }
 
@@ -115,7 +123,27 @@ func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) 
 	if err != nil {
 		return StatusResult{}, reader.failed(err)
 	}
-	return statusResult(status), nil
+	result := statusResult(status)
+	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
+		result.Revise = reader.revise(ctx, resolution, status.PullRequest)
+	}
+	return result, nil
+}
+
+// revise says whether an open pull request may be added to; "" for one that is not ours, and if that cannot be seen.
+func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest) string {
+	if !gitprovider.HasMark(pr) {
+		return ""
+	}
+	standing, err := r.adds.of(ctx, at.Provider, at.Repo, pr)
+	switch {
+	case err != nil:
+		r.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)
+		return ""
+	case standing.why != nil:
+		return "no: " + standing.why.Message
+	}
+	return fmt.Sprintf("yes: revises %d", pr.Number)
 }
 
 func statusResult(st gitprovider.Status) StatusResult {

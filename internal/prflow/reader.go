@@ -19,13 +19,16 @@ type Reader struct {
 	registry *gitprovider.Registry
 	policy   policy.Policy
 	marks    func(provider string, repo gitprovider.RepoRef) (markReader, error)
+	adds     revisions
 	newID    func() string
 	log      redactedLog
 }
 
 // Reader reads what this Service may read.
 func (s *Service) Reader() Reader {
-	return Reader{s.Registry, s.Authority.Policy, s.settler().marksOf, s.NewID, s.log()}
+	settler := s.settler()
+	adds := revisions{s.History, settler, s.Authority.Policy.Revisions}
+	return Reader{s.Registry, s.Authority.Policy, settler.marksOf, adds, s.NewID, s.log()}
 }
 
 // ListAt is List at a named provider, for people who look across all of them.
@@ -80,8 +83,12 @@ func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, err
 		changes = append(changes, gitprovider.Change{Path: path, Action: f.Action, Content: f.Content})
 		paths = append(paths, path)
 	}
+	base := p.Base
+	if p.Revises > 0 && p.State == record.StateDryRun { // it would be added to what the branch has
+		base = p.Branch
+	}
 	snapshot, err := resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{
-		Repo: resolution.Repo, Base: p.Base, Paths: paths, Contents: true,
+		Repo: resolution.Repo, Base: base, Paths: paths, Contents: true, FilesOnly: true,
 	})
 	if err != nil {
 		return Comparison{}, r.failed(err)

@@ -27,6 +27,7 @@ type CreateRequest struct {
 	Files      []FileRequest `json:"files" required:"true" minItems:"1" maxItems:"100" fix:"name at least one file"`
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
+	Revises    int           `json:"revises,omitempty" minimum:"1" doc:"Our open PR to add to, after review" fix:"give the number of an open pull request of ours, or leave it out"`
 	ChangeType string        `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
 	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
 	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
@@ -97,9 +98,15 @@ type request struct {
 	text      outgoingText
 	changes   gitprovider.ChangeSet // empty unless tier and scope agree
 	excluded  []fault.Violation     // why they do not
-	digest    string                // of the files, edits made
-	named     string                // digest of the files as asked for, by which branches are named
-	unfit     map[string]misfit     // edits that could not be made, by path
+	digests   digests
+	unfit     map[string]misfit // edits that could not be made, by path
+	also      []FileRequest     // what the pull request has beside the files, if the request adds to one
+}
+
+// digests identify what a request does to files.
+type digests struct {
+	files string // edits made
+	asked string // as asked for, by which branches are named
 }
 
 // outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
@@ -125,13 +132,13 @@ func (r *request) decode(raw []byte, rules rules) {
 		r.repo = repo
 	}
 	r.derive(rules)
-	r.named = askedDigest(r.asked.Files, r.digest)
+	r.digests.asked = askedDigest(r.asked.Files, r.digests.files)
 }
 
 // derive sets what follows from the files.
 func (r *request) derive(rules rules) {
 	files := r.asked.fileChanges()
-	r.digest = filesDigest(files)
+	r.digests.files = filesDigest(files)
 	limits := gitprovider.Rules{Tier: rules.Tier, Limits: rules.Policy.Tiers, Scope: rules.Policy.Scope}
 	if len(files) > 0 {
 		r.changes, r.excluded = gitprovider.NewChangeSet(limits, files)
@@ -185,8 +192,25 @@ func canonical(paths []string) []string {
 	})
 }
 
-// overlap lists the paths of the changes that are among the given ones, letter case aside.
-func (r *request) overlap(paths []string) []string { return overlap(r.paths(), paths) }
+// allPaths are those of the changes, and those that the pull request has beside them.
+func (r *request) allPaths() []string {
+	out := r.paths()
+	for _, f := range r.also {
+		out = append(out, f.Path)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// judged is the request with all files that the pull request has then.
+func (r *request) judged() CreateRequest {
+	out := r.asked
+	out.Files = slices.Concat(r.asked.Files, r.also)
+	return out
+}
+
+// overlap lists those of all paths that are among the given ones, letter case aside.
+func (r *request) overlap(paths []string) []string { return overlap(r.allPaths(), paths) }
 
 // overlap lists those of the paths that are among the others, letter case aside.
 func overlap(paths, others []string) []string {

@@ -97,6 +97,9 @@ func (w *writer) takenBy(winner record.Proposal) (*sameChange, error) {
 			Base: winner.Base, State: gitprovider.StateOpen,
 		}}, nil
 	}
+	if rev := c.evidence.revision; rev != nil && winner.PRNumber == rev.pr.Number {
+		return nil, movedMeanwhile(winner.PRNumber)
+	}
 	return nil, c.denyDuplicate(winner.PRNumber, winner.PRURL, winner.Title, pathsOf(winner))
 }
 
@@ -121,11 +124,11 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 	}
 	if left.Digest == w.creation.draft.digest && provider.Name() == w.provider.Name() {
 		w.service.Clock.Sleep(ctx, settleGrace)
-		pr, undone, err := w.settler.find(ctx, provider, left)
+		made, err := w.settler.made(ctx, provider, left)
 		if err != nil {
 			return nil, false, err
 		}
-		if pr == nil && !undone {
+		if !made {
 			done, err := w.takeOver(ctx, left)
 			return nil, done, err
 		}
@@ -138,6 +141,16 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 	}
 	same, err = w.creation.judgePullsAgain(ctx)
 	return same, false, err
+}
+
+// made reports whether what a proposal that was left should have become is there, or was undone.
+func (s *settler) made(ctx context.Context, p gitprovider.Provider, left record.Proposal) (bool, error) {
+	if left.Revises > 0 {
+		commit, err := s.revisionOf(ctx, p, left)
+		return commit != "", err
+	}
+	pr, undone, err := s.find(ctx, p, left)
+	return pr != nil || undone, err
 }
 
 // takeOver ends a proposal of the same change and reserves its files for this one, at once.
@@ -162,7 +175,7 @@ func (w *writer) takeOver(ctx context.Context, left record.Proposal) (done bool,
 // been sent more than once, and arrive late.
 func (w *writer) avoidRemoved(ctx context.Context) error {
 	lateness := w.provider.Lateness()
-	if lateness == 0 {
+	if lateness == 0 || w.creation.evidence.revision != nil {
 		return nil
 	}
 	since := w.service.Clock.Now().Add(-lateness)

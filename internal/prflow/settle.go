@@ -62,6 +62,9 @@ func (s *settler) endAdopted(ctx context.Context, left record.Proposal) error {
 		return err
 	}
 	s.clock.Sleep(ctx, settleGrace)
+	if left.Revises > 0 {
+		return s.endRevision(ctx, provider, left)
+	}
 	pr, undone, err := s.find(ctx, provider, left)
 	switch {
 	case err != nil:

@@ -47,9 +47,12 @@ func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider, left
 	return found, err
 }
 
-func changesOf(left record.Proposal) []gitprovider.Change {
+func changesOf(left record.Proposal) []gitprovider.Change { return changesIn(left.Files) }
+
+// changesIn are those of the files whose paths are canonical.
+func changesIn(files []gitprovider.FileChange) []gitprovider.Change {
 	var out []gitprovider.Change
-	for _, f := range left.Files {
+	for _, f := range files {
 		if path, err := gitprovider.ParsePath(f.Path); err == nil {
 			out = append(out, gitprovider.Change{Path: path, Action: f.Action, Content: f.Content})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -28,7 +29,8 @@ type writer struct {
 	tookOver bool   // the branch was named by an earlier proposal of ours, whose place this one has taken
 	// mayBeSecond says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
 	mayBeSecond bool
-	noEffect    bool // a look after an ambiguous failure has shown that the write had no effect, and will have none
+	unfinished  atomic.Bool // the commit of a revision is made, and its text or its answer is to be seen to later
+	noEffect    bool        // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
 
 func newWriter(c *creation) *writer {
@@ -57,6 +59,9 @@ func (w *writer) write(ctx context.Context) (CreateResult, error) {
 
 	w.reserved = true
 	w.service.step("reserved")
+	if c.evidence.revision != nil {
+		return addRevision(ctx, w)
+	}
 	done := c.progress.during("writing the branch", w.provider.Name())
 	same, err = w.commitBranch(ctx)
 	done()
@@ -128,14 +133,19 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 // finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
 // reservation that remains lets the next request on these files settle it. So it does if the pull request may be a second one.
 func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
+	return w.finishAs(ctx, record.OutcomeOpened, record.EventOpened, pr)
+}
+
+// finishAs is finish with the outcome and the event that people hear of.
+func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event record.Event, pr gitprovider.PullRequest) CreateResult {
 	c := w.creation
-	row := c.row(record.OutcomeOpened, nil)
+	row := c.row(outcome, nil)
 	row.PRNumber, row.PRURL = pr.Number, pr.URL
 	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL}
-	notices := w.service.notices(record.EventOpened, row)
+	notices := w.service.notices(event, row)
 	w.reserved = false
 	var err error
-	if w.mayBeSecond {
+	if w.mayBeSecond || w.unfinished.Load() {
 		err = w.service.Ledger.Record(ctx, row, nil, notices...)
 		w.leaveUnsettled(ctx)
 	} else if err = w.service.Ledger.Finish(ctx, c.request.id, to, row, notices...); fault.CodeOf(err) == fault.Conflict {
@@ -211,7 +221,7 @@ func notKnown(e *fault.Error) *fault.Error {
 func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
 		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),
-		Lines: c.evidence.lines, Warnings: c.allWarnings(),
+		Lines: c.evidence.lines, Warnings: c.allWarnings(), Revised: c.request.asked.Revises > 0,
 	}
 	if c.writer != nil && c.writer.commit != "" {
 		r.Commit = c.writer.commit

@@ -28,6 +28,7 @@ type Outcome string
 // The outcomes of an attempt.
 const (
 	OutcomeOpened  Outcome = "opened"
+	OutcomeRevised Outcome = "revised" // one more commit on an open pull request
 	OutcomeReused  Outcome = "reused"
 	OutcomeDryRun  Outcome = "dry_run"
 	OutcomeRefused Outcome = "refused" // by a gate

@@ -11,6 +11,7 @@ type Event string
 // The events.
 const (
 	EventOpened  Event = "opened"
+	EventRevised Event = "revised"
 	EventRefused Event = "refused" // only if the operator asks for it
 	EventMerged  Event = "merged"
 	EventClosed  Event = "closed"

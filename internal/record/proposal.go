@@ -32,11 +32,12 @@ type Proposal struct {
 	Owner      string // as the provider spells it
 	Repo       string
 	Base       string
-	BaseCommit string
+	BaseCommit string // of the base branch; of one that revises, the head that it adds to
 	ChangeType gitprovider.ChangeType
 	Title      string
 	Body       string
 	Files      []gitprovider.FileChange // sorted by path
+	Revises    int                      // number of the pull request to which it adds a commit; 0 for one that opens its own
 	Digest     string                   // of provider, repository, base and files; see changeDigest
 	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
 	// The store computes it when it hands out a proposal; what a caller sets is ignored.
@@ -55,7 +56,7 @@ type Progress struct {
 	State    ProposalState
 	Branch   string
 	Commit   string
-	PRNumber int
+	PRNumber int // of one that revises, recorded before the comment is sent that answers the review
 	PRURL    string
 	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed then
 	// is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as opened

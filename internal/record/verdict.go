@@ -13,6 +13,7 @@ const (
 	GateBaseTree   Gate = "base_tree"
 	GateContent    Gate = "content"
 	GateRepository Gate = "repository"
+	GateRevision   Gate = "revision"
 	GateDuplicate  Gate = "duplicate"
 	GateCooldown   Gate = "cooldown"
 	GateCaps       Gate = "caps"

@@ -33,6 +33,12 @@ type Detail = local.Detail
 type Records interface {
 	people.Audit
 	RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error
+	LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error
+}
+
+// Pulls are the pull requests that we opened. internal/store implements it.
+type Pulls interface {
+	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
 }
 
 // Options are what a Service is made of. All are required but Host.
@@ -42,6 +48,7 @@ type Options struct {
 	Disabled string // why there are none, naming the variable
 	People   *people.Service
 	Records  Records
+	Pulls    Pulls
 	Notifier record.Notifier // hears of actions that end a pull request
 }
 
@@ -81,6 +88,10 @@ func (s *Service) Reviews(provider string) bool { return s.Host != nil && provid
 func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 	verb, known := verbNamed(r.Verb)
 	err = s.People.Do(ctx, act(r), func(row people.Row) error {
+		if r.Verb == LiftCooldown {
+			out = Outcome{Number: r.Number, Done: r.Verb}
+			return s.liftCooldown(ctx, r, row)
+		}
 		if err := s.reviewable(r.Provider); err != nil {
 			return err
 		}
@@ -99,6 +110,21 @@ func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 	})
 	s.Notifier.Kick(ctx)
 	return out, err
+}
+
+// liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed again later is not lifted.
+func (s *Service) liftCooldown(ctx context.Context, r Request, row people.Row) error {
+	key := record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number}
+	pull, found, err := s.Pulls.FindPull(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fault.New(fault.NotFound, "there is no pull request of ours with the number %d in %s/%s at %s", r.Number, r.Owner, r.Name, r.Provider)
+	case pull.State == gitprovider.StateMerged:
+		return fault.New(fault.Conflict, "#%d was merged, so that nothing of it rests", r.Number)
+	}
+	return s.Records.LiftCooldown(ctx, pull.PullKey, row(r.Comment))
 }
 
 // Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error

@@ -11,6 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/record"
 )
 
+// LiftCooldown is the verb that ends the cooldown of a closed pull request. It is a decision of our own, not of the host, so that it holds for the
+// pull requests of every provider.
+const LiftCooldown = "lift-cooldown"
+
 // Verb is one thing that a person can do to a pull request.
 type Verb struct {
 	Name  string // as commands and forms have it
@@ -21,7 +25,7 @@ type Verb struct {
 	action people.Action
 	event  record.Event      // what people are told; "" for nothing
 	state  gitprovider.State // of the pull request after an event
-	act    verbAct
+	act    verbAct           // nil for LiftCooldown
 }
 
 type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNote) (Outcome, error)
@@ -45,6 +49,10 @@ func Verbs() []Verb {
 		{
 			Name: "close", Short: "Close a pull request without merging it", Done: "closed", action: people.Close,
 			act: plain(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
+		},
+		{
+			Name: LiftCooldown, Short: "Let the files of a closed pull request be proposed again at once", Done: "lifted the cooldown of",
+			action: people.LiftCooldown,
 		},
 	}
 }

@@ -135,6 +135,7 @@ const MaxDenials = 50
 // Counts are the attempts at proposals that the audit has of a session.
 type Counts struct {
 	Opened  int `json:"opened"`
+	Revised int `json:"revised"`
 	Reused  int `json:"reused"`
 	DryRun  int `json:"dry_run"`
 	Refused int `json:"refused"`

@@ -160,6 +160,8 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 		switch record.Outcome(outcome) {
 		case record.OutcomeOpened:
 			counts.Opened = n
+		case record.OutcomeRevised:
+			counts.Revised = n
 		case record.OutcomeReused:
 			counts.Reused = n
 		case record.OutcomeDryRun:

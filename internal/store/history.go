@@ -12,6 +12,7 @@ import (
 // Bounds of what these methods return; see prflow.History.
 const (
 	maxByDigest     = 20
+	maxMadeOf       = 100
 	maxUnfinished   = 1000
 	maxRepositories = 200
 	maxWaiting      = 20
@@ -56,10 +57,16 @@ func (h *History) Position(ctx context.Context) (record.Position, error) {
 
 // PathsOf implements prflow.History.
 func (h *History) PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error) {
-	return selectOf(ctx, h.db, scanText, `SELECT path FROM proposal_files WHERE proposal_id = (
+	return selectOf(ctx, h.db, scanText, `SELECT DISTINCT path FROM proposal_files WHERE proposal_id IN (
 			SELECT id FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4
-				AND state = 'opened' ORDER BY opened_seq DESC LIMIT 1)
+				AND state = 'opened')
 		ORDER BY path`, text(provider), text(owner), text(repo), number)
+}
+
+// MadeOf implements prflow.History.
+func (h *History) MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, `WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4 AND state = 'opened'
+		ORDER BY opened_seq LIMIT $5`, text(provider), text(owner), text(repo), number, maxMadeOf)
 }
 
 // Undone implements prflow.History.

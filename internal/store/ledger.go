@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,8 +60,10 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 	}
 	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
 	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), int64(seen)}
+	for _, path := range reservedPaths(p) {
+		reserved = append(reserved, path)
+	}
 	for _, f := range p.Files {
-		reserved = append(reserved, foldedPath(f.Path))
 		opened = append(opened, foldedPath(f.Path))
 	}
 	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
@@ -69,9 +72,12 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
+	opened = append(opened, p.Revises)
+	const given = 4
 	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposals p
-		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND EXISTS (
-			SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(5, len(opened))+`))
+		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND (
+			p.revises > 0 AND p.revises = $`+strconv.Itoa(len(opened))+` OR EXISTS (SELECT 1 FROM proposal_files f
+				WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(given+1, len(opened)-1)+`)))
 		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*text)(&id))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
@@ -105,14 +111,27 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 // foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
 func foldedPath(path string) text { return text(strings.ToLower(path)) }
 
+// reservedPaths are what a proposal reserves: its paths, and the pull request that it adds to, so that one alone does. No path has the form of
+// the latter.
+func reservedPaths(p record.Proposal) []text {
+	var out []text
+	for _, f := range p.Files {
+		out = append(out, foldedPath(f.Path))
+	}
+	if p.Revises > 0 {
+		out = append(out, text("#"+strconv.Itoa(p.Revises)))
+	}
+	return out
+}
+
 // insertReserved records a proposal and takes its paths.
 func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Time) error {
 	if err := insertProposal(ctx, tx, p, now); err != nil {
 		return err
 	}
-	for _, f := range p.Files {
+	for _, path := range reservedPaths(p.Proposal) {
 		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
-		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), foldedPath(f.Path), text(p.ID))
+		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), path, text(p.ID))
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Clai
 	return claim.Admit(usage)
 }
 
-// countUsage counts the pull requests of a repository, open and made, and what may become one.
+// countUsage counts the pull requests of a repository, open and made, and what may become one. What adds to a pull request makes none.
 func countUsage(
 	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim record.Claim,
 ) (usage record.Usage, err error) {
@@ -53,16 +53,16 @@ func countUsage(
 		}
 		return nil
 	}, `SELECT id, state, pr_number, commit_id FROM proposals
-		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_seq > $4
+		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_seq > $4 AND revises = 0
 		UNION SELECT id, state, pr_number, commit_id FROM proposals
-		WHERE id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $5)`,
+		WHERE id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $5) AND revises = 0`,
 		text(provider), text(owner), text(repo), int64(claim.Seen), text(owner+"/"+repo))
 	if err != nil {
 		return usage, err
 	}
 	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows, opened *time.Time) error { return rows.Scan(at(opened)) },
 		`SELECT opened_us FROM proposals
-		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 ORDER BY opened_us`,
+		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 AND revises = 0 ORDER BY opened_us`,
 		text(provider), text(owner), text(repo), micros(claim.Since))
 	return usage, err
 }

@@ -111,7 +111,7 @@ func New(o Options) (*Dashboard, error) {
 	d := &Dashboard{
 		renderer: r, toolsets: o.Toolsets.pages(r), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
-		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer},
+		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},

@@ -105,7 +105,10 @@ func sections(v policy.View) []section {
 			fmt.Sprintf("Tier 2 may change %d files in one pull request; %s.", v.Tier2MaxFiles, caps(v.Tier2Caps)),
 			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
-			fmt.Sprintf("A change that was closed without merging rests for %g hours.", v.CooldownHours),
+			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.", v.CooldownHours,
+				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
+			fmt.Sprintf("An open pull request may be revised %d times, %s.", v.MaxRevisions,
+				choose(v.Revise == "always", "whenever the agent wants", "each time after a review or a comment")),
 			"An open pull request of somebody else on the same files is " +
 				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
 		}},

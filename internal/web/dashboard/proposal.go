@@ -25,7 +25,7 @@ const (
 // viewParams choose how a difference is shown.
 type viewParams struct {
 	View string `json:"view,omitempty" enum:"unified,split"`
-	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close"`
+	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
 }
 
 // proposalPage is all that is known of one proposal.

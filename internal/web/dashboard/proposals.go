@@ -32,7 +32,7 @@ type proposalPages struct {
 type filterParams struct {
 	Repo    string `json:"repo,omitempty"`
 	Outcome string `json:"outcome,omitempty" enum:"opened,reused,dry_run,refused,failed"`
-	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,duplicate,cooldown,caps"`
+	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,caps"`
 	Caller  string `json:"caller,omitempty"`
 	Since   string `json:"since,omitempty"` // a day
 	Until   string `json:"until,omitempty"` // a day, inclusive
@@ -110,7 +110,7 @@ func dayOf(name, text string) (time.Time, error) {
 func (q filterParams) view() filter {
 	return filter{
 		Repo: q.Repo, Caller: q.Caller, Search: q.Q, Since: q.Since, Until: q.Until,
-		Outcome: options(q.Outcome, []string{"opened", "reused", "dry_run", "refused", "failed"}),
+		Outcome: options(q.Outcome, []string{"opened", "revised", "reused", "dry_run", "refused", "failed"}),
 		Gate:    options(q.Gate, prflow.Gates()), Pull: options(q.Pull, record.PullStates()),
 		Any: q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != "",
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // Bounds of the page of one pull request.
@@ -30,6 +31,7 @@ type pullPages struct {
 	*renderer
 	reader   Reader
 	reviewer Reviewer
+	attempts records.Attempts
 }
 
 // target is the pull request that an address names.
@@ -67,11 +69,18 @@ type pullPage struct {
 	Head        string             // what a review is about
 	Prose       pages.Prose
 	Mind        []string // what a person should know before merging
+	Made        []step   // the proposals that it consists of, oldest first; empty if there is one alone
 	Reviews     []gitprovider.Review
 	MoreReviews int
 	difference
 	decision
 }
+
+// step is a proposal that opened a pull request or added to it.
+type step struct{ record.Proposal }
+
+// Link is its address, without the base.
+func (s step) Link() string { return proposalPath(s.ID) }
 
 // difference is what a pull request changes.
 type difference struct {
@@ -126,8 +135,20 @@ func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, 
 		return pullPage{}, err
 	}
 	view := h.statusView(req, t, status)
+	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
+	if err != nil {
+		return pullPage{}, err
+	}
+	for _, p := range made {
+		if len(made) > 1 {
+			view.Made = append(view.Made, step{p})
+		}
+	}
 	if !h.reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
+		if req.Principal.Scopes.Has(access.Review) {
+			view.Actions = liftAlone(actionsFor(status.State))
+		}
 		return view, nil
 	}
 	detail, err := h.reviewer.Show(ctx, t.provider, gitprovider.RepoRef{Owner: t.owner, Name: t.name}, t.number)
@@ -172,17 +193,24 @@ func reviewActions() []reviewAction {
 		{"comment", "Remark", "Your remark is recorded."}, {"approve", "Approve", "You have approved it."},
 		{"request-changes", "Request changes", "You have asked for changes."}, {"merge", "Merge", "You have merged it."},
 		{"close", "Close without merging", "You have closed it."},
+		{review.LiftCooldown, "Lift its cooldown", "Its files may be proposed again at once."},
 	}
 }
 
 // actionsFor are the reviews that a pull request in the state takes.
 func actionsFor(state gitprovider.State) (out []option) {
 	for _, a := range reviewActions() {
-		if state == gitprovider.StateOpen || a.verb == "comment" {
+		lifts := a.verb == review.LiftCooldown
+		if lifts && state == gitprovider.StateClosed || !lifts && (state == gitprovider.StateOpen || a.verb == "comment") {
 			out = append(out, option{a.verb, a.text, a.verb == "merge"})
 		}
 	}
 	return out
+}
+
+// liftAlone are those of the actions that are not the provider's.
+func liftAlone(actions []option) []option {
+	return slices.DeleteFunc(actions, func(o option) bool { return o.Value != review.LiftCooldown })
 }
 
 // doneText says what was just done; "" for nothing.

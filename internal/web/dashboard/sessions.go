@@ -136,7 +136,7 @@ func (s sessionRow) Took() string {
 func (s sessionRow) Proposals() string {
 	n := s.Counts
 	words := inWords([]counted{
-		{n.Opened, "opened"}, {n.Reused, "reused"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
+		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "reused"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
 	})
 	if words == "" {
 		return "no proposals"

@@ -26,6 +26,8 @@ type Attempts interface {
 	Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error)
 	AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error)
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
+	// MadeOf returns the proposals that opened a pull request and added to it, oldest first.
+	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
 	Ping(ctx context.Context) error
 }
 

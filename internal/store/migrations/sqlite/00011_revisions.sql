@@ -1,0 +1,15 @@
+-- +goose Up
+
+-- The number of the pull request of ours to which the proposal adds a commit; 0 for one that opens its own.
+ALTER TABLE proposals ADD COLUMN revises INTEGER NOT NULL DEFAULT 0;
+
+-- Closed pull requests whose cooldown a person has lifted.
+CREATE TABLE cooldown_lifts (
+    provider  TEXT NOT NULL,
+    owner     TEXT NOT NULL,
+    repo      TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    lifted_us INTEGER NOT NULL, -- it ends what was closed before
+    lifted_by TEXT NOT NULL,
+    PRIMARY KEY (provider, owner, repo, number)
+) STRICT;
