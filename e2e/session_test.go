@@ -31,6 +31,7 @@ type recorded struct {
 	Tier           int      `json:"tier"`
 	DryRun         bool     `json:"dry_run"`
 	State          string   `json:"state"`
+	Toolsets       []string `json:"toolsets"`
 	Reason         string   `json:"reason"`
 	Claude         string   `json:"claude_version"`
 	Connected      bool     `json:"connected"`

@@ -31,6 +31,13 @@ func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 		if s := decode[sessions](t, got.stdout).Sessions; got.code != 0 || len(s) != 1 || s[0].State != "succeeded" {
 			t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 		}
+		had := "pr"
+		if toolsets != "" {
+			had = toolsets
+		}
+		if s := decode[sessions](t, got.stdout).Sessions; strings.Join(s[0].Toolsets, ",") != had {
+			t.Errorf("with %q the record has the toolsets %v", toolsets, s[0].Toolsets)
+		}
 		if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, want) {
 			t.Errorf("with %q the agent did not see %s: %.3000s", toolsets, want, seen)
 		}

@@ -51,7 +51,7 @@ func runDoctor(ctx context.Context, a *app, o doctorOptions) error {
 		repos = append(repos, repo)
 	}
 	d := newDoctor(a.wire(needs{}))
-	findings := append(d.Look(ctx), a.toolsetFindings()...)
+	findings := append(d.Look(ctx), a.toolsetFindings(ctx)...)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
 	}

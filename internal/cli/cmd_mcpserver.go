@@ -89,7 +89,7 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 		}
 	}
 	p := a.wire(needs{log: logQueuedJSON})
-	logUnknownToolsets(a, p)
+	logUnknownToolsets(ctx, a, p)
 	server, err := mcpserver.New(a.enabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery),
 		Log: p.log, NewID: newID,

@@ -122,6 +122,9 @@ func sessionText(w *strings.Builder, r session.Record) {
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
 	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.Model)
+	if len(r.Toolsets) > 0 {
+		fmt.Fprintf(w, "  toolsets: %s\n", strings.Join(r.Toolsets, ", "))
+	}
 	fmt.Fprintf(w, "  %s\n", usageText(r.Usage))
 	for _, what := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s\n", content.Clean(what, 1000))

@@ -47,7 +47,7 @@ func runServe(ctx context.Context, a *app) error {
 	if problem := p.cfg.Web.Problem; problem != "" {
 		return usageError{errors.New(problem)}
 	}
-	logUnknownToolsets(a, p)
+	logUnknownToolsets(ctx, a, p)
 	if err := refuseGuessedSchedule(p); err != nil {
 		return err
 	}

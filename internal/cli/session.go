@@ -67,7 +67,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	limits.CostUSD, limits.ScheduledUSD = c.Limits.CostUSD, c.Limits.ScheduledUSD
 	s := session.Settings{
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
-		Server:  session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv},
+		Server:  session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)},
 		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
 		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
 	}
@@ -109,6 +109,12 @@ func serverCommand(binary string, toolsets []string) []string {
 		return command
 	}
 	return append(command, "--folder", folder)
+}
+
+// known is those toolsets of a list that there are; the MCP server serves no others.
+func known(toolsets []string) []string {
+	there := toolsetNames(new(app).toolsets())
+	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
 }
 
 // sessionOffers is what the mounted repositories add to a session that starts now.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -107,9 +108,12 @@ func unknownNames(variable string, named, known []string) string {
 }
 
 // logUnknownToolsets is for servers, which start with those that they know.
-func logUnknownToolsets(a *app, p *parts) {
+func logUnknownToolsets(ctx context.Context, a *app, p *parts) {
 	if problem := a.unknownToolsets(); problem != "" {
 		p.log.Error(problem)
+	}
+	for _, problem := range a.tierProblems(ctx) {
+		p.log.Warn(problem)
 	}
 }
 
@@ -121,12 +125,15 @@ func toolsetNames(sets []operation.Toolset) (names []string) {
 }
 
 // toolsetFindings is what doctor says of them.
-func (a *app) toolsetFindings() []doctor.Finding {
-	problem := a.unknownToolsets()
-	if problem == "" {
-		return nil
+func (a *app) toolsetFindings(ctx context.Context) (out []doctor.Finding) {
+	redact := a.wire(needs{}).scanner.Redact
+	if problem := a.unknownToolsets(); problem != "" {
+		out = append(out, doctor.Finding{Name: "toolsets", Status: "problem", Detail: redact(problem)})
 	}
-	return []doctor.Finding{{Name: "toolsets", Status: "problem", Detail: a.wire(needs{}).scanner.Redact(problem)}}
+	for _, problem := range a.tierProblems(ctx) {
+		out = append(out, doctor.Finding{Name: "policy", Status: doctor.Warning, Detail: redact(problem)})
+	}
+	return out
 }
 
 func (a *app) newTools(p *parts) tools {
@@ -138,7 +145,7 @@ func (a *app) newTools(p *parts) tools {
 		kernel: toolset.NewKernel(toolset.Options{
 			Authority: toolset.Authority{
 				Enabled: a.enabled, Tier: p.cfg.Permissions.Tier, AllowWrite: p.cfg.Permissions.AllowWrite, DryRun: p.cfg.Permissions.DryRun,
-				ReadOnly: p.rules.noWriting(), Session: p.cfg.SessionID,
+				ReadOnly: p.rules.noWriting(), Session: p.cfg.SessionID, Least: p.rules.policy.LeastTier,
 			},
 			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
 		}),

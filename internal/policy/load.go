@@ -42,6 +42,7 @@ type file struct {
 	Body         *bodySection  `yaml:"body"`
 	Mentions     []string      `yaml:"mentions"`
 	Closing      bool          `yaml:"closing_keywords"`
+	Tools        *toolSection  `yaml:"tools"`
 	Notify       *struct {
 		Refused bool `yaml:"refused"`
 	} `yaml:"notify"`
@@ -155,7 +156,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	}
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing,
+		f.outgoing, f.tools,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

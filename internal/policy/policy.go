@@ -39,6 +39,7 @@ type Policy struct {
 	Duplicates    Duplicates   // whose open pull requests keep a change of the same files off
 	Revisions     Revisions    // commits that an agent adds to its open pull requests
 	NotifyRefused bool         // whether people are told of refusals, too
+	ToolTiers     []ToolTier   // of tools whose lowest tier the policy raises, by name
 }
 
 // Targets are the repositories and branches that proposals may be made for.
@@ -225,6 +226,7 @@ type View struct {
 
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
+	ToolTiers    []ToolTier   `json:"tool_tiers" doc:"Tools of toolsets whose lowest tier the policy raises"`
 }
 
 // Kind is a kind of files that a toolset understands.
@@ -255,6 +257,7 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.NotifyRefused,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
+		ToolTiers: append([]ToolTier{}, p.ToolTiers...),
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -272,6 +275,9 @@ func (p Policy) Hash() string {
 	}
 	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
 		rules = append(rules, kinds)
+	}
+	if len(p.ToolTiers) > 0 {
+		rules = append(rules, p.ToolTiers)
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

@@ -31,6 +31,7 @@ body: {required_sections: [Why]}
 pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe], create_labels: true}
 allow_forks: true
 duplicates: any
+tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
 pins:
   - {repository: joe/infra, provider: Gitea, base_branch: main}
   - {repository: joe/other, base_branch: release/1}
@@ -62,6 +63,9 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	}
 	if _, found := p.PinFor("joe", "infra2"); found {
 		t.Error("a pin holds for another repository")
+	}
+	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 || p.LeastTier("plan") != 0 {
+		t.Errorf("tiers of tools %+v", p.ToolTiers)
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
@@ -111,6 +115,13 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"too many revisions":            {"version: 1\nmax_revisions: 51\n", "max_revisions: 51 is outside 0 to 50"},
 		"a lifting label with a comma":  {"version: 1\ncooldown_lift_label: \"a,b\"\n", "cooldown_lift_label"},
 		"a lifting label that all have": {"version: 1\nlabels: [a]\ncooldown_lift_label: a\n", "every pull request"},
+		"a tool below tier 2":           {"version: 1\ntools: {tiers: {plan: 1}}\n", "tools.tiers.plan: 1 is outside 2 to 3"},
+		"a tool beyond the tiers":       {"version: 1\ntools: {tiers: {plan: 4}}\n", "tools.tiers.plan: 4 is outside 2 to 3"},
+		"a tool without a tier":         {"version: 1\ntools: {tiers: {plan: }}\n", "tools.tiers.plan: 0 is outside 2 to 3"},
+		"a tier that is no number":      {"version: 1\ntools: {tiers: {plan: high}}\n", "wrong type"},
+		"a tool named twice":            {"version: 1\ntools:\n  tiers:\n    plan: 3\n    plan: 2\n", "line 5"},
+		"a tool without a name":         {"version: 1\ntools: {tiers: {\"\": 3}}\n", "tools.tiers: a tool has no name"},
+		"an unknown key of tools":       {"version: 1\ntools: {plan: 3}\n", "unknown key plan"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
 	}
 	for name, c := range cases {

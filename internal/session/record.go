@@ -86,7 +86,9 @@ type Task struct {
 	Trigger Trigger          `json:"trigger"`
 	Note    string           `json:"note,omitempty"`
 	Model   string           `json:"model"`
-	DryRun  bool             `json:"dry_run,omitempty"`
+	// Toolsets are those that the agent's MCP server has; of records of older versions nil, which was [pr].
+	Toolsets []string `json:"toolsets,omitempty"`
+	DryRun   bool     `json:"dry_run,omitempty"`
 }
 
 // Ending is how far a session is, or how it ended.

@@ -72,7 +72,7 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 
 // task is what a session is started for, but for the operator's note.
 func (s Settings) task(tier gitprovider.Tier, trigger Trigger) Task {
-	return Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun}
+	return Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun, Toolsets: s.Server.Toolsets}
 }
 
 // finish runs a session that has begun to its end; see Run.

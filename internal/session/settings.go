@@ -67,6 +67,8 @@ type Claude struct {
 type Server struct {
 	Command []string
 	Env     map[string]string // without tier and session
+	// Toolsets are those that it has.
+	Toolsets []string
 }
 
 // Folders are those that sessions use.

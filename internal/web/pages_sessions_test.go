@@ -76,7 +76,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		Next:      "run-3",
 		StartedAt: ended,
 		EndedAt:   ended.Add(150 * time.Second),
-		Task:      session.Task{Tier: 2, Trigger: session.TriggerEscalation, Model: "sonnet"},
+		Task:      session.Task{Tier: 2, Trigger: session.TriggerEscalation, Model: "sonnet", Toolsets: []string{"pr", "definitions"}},
 		Ending:    session.Ending{State: session.StateFailed, Reason: "claude exited with code 3"},
 		Work:      session.Work{Turns: 7, ToolCalls: 9, Usage: session.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: session.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
 		Output:    session.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
@@ -91,7 +91,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w.page("/sessions", 200).has("Journal", noted[0])
 	d := w.page("/sessions/run-2", 200)
 	d.has("Noted for later sessions", noted[0], "Open findings dns-slow tier 2 since", "pull request demo/home-cluster#1")
-	d.has("failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls", "46 tokens: 12 input, 34 output", "about 0.5000 USD an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
+	d.has("Toolsets pr, definitions", "failed claude exited with code 3", "2m30s", "7 turns, 9 tool calls", "46 tokens: 12 input, 34 output", "about 0.5000 USD an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
 		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
 		t.Errorf("links %v", d.links())

@@ -131,7 +131,10 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 		state := []session.State{session.StateSucceeded, session.StateFailed}[i%2]
 		w.begun(session.Record{ID: fmt.Sprint("run-", i), EndedAt: w.Now(), Ending: session.Ending{State: state}})
 	}
-	w.begun(session.Record{ID: "run-5", Task: session.Task{Tier: 2}})
+	w.begun(session.Record{ID: "run-5", Task: session.Task{Tier: 2, Toolsets: []string{"pr", "definitions"}}})
+	if entry := w.get("/api/v1/sessions/run-5").json; !strings.Contains(fmt.Sprint(entry), "toolsets:[pr definitions]") {
+		t.Errorf("no toolsets in %v", entry)
+	}
 	ids := func(query string) (out string, next string) {
 		a := w.get("/api/v1/sessions" + query)
 		w.want(a, 200, "")

@@ -16,6 +16,7 @@ type SessionEntry struct {
 	State     string     `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
 	Reason    string     `json:"reason,omitempty" doc:"Why it ended as it did"`
 	Model     string     `json:"model"`
+	Toolsets  []string   `json:"toolsets,omitempty" doc:"Toolsets that the agent's MCP server had; absent of sessions of older versions, which had pr"`
 	DryRun    bool       `json:"dry_run"`
 	StartedAt time.Time  `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`

@@ -68,6 +68,9 @@ func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 	if lines := kindLines(shown.Kinds); len(lines) > 0 {
 		view.Sections = append(view.Sections, section{Title: "Files of toolsets that tier 3 may propose beside, if they are sound", Rules: lines, Code: true})
 	}
+	if lines := toolLines(shown.ToolTiers); len(lines) > 0 {
+		view.Sections = append(view.Sections, section{Title: "Tools that only higher tiers may call", Rules: lines})
+	}
 	if q.Path != "" {
 		view.Answer = answerOf(rules.CheckPaths(tier, []string{q.Path}))
 	}
@@ -137,6 +140,14 @@ func kindLines(kinds []policy.Kind) (out []string) {
 		for _, pattern := range kind.Patterns {
 			out = append(out, kind.Name+": "+pattern)
 		}
+	}
+	return out
+}
+
+// toolLines are the tools whose lowest tier the policy raises.
+func toolLines(tools []policy.ToolTier) (out []string) {
+	for _, t := range tools {
+		out = append(out, fmt.Sprintf("%s: from tier %s.", t.Tool, t.Tier))
 	}
 	return out
 }
