@@ -128,7 +128,8 @@ func parameterSchema(depth int) *shape {
 	return mappingOf(append(fields, field{"properties", false, properties})...)
 }
 
-// implementationSchema depends on the implementation's type.
+// implementationSchema depends on the implementation's type. What belongs to a type stands beside it, or below a key of its name, as Forge's
+// own programs write it: {type: bash, bash: {command: ls}}.
 func implementationSchema() *shape {
 	kinds := map[string][]field{
 		"bash":   {{"command", true, nonEmptyText()}, {"sandbox", false, anyMapping()}},
@@ -140,9 +141,13 @@ func implementationSchema() *shape {
 	}
 	return &shape{pick: func(v *value) *shape {
 		which := field{"type", true, oneOf("bash", "python", "http")}
-		fields, known := kinds[v.get("type").string()]
+		name := v.get("type").string()
+		fields, known := kinds[name]
 		if !known {
 			return &shape{kinds: []kind{kindMapping}, fields: []field{which}}
+		}
+		if v.get(name) != nil {
+			return mappingOf(which, field{name, true, mappingOf(fields...)})
 		}
 		return mappingOf(slices.Concat([]field{which}, fields)...)
 	}}

@@ -92,8 +92,12 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 		"a Markdown header counts its lines from the file's": {Agent, "a.md", strings.Replace(agentMarkdown("a", "1.0.0", "Prompt.\n"), "1.0.0", "one", 1), []string{
 			"7:10 version: \"one\" is not a version of three numbers, such as 1.2.0",
 		}},
-		"a bash tool needs a command": {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), ", command: echo hello", "", 1), []string{"5:17 implementation.command: is missing"}},
-		"an unknown implementation":   {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "type: bash", "type: perl", 1), []string{"5:24 implementation.type: \"perl\" is not one of bash, python, http", "warning 5:30 implementation.command: is not a known field"}},
+		"a bash tool needs a command":                {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), ", command: echo hello", "", 1), []string{"5:17 implementation.command: is missing"}},
+		"a bash tool as Forge's programs write it":   {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "command: echo hello", "bash: {command: ls, sandbox: {enabled: true}}", 1), []string{}},
+		"a bash tool in that form without a command": {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "command: echo hello", "bash: {}", 1), []string{"5:36 implementation.bash.command: is missing"}},
+		"a bash tool in both forms":                  {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "command: echo hello", "command: x, bash: {command: ls}", 1), []string{"warning 5:30 implementation.command: is not a known field"}},
+		"a bash tool whose bash is a text":           {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "command: echo hello", "bash: ls", 1), []string{"5:36 implementation.bash: is a string; it must be a mapping"}},
+		"an unknown implementation":                  {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "type: bash", "type: perl", 1), []string{"5:24 implementation.type: \"perl\" is not one of bash, python, http", "warning 5:30 implementation.command: is not a known field"}},
 		"a parameter without required": {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "required: true, ", "", 1), []string{
 			"4:20 parameters.text.required: is missing",
 		}},
