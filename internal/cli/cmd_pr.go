@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type prCreateOptions struct {
 	repo, cloneURL, base, changeType string
 	title, body, bodyFile, from      string
 	files                            fileFlags
+	preview                          string
 	revises                          int
 }
 
@@ -53,6 +55,7 @@ func prCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
 	f.IntVar(&o.revises, "revises", 0, "number of our open pull request that gets the change as one more commit, after its review")
+	f.StringVar(&o.preview, "preview", "", "in a dry run: full, or summary without body and difference (default full)")
 	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
 	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
 	f.StringVar(&o.body, "body", "", "body in markdown")
@@ -102,7 +105,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	}
 	req := prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
-		Title: o.title, Body: o.body, Revises: o.revises, Files: []prflow.FileRequest{}, Preview: prflow.PreviewFull,
+		Title: o.title, Body: o.body, Revises: o.revises, Files: []prflow.FileRequest{}, Preview: cmp.Or(o.preview, prflow.PreviewFull),
 	}
 	if o.bodyFile != "" {
 		text, err := a.readInput(o.bodyFile)

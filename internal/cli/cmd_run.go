@@ -38,14 +38,14 @@ func runCommand(a *app) *cobra.Command {
 				}
 			}
 			p := a.wire(needs{})
-			tellMissing(a, p)
+			missing := tellMissing(a, p)
 			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
 			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
 			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
 			if err != nil && len(records) == 0 {
 				return err
 			}
-			return tellRun(a, records, err)
+			return tellRun(a, records, missing, err)
 		},
 	}
 	sessionToolsetsFlag(a, cmd)
@@ -53,13 +53,18 @@ func runCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// tellMissing says, before money is spent, what the agent lacks to do its work.
-func tellMissing(a *app, p *parts) {
+// tellMissing says, before money is spent, what the agent lacks to do its work: on standard error, or with --json in what it returns.
+func tellMissing(a *app, p *parts) (missing []string) {
 	for _, f := range newDoctor(p).Agents() {
-		if f.Status == doctor.Warning {
+		if f.Status != doctor.Warning {
+			continue
+		}
+		missing = append(missing, f.Name+": "+f.Detail)
+		if !a.json {
 			fmt.Fprintf(a.streams.Err, "claudeops: %s: %s\n", f.Name, f.Detail)
 		}
 	}
+	return missing
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
@@ -84,8 +89,11 @@ func readNote(in io.Reader) (string, error) {
 }
 
 // tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
-func tellRun(a *app, records []session.Record, err error) error {
+func tellRun(a *app, records []session.Record, missing []string, err error) error {
 	answer := map[string]any{"sessions": records}
+	if len(missing) > 0 {
+		answer["missing"] = missing
+	}
 	if err != nil && a.json {
 		answer["error"] = fault.From(err).Wire(operation.RequestIDOf(err))
 		err = silentExit(exitCode(err))

@@ -18,7 +18,7 @@ func acts() map[string][]people.Action {
 		"review merge": {people.Merge}, "review close": {people.Close}, "review lift-cooldown": {people.LiftCooldown}, "review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
 		"pr list":   {looks}, "pr status": {looks}, "pr resume": {people.Resume},
-		"run": {people.StartSession}, "session list": {looks}, "session show": {looks}, "session usage": {looks},
+		"run": {people.StartSession}, "session list": {looks}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
 		"token create": {people.CreateToken}, "token revoke": {people.RevokeToken}, "token list": {looks},
 		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},

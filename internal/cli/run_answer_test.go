@@ -27,7 +27,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			a := &app{json: true, streams: Streams{Out: &out}}
-			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, c.err); !errors.Is(err, c.exit) {
+			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, nil, c.err); !errors.Is(err, c.exit) {
 				t.Errorf("got %v, want %v", err, c.exit)
 			}
 			var answer struct {
@@ -39,7 +39,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 			}
 			out.Reset()
 			a.json = false
-			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, c.err); c.err != nil && !errors.Is(err, c.err) {
+			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, nil, c.err); c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("to people: got %v, want %v", err, c.err)
 			}
 			if !strings.Contains(out.String(), string(c.state)) {
