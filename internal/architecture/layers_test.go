@@ -139,6 +139,7 @@ func layers() map[string][]string {
 		"internal/outgoing":                     {"internal/content"},
 		"internal/fault":                        nil,
 		"bench/baseline":                        nil,
+		"bench/definitions":                     nil,
 		"bench/http":                            append([]string{"internal/store", "internal/record"}, domain...),
 		"bench/spawn":                           nil,
 	}

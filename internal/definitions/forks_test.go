@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,4 +116,17 @@ func TestPluginsOfProjectAndUser(t *testing.T) {
 	if !plugins[0].named("faber") || !plugins[0].named("@org/faber") || plugins[0].Manifest.Agents[0].Name != "writer" || plugins[0].Manifest.Tools[0].Name != "print" {
 		t.Errorf("%+v", plugins[0])
 	}
+}
+
+func TestPluginsInTheFormOfClaudeCodeAreListed(t *testing.T) {
+	b := newBench(t, map[string]string{
+		".fractary/plugins/ops/plugin.json":   `{"name":"ops","version":"1.0.0","commands":"./commands/","agents":["./agents/x.md"],"skills":"./skills/"}`,
+		".fractary/plugins/wrong/plugin.json": `{"name":"wrong","version":7}`,
+	}, nil)
+	list := b.ask("plugin_list", `{}`)
+	notes := fmt.Sprint(list["notes"])
+	if list["total"] != 1.0 || !strings.Contains(notes, "version is of a wrong type, number") || strings.Contains(notes, "Go struct") {
+		t.Errorf("the list is %v", list)
+	}
+	b.same("plugin_info", `{"plugin":"ops"}`, map[string]any{"components.commands": []any{"./commands/"}, "components.agents": []any{"./agents/x.md"}, "components.tools": []any{}})
 }

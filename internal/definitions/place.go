@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,7 @@ func unreachable(name string, err error) Problem {
 		err = of.Err
 	}
 	return Problem{
-		File: name, Severity: SeverityError, Message: "cannot be read: " + err.Error(),
+		File: name, Severity: SeverityError, Message: "cannot be read: " + readProblem(err),
 		Suggestion: "a symbolic link may not lead out of the folder; otherwise look at the permissions",
 	}
 }
@@ -236,4 +237,13 @@ type LimitError struct {
 // Error implements error.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s has more than %d entries, which is the most that are read", e.What, e.Most)
+}
+
+// readProblem is an error in words: those of the JSON library speak of Go types.
+func readProblem(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err.Error()
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s is of a wrong type, %s", wrong.Field, wrong.Value))
 }

@@ -145,12 +145,28 @@ type Manifest struct {
 	Repository   any               `json:"repository"` // text, or a mapping with a url
 	Keywords     []string          `json:"keywords"`
 	Tags         []string          `json:"tags"`
-	Agents       []ManifestItem    `json:"agents"`
-	Tools        []ManifestItem    `json:"tools"`
-	Workflows    []ManifestItem    `json:"workflows"`
-	Hooks        []ManifestItem    `json:"hooks"`
-	Commands     []ManifestItem    `json:"commands"`
+	Agents       manifestItems     `json:"agents"`
+	Tools        manifestItems     `json:"tools"`
+	Workflows    manifestItems     `json:"workflows"`
+	Hooks        manifestItems     `json:"hooks"`
+	Commands     manifestItems     `json:"commands"`
 	Dependencies map[string]string `json:"dependencies"`
+}
+
+// manifestItems are the components of one kind: a list, or a text alone, which names their folder.
+type manifestItems []ManifestItem
+
+// UnmarshalJSON takes both.
+func (m *manifestItems) UnmarshalJSON(text []byte) error {
+	var folder string
+	if json.Unmarshal(text, &folder) == nil {
+		*m = nil
+		if folder != "" {
+			*m = manifestItems{{Name: folder}}
+		}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]ManifestItem)(m))
 }
 
 // ManifestItem is a component of a plugin.
