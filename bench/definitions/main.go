@@ -95,7 +95,7 @@ type server struct {
 
 func measure(name string, command []string, root string, rounds int) error {
 	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...) // #nosec G204: the operator names the program
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "HOME="+root, "CLAUDEOPS_STATE_DIR="+filepath.Join(root, "state"))
+	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "HOME="+root, "CLAUDEOPS_STATE_DIR="+filepath.Join(root, "state"))
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
