@@ -3,8 +3,10 @@ package cli
 import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/packages"
 	"github.com/claudeops/claudeops/internal/policy"
 )
 
@@ -19,6 +21,8 @@ type rules struct {
 func fileKinds() []gitprovider.FileKind {
 	return []gitprovider.FileKind{
 		definitions.FileKind(),
+		packages.FileKind(),
+		deploy.FileKind(),
 	}
 }
 

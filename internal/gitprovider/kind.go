@@ -2,6 +2,8 @@ package gitprovider
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -23,6 +25,15 @@ type FileProblem struct {
 	Line, Column int // from 1; 0 where no place is to blame
 	Message      string
 	Suggestion   string
+}
+
+// NewFileProblem makes one of a message. Its line is the one that the message names, as parsers of YAML do ("line 3").
+func NewFileProblem(message string) FileProblem {
+	p := FileProblem{Message: message}
+	if found := regexp.MustCompile(`\bline (\d{1,9})\b`).FindStringSubmatch(message); found != nil {
+		p.Line, _ = strconv.Atoi(found[1]) // at most nine digits
+	}
+	return p
 }
 
 // kindFolder is the one hidden folder beside .claude-ops that a path may have, where a FileKind admits it.

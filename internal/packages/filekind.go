@@ -1,0 +1,21 @@
+package packages
+
+import (
+	"path"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// FileKind is the manifests of packages as files that may be proposed, if they are sound by themselves.
+func FileKind() gitprovider.FileKind {
+	return gitprovider.FileKind{
+		Name: ToolsetName, Patterns: []string{ManifestName, "*/" + ManifestName, "packages/*/" + ManifestName},
+		Validate: func(name, content string) (out []gitprovider.FileProblem) {
+			_, problems, _ := ReadManifest([]byte(content))
+			for _, p := range problems {
+				out = append(out, gitprovider.NewFileProblem(path.Base(name)+": "+p))
+			}
+			return out
+		},
+	}
+}
