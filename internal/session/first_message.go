@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (s Settings) permitted(tier gitprovider.Tier) string {
 		text += "No shell command is permitted: what needs one cannot be done in this session. Say so in your report.\n"
 	} else {
 		text += "Shell commands that are permitted (* stands for anything): " + strings.Join(commands, ", ") + ".\n"
+	}
+	if slices.Contains(s.Server.Toolsets, "scripts") {
+		text += "The operator's scripts are tools of claudeops, too: each says what it does and takes. Use them rather than a shell command that does the same.\n"
 	}
 	if len(others) > 0 {
 		text += "Also permitted: " + strings.Join(others, ", ") + ".\n"

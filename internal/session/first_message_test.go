@@ -55,8 +55,15 @@ func TestTheFirstMessageSaysWhatTheAgentMayDoAndForHowLong(t *testing.T) {
 	if _, err := w.run(t, Spec{Tier: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if asked = w.asked(t); !strings.Contains(asked, "No shell command is permitted") || strings.Contains(asked, "turns") {
+	if asked = w.asked(t); !strings.Contains(asked, "No shell command is permitted") || strings.Contains(asked, "turns") || strings.Contains(asked, "scripts") {
 		t.Errorf("the message is\n%s", asked)
+	}
+	w.runner.Settings.Server.Toolsets = []string{"pr", "scripts"}
+	if _, err := w.run(t, Spec{Tier: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if asked = w.asked(t); !strings.Contains(asked, "The operator's scripts are tools of claudeops, too") {
+		t.Errorf("the message does not name scripts\n%s", asked)
 	}
 }
 
