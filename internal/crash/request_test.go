@@ -20,6 +20,7 @@ type request struct {
 	Title      string `json:"title"`
 	Body       string `json:"body"`
 	ChangeType string `json:"change_type"`
+	Revises    int    `json:"revises,omitempty"`
 	Files      []file `json:"files"`
 }
 
@@ -41,12 +42,13 @@ func newCheck(title, path, content string) request {
 
 // answer is the structured content of create_pr.
 type answer struct {
-	Number int      `json:"number"`
-	URL    string   `json:"url"`
-	Branch string   `json:"branch"`
-	Files  []string `json:"files"`
-	Reused bool     `json:"reused"`
-	Error  struct {
+	Number  int      `json:"number"`
+	URL     string   `json:"url"`
+	Branch  string   `json:"branch"`
+	Files   []string `json:"files"`
+	Reused  bool     `json:"reused"`
+	Revised bool     `json:"revised"`
+	Error   struct {
 		Code       string `json:"code"`
 		Message    string `json:"message"`
 		Retryable  bool   `json:"retryable"`
@@ -60,7 +62,10 @@ type answer struct {
 }
 
 // opened says that the answer is a pull request that this call opened.
-func (a answer) opened() bool { return a.Error.Code == "" && a.Number > 0 && !a.Reused }
+func (a answer) opened() bool { return a.Error.Code == "" && a.Number > 0 && !a.Reused && !a.Revised }
+
+// revised says that the answer is a pull request that this call added a commit to; reused revisions are revised, too.
+func (a answer) revised() bool { return a.Error.Code == "" && a.Number > 0 && a.Revised && !a.Reused }
 
 // about is the pull request that the answer leads to: the one opened or reused, or the one that is in the way.
 func (a answer) about() (number int, url string) {

@@ -15,13 +15,7 @@ import (
 // reserved, every open pull request has its branch, and there is no other branch.
 func (w *world) assertSettled(t *testing.T) {
 	t.Helper()
-	left, err := w.store(t).History.Unfinished(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range left {
-		t.Errorf("the proposal %s on %s is still %s", p.ID, p.Branch, p.State)
-	}
+	w.assertNothingReserved(t)
 	branches := w.branches(t)
 	for _, pr := range w.pulls(t, gitprovider.StateOpen) {
 		if tip := branches[pr.Branch]; tip != pr.HeadCommit {
@@ -31,6 +25,18 @@ func (w *world) assertSettled(t *testing.T) {
 	}
 	if len(branches) > 0 {
 		t.Errorf("branches without an open pull request: %v", branches)
+	}
+}
+
+// assertNothingReserved holds that no proposal waits to be settled.
+func (w *world) assertNothingReserved(t *testing.T) {
+	t.Helper()
+	left, err := w.store(t).History.Unfinished(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range left {
+		t.Errorf("the proposal %s on %s is still %s", p.ID, p.Branch, p.State)
 	}
 }
 

@@ -124,10 +124,10 @@ func (k *killed) assertLeft(t *testing.T) {
 
 // abandoned returns what is unfinished when all of it counts as abandoned. The kernel tells of a death at once, a
 // PostgreSQL server when it notices that the connection has ended.
-func (k *killed) abandoned(t *testing.T) []record.Proposal {
+func (w *world) abandoned(t *testing.T) []record.Proposal {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		left, err := k.store(t).History.Unfinished(t.Context())
+		left, err := w.store(t).History.Unfinished(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

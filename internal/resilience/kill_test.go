@@ -44,11 +44,15 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// process prepares `claudeops pr create` for the change, in an environment that names this forge alone.
+// process prepares `claudeops pr create` for what is asked for, in an environment that names this forge alone.
 func (w *world) process(out *bytes.Buffer) *exec.Cmd {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), os.Getenv(binaryVariable), "pr", "create", "--json", "--from", "-")
-	cmd.Dir, cmd.Stdin = w.stateDir, bytes.NewReader(w.request())
+	asked := w.asked
+	if asked == nil {
+		asked = w.request()
+	}
+	cmd.Dir, cmd.Stdin = w.stateDir, bytes.NewReader(asked)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = []string{
 		"HOME=" + w.stateDir, "CLAUDEOPS_STATE_DIR=" + w.stateDir, "CLAUDEOPS_TIER=2",

@@ -43,6 +43,7 @@ type world struct {
 	said     []string     // everything that callers were answered
 	ahead    atomic.Int64 // of the real clock, as everybody here sees it
 	key      string       // of the marks; goes with the state folder
+	asked    []byte       // what processes ask for; nil for request
 }
 
 func newWorld(t testing.TB, k kind) *world {
