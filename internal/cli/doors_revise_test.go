@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/prflow"
+)
+
+// A revision of which the gate says no is refused with the same words of the contract through every way in.
+func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	d := newDoors(t)
+	var create operation.Operation
+	for _, o := range operation.List(new(app).toolsets()...) {
+		if o.Name == prflow.ToolCreatePR {
+			create = o
+		}
+	}
+	if opened := d.throughMCP(create, goodRequests()[create.Name]); opened.Code != "" {
+		t.Fatalf("not opened: %v", opened)
+	}
+	for revises, code := range map[string]string{
+		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument", "1.5": "invalid_argument",
+	} {
+		arguments := strings.Replace(goodRequests()[create.Name], `"title"`, `"revises":`+revises+`,"title"`, 1)
+		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`, `# Inodes\n\ndf -i\n`, 1)
+		want := d.throughMCP(create, arguments)
+		if want.Code != code {
+			t.Errorf("revises %s: MCP answers %v, want %s", revises, want, code)
+		}
+		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
+			t.Errorf("revises %s (-MCP +command line):\n%s", revises, diff)
+		}
+		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
+			t.Errorf("revises %s (-MCP +REST):\n%s", revises, cmp.Diff(want, got))
+		}
+	}
+}
