@@ -37,33 +37,54 @@ func (e *evidence) target() *gitprovider.Snapshot {
 // revisionReader reads what a creation adds to.
 type revisionReader struct{ *creation }
 
-// read reads the pull request and its branch. query is what the base branch was read by.
+// read reads the pull request and its branch. Where somebody has pushed meanwhile, it reads them again: that may have been the very same
+// revision. query is what the base branch was read by.
 func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		unsure, err := c.readOnce(ctx, query)
+		if err != nil || !unsure || try == tries {
+			return err
+		}
+		seen := c.evidence.revision.pr
+		if err := c.evidence.readPullsAgain(ctx, c.closedSince()); err != nil {
+			return err
+		}
+		same := func(pr gitprovider.PullRequest) bool {
+			return pr.Number == seen.Number && pr.HeadCommit == seen.HeadCommit
+		}
+		if slices.ContainsFunc(c.evidence.snapshot.Open, same) {
+			return nil
+		}
+	}
+}
+
+// readOnce reports whether what was read may be of before and after a push: then the revision is refused for now.
+func (c revisionReader) readOnce(ctx context.Context, query gitprovider.SnapshotQuery) (unsure bool, err error) {
 	e, rev := &c.evidence, &revision{}
 	e.revision = rev
 	if err := c.findRevised(ctx, query); err != nil || rev.why != nil {
-		return err
+		return false, err
 	}
 	if again, err := c.settleSameRevision(ctx); err != nil {
-		return err
+		return false, err
 	} else if again {
 		if err := e.readPullsAgain(ctx, c.closedSince()); err != nil {
-			return err
+			return false, err
 		}
 		if err := c.findRevised(ctx, query); err != nil || rev.why != nil {
-			return err
+			return false, err
 		}
 	}
 	rev.mark = e.marks[rev.pr.Number]
-	var err error
 	if rev.same, err = e.sameRevision(ctx, &c.request, rev.pr); err != nil || rev.same != nil {
-		return err
+		return false, err
 	}
 	return c.readHead(ctx)
 }
 
-// readHead reads the branch and the discussion side by side.
-func (c revisionReader) readHead(ctx context.Context) error {
+// readHead reads the branch and the discussion side by side. It reports whether they refuse the revision.
+func (c revisionReader) readHead(ctx context.Context) (refused bool, err error) {
 	e, rev := &c.evidence, c.evidence.revision
 	provider, repo := e.resolution.Provider, e.snapshot.Repo
 	var head *gitprovider.Snapshot
@@ -77,16 +98,18 @@ func (c revisionReader) readHead(ctx context.Context) error {
 	head, unread = provider.Snapshot(ctx, query)
 	both.Wait()
 	switch {
-	case unheard != nil || rev.why != nil:
-		return unheard
-	case unread != nil:
-		return unread
+	case unheard != nil:
+		return false, unheard
+	case unread != nil && rev.why == nil:
+		return false, unread
+	case rev.why != nil:
+		return true, nil
 	case head.BaseCommit != rev.pr.HeadCommit:
 		rev.why = notRevisable(rev.pr, "head", "was pushed to a moment ago")
-		return nil
+		return true, nil
 	}
 	rev.head = head
-	return nil
+	return false, nil
 }
 
 // pathsOfRevision are those of the request in scope, and those of the pull request.
