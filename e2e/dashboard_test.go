@@ -210,15 +210,15 @@ func file(path, action, content string) map[string]any {
 func (d *dashboard) history() []string {
 	d.Helper()
 	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true").url
-	long := "# Swap\n\n" + strings.Repeat("verylongword", 200) + "\n"
+	long := strings.Repeat("verylongword", 200) + "\n"
 	for _, p := range []struct {
 		url    string
 		want   int
 		change map[string]any
 	}{
 		{d.url, 201, map[string]any{"title": "Look at inodes <img src=x onerror=alert(1)>", "body": hostileBody,
-			"files": []any{file("checks/inodes.md", "create", long), file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
-		{dry, 200, map[string]any{"title": "Look at swap", "files": []any{file("checks/swap.md", "create", long)}}},
+			"files": []any{file("checks/inodes.md", "create", "# Inodes\n\n"+long), file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
+		{dry, 200, map[string]any{"title": "Look at swap", "files": []any{file("checks/swap.md", "create", "# Swap\n\n"+long)}}},
 		{d.url, 403, map[string]any{"files": []any{file("Dockerfile", "create", "x"), file("a/../b.md", "create", "x")}}},
 	} {
 		if status, answer := d.propose(p.url, p.change); status != p.want {
