@@ -53,7 +53,7 @@ func scriptRunCommand(a *app) *cobra.Command {
 		Use: "run NAME", Short: "Run a script", Args: usageArgs(cobra.ExactArgs(1)),
 		Long: "run runs a script as its tool does, with the same limits and records, and ends with its exit code. As a person you may\n" +
 			"run scripts of every tier. With --json the answer is that of the tool.",
-		Example: "  claudeops scripts run git_search --arg pattern=TODO --arg path=docs",
+		Example: "  claudeops scripts run git_search --arg pattern=timeout --arg path=docs",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := scriptArguments(a, cmd, args[0], given, from)
 			if err != nil {

@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -57,15 +56,6 @@ func (e *Error) with(key string, value any) *Error {
 func (e *Error) suggest(suggestions ...string) *Error {
 	e.Suggestions = append(e.Suggestions, suggestions...)
 	return e
-}
-
-// codeOf is the code of an error; "" for nil and for errors of others.
-func codeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
 }
 
 // notFoundCode is the code for a definition of a kind that is not there.

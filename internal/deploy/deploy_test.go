@@ -272,3 +272,12 @@ func TestModulesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// codeOf is the code of an error; "" for nil and for errors of others.
+func codeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

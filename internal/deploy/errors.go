@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -69,13 +68,4 @@ func (e *Error) because(err error) *Error {
 // invalidConfig is a configuration that says something it may not.
 func invalidConfig(format string, args ...any) *Error {
 	return newError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
-}
-
-// codeOf is the code of an error; "" for nil and for errors of others.
-func codeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
 }

@@ -23,7 +23,7 @@ const (
 	CostUnknown CostSource = "unknown"
 )
 
-// CostSources lists them.
+// CostSources lists them, the most certain first.
 func CostSources() []CostSource {
 	return []CostSource{CostClient, CostClientGuess, CostEstimate, CostUnknown}
 }
@@ -199,7 +199,7 @@ func (u Usage) Words() string {
 
 // Add adds what another session used. Of two sources the less certain one stands.
 func (u Usage) Add(o Usage) Usage {
-	certain := []CostSource{"", CostClient, CostClientGuess, CostEstimate, CostUnknown}
+	certain := append([]CostSource{""}, CostSources()...)
 	return Usage{
 		InputTokens: u.InputTokens + o.InputTokens, OutputTokens: u.OutputTokens + o.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens + o.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens + o.CacheWriteTokens,
