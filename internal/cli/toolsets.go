@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
@@ -200,6 +202,11 @@ func (a *app) registryToken(p *parts, name string) string {
 	return token
 }
 
+// runs reports whether cmd is a command of a group, whatever flags stood before it on the command line.
+func runs(cmd *cobra.Command, group string) bool {
+	return cmd != nil && cmd.HasParent() && cmd.Parent().Name() == group
+}
+
 func newDeploy(a *app, p *parts) *deploy.Service {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -219,6 +226,6 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
 		Git: git, Path: search, GitEnv: gitEnv, Version: version(), NoWriting: noWriting, Now: time.Now,
-		Trusted: len(a.args) > 0 && a.args[0] == deploy.ToolsetName,
+		Trusted: runs(a.cmd, deploy.ToolsetName),
 	})
 }
