@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/toolset"
 )
@@ -177,7 +178,7 @@ func TestRegistriesThatFailHaveTheirCodes(t *testing.T) {
 	b.same("plugin_search", `{"query":"x"}`, map[string]any{"code": "NETWORK_ERROR", "details.registry": "test"})
 	f.status, f.wants = 0, "Bearer right"
 	b.same("plugin_search", `{"query":"x"}`, map[string]any{"code": "AUTH_REQUIRED"})
-	write(t, b.settings.Project, map[string]string{".fractary/config.json": fmt.Sprintf(
+	operationtest.WriteFiles(t, b.settings.Project, map[string]string{".fractary/config.json": fmt.Sprintf(
 		`{"registries":[{"name":"test","url":"%s/registry.json","auth":{"token_env":"T"}},{"name":"off","url":"./r","priority":1,"enabled":false}]}`, f.URL)})
 	b.same("config_registry_list", `{}`, map[string]any{
 		"registries.0.name": "off", "registries.0.priority": 1.0, "registries.0.disabled": true, "registries.1.name": "test", "registries.1.url": f.URL + "/registry.json",
@@ -190,7 +191,7 @@ func TestRegistriesThatFailHaveTheirCodes(t *testing.T) {
 	b.same("plugin_search", `{"query":"faber"}`, map[string]any{"total": 1.0})
 	down := httptest.NewServer(nil)
 	down.Close()
-	write(t, b.settings.Project, map[string]string{".fractary/config.json": fmt.Sprintf(
+	operationtest.WriteFiles(t, b.settings.Project, map[string]string{".fractary/config.json": fmt.Sprintf(
 		`{"registries":[{"name":"up","url":"%[1]s/registry.json","auth":{"token_env":"T"}},{"name":"down","url":"%[2]s/r.json"}]}`, f.URL, down.URL)})
 	b.same("plugin_search", `{"query":"faber"}`, map[string]any{"total": 1.0})
 	if notes, _ := b.ask("plugin_search", `{"query":"faber"}`)["notes"].([]any); len(notes) != 1 || !strings.Contains(notes[0].(string), `"down"`) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // many is a catalog of as many agents.
@@ -19,7 +21,7 @@ func many(b *testing.B, n int) *Catalog {
 			files[".fractary/agents/"+name+"/agent.md"] = agentMarkdown(name, "1.0.0", "A prompt of some length.\n")
 		}
 	}
-	return NewCatalog(Options{Project: write(b, b.TempDir(), files), Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	return NewCatalog(Options{Project: operationtest.WriteFiles(b, b.TempDir(), files), Now: func() time.Time { return time.Now().Add(time.Hour) }})
 }
 
 func BenchmarkListCold(b *testing.B) {

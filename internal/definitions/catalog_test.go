@@ -11,22 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// write makes the files of a tree: names with slashes and their contents.
-func write(t testing.TB, dir string, files map[string]string) string {
-	t.Helper()
-	for name, content := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
 
 // agentYAML is a sound agent with more lines.
 func agentYAML(name, version string, more ...string) string {
@@ -58,7 +45,7 @@ tags: [demo]
 
 func catalog(t testing.TB, project, home map[string]string) *Catalog {
 	t.Helper()
-	return NewCatalog(Options{Project: write(t, t.TempDir(), project), Home: write(t, t.TempDir(), home), Now: time.Now})
+	return NewCatalog(Options{Project: operationtest.WriteFiles(t, t.TempDir(), project), Home: operationtest.WriteFiles(t, t.TempDir(), home), Now: time.Now})
 }
 
 func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
@@ -112,7 +99,7 @@ func TestAChangeOnDiskIsSeen(t *testing.T) {
 	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, nil)
 	for _, version := range []string{"1.0.1", "1.0.2", "1.0.3"} {
 		listed(t, c, Agent, "")
-		write(t, c.opts.Project, map[string]string{".fractary/agents/a.yaml": agentYAML("a", version)})
+		operationtest.WriteFiles(t, c.opts.Project, map[string]string{".fractary/agents/a.yaml": agentYAML("a", version)})
 		if got := listed(t, c, Agent, "")[0]; got != "local a@"+version {
 			t.Errorf("got %s, want version %s", got, version)
 		}
@@ -120,7 +107,7 @@ func TestAChangeOnDiskIsSeen(t *testing.T) {
 }
 
 func TestLinksThatLeaveAreLeftOut(t *testing.T) {
-	outside := write(t, t.TempDir(), map[string]string{
+	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		"secret.yaml": agentYAML("secret", "1.0.0"), "folder/agent.yaml": agentYAML("folder", "1.0.0"),
 	})
 	c := catalog(t, map[string]string{
@@ -185,7 +172,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 		".fractary/agents/root.yaml": strings.Replace(agentYAML("root", "0.1.0", "author: Ann"), "tools: []", "tools: [grep, print]", 1),
 	}, nil)
 	project := c.opts.Project
-	write(t, project, map[string]string{
+	operationtest.WriteFiles(t, project, map[string]string{
 		".fractary/agents/child.yaml": strings.Replace(agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
 	})
 	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func TestConfigTakesTheFirstFile(t *testing.T) {
@@ -31,13 +33,13 @@ func TestConfigTakesTheFirstFile(t *testing.T) {
 	if got := load(""); len(got) != 0 {
 		t.Errorf("without a file: %v", got)
 	}
-	write(t, home, map[string]string{".fractary/config.json": `{"registries":[{"name":"user","url":"https://example.org/r.json"}]}`})
+	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": `{"registries":[{"name":"user","url":"https://example.org/r.json"}]}`})
 	same(load(""), filepath.Join(home, ".fractary/config.json"), "user")
-	write(t, project, map[string]string{".fractary/config.yaml": "registries:\n  - {name: later, url: ./r, priority: 9}\n  - {name: sooner, url: ./r, priority: 1}\n"})
+	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.yaml": "registries:\n  - {name: later, url: ./r, priority: 9}\n  - {name: sooner, url: ./r, priority: 1}\n"})
 	same(load(""), filepath.Join(project, ".fractary/config.yaml"), "sooner", "later")
-	write(t, project, map[string]string{".fractary/config.json": "{\n\t\"registries\": []\n}\n"})
+	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.json": "{\n\t\"registries\": []\n}\n"})
 	same(load(""), filepath.Join(project, ".fractary/config.json"))
-	write(t, project, map[string]string{"other.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
+	operationtest.WriteFiles(t, project, map[string]string{"other.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
 	same(load("other.json"), filepath.Join(project, "other.json"), "other")
 }
 
@@ -46,7 +48,7 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 		"no JSON": `{`, "a list": `[]`, "no url": `{"registries":[{"name":"a"}]}`, "a scheme": `{"registries":[{"name":"a","url":"ftp://x/y"}]}`,
 		"a priority": `{"registries":[{"name":"a","url":"x","priority":0}]}`, "a type": `{"registries":[{"name":"a","url":"x","type":"other"}]}`,
 	} {
-		project := write(t, t.TempDir(), map[string]string{".fractary/config.json": text})
+		project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": text})
 		if _, err := LoadConfig(ConfigOptions{Project: project}); codeOf(err) != ConfigError || !strings.Contains(err.Error(), "config.json") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -57,7 +59,7 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 }
 
 func TestConfigGet(t *testing.T) {
-	project := write(t, t.TempDir(), map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
+	project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := LoadConfig(ConfigOptions{Project: project, Home: "/home/u"})
 	if err != nil {
 		t.Fatal(err)

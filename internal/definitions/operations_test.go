@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
@@ -40,7 +38,7 @@ func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newBench(t testing.TB, project, home map[string]string) *bench {
 	b := &bench{TB: t, variables: map[string]string{}}
 	b.settings = Settings{
-		Project: write(t, t.TempDir(), project), Home: write(t, t.TempDir(), home), Transport: http.DefaultTransport, Now: time.Now,
+		Project: operationtest.WriteFiles(t, t.TempDir(), project), Home: operationtest.WriteFiles(t, t.TempDir(), home), Transport: http.DefaultTransport, Now: time.Now,
 		Token: func(name string) string { return b.variables[name] },
 	}
 	b.authority = toolset.Authority{Enabled: func(string) bool { return true }, Tier: 2}
@@ -78,7 +76,7 @@ func (b *bench) ask(tool, arguments string) map[string]any {
 		if err != nil {
 			b.Fatal(err)
 		}
-		mustMatch(b, tool, schema, text)
+		operationtest.Match(b, tool, schema, text)
 		var out map[string]any
 		if err := json.Unmarshal(text, &out); err != nil {
 			b.Fatal(err)
@@ -87,29 +85,6 @@ func (b *bench) ask(tool, arguments string) map[string]any {
 	}
 	b.Fatalf("there is no tool %s", tool)
 	return nil
-}
-
-func mustMatch(t testing.TB, tool string, schema, text []byte) {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("s.json", document); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile("s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("%s: %v\n%s", tool, err, text)
-	}
 }
 
 // same holds parts of an answer, which are named by paths such as agents.0.name, against what they should be.
@@ -197,35 +172,6 @@ func ours() []string {
 	}
 }
 
-// flat lists a schema's fields as contract has them.
-func flat(at string, schema map[string]any, into map[string]string) {
-	required, _ := schema["required"].([]any)
-	if either, ok := schema["anyOf"].([]any); ok {
-		required, _ = either[0].(map[string]any)["required"].([]any)
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for name, property := range properties {
-		property := property.(map[string]any)
-		key := strings.TrimPrefix(at+"."+name, ".")
-		kind, _ := property["type"].(string)
-		if kind == "integer" {
-			kind = "number"
-		}
-		if values, ok := property["enum"].([]any); ok {
-			kind = strings.ReplaceAll(strings.Trim(fmt.Sprintf("%s", values), "[]"), " ", "|")
-		}
-		shown := kind
-		if !slices.Contains(required, any(name)) {
-			shown = "?" + kind
-		}
-		into[key] = shown
-		if items, ok := property["items"].(map[string]any); ok {
-			flat(key+"[]", items, into)
-		}
-		flat(key, property, into)
-	}
-}
-
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	set := newBench(t, nil, nil).toolset()
 	tools := contract()
@@ -244,19 +190,7 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var schema map[string]any
-			if err := json.Unmarshal(text, &schema); err != nil {
-				t.Fatal(err)
-			}
-			got, fields := map[string]string{}, map[string]string{}
-			flat("", schema, got)
-			for field := range strings.FieldsSeq(want[i]) {
-				name, kind, _ := strings.Cut(field, ":")
-				if bare, optional := strings.CutSuffix(name, "?"); optional {
-					name, kind = bare, "?"+kind
-				}
-				fields[name] = kind
-			}
+			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
 			maps.DeleteFunc(got, func(name, kind string) bool {
 				_, has := fields[name]
 				return !has && side == "output" && strings.HasPrefix(kind, "?") && (slices.Contains(ours(), name) || slices.Contains([]string{"error", "code", "message", "details", "suggestions"}, name))

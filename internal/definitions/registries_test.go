@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // forge is a registry on loopback with one plugin in two versions.
@@ -92,7 +94,7 @@ func newWorld(t testing.TB, tokens map[string]string, registries ...map[string]a
 		t.Fatal(err)
 	}
 	project, home := t.TempDir(), t.TempDir()
-	write(t, project, map[string]string{".fractary/config.json": string(text)})
+	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.json": string(text)})
 	if w.config, err = LoadConfig(ConfigOptions{Project: project, Home: home}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,14 +146,14 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 	}))
 	t.Cleanup(hangs.Close)
 	t.Cleanup(func() { close(released) })
-	up := write(t, t.TempDir(), map[string]string{
+	up := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		"registry.json": `{"plugins":[{"name":"@a/b","version":"1.0.0","manifest_url":"plugin.json"}]}`,
 		"plugin.json":   `{"name":"@a/b","version":"1.0.0","agents":[{"name":"far","version":"2.0.0"}]}`,
 	})
 	w := newWorld(t, nil, map[string]any{"name": "hangs", "url": hangs.URL}, map[string]any{"name": "up", "url": up + "/registry.json"})
 	o := w.opts
 	o.ListTimeout = 100 * time.Millisecond
-	write(t, o.Project, map[string]string{
+	operationtest.WriteFiles(t, o.Project, map[string]string{
 		".fractary/agents/near.yaml": agentYAML("near", "1.0.0"),
 		".fractary/agents/f.yaml":    agentYAML("f", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
 		".fractary/agents/g.yaml":    agentYAML("g", "1.0.0", "fork_of: {name: far, version: 2.0.0}"),
@@ -296,7 +298,7 @@ func TestARegistryMayBeAFolder(t *testing.T) {
 	f := newForge(t)
 	dir := t.TempDir()
 	for name, content := range f.files {
-		write(t, dir, map[string]string{name[1:]: content})
+		operationtest.WriteFiles(t, dir, map[string]string{name[1:]: content})
 	}
 	for _, address := range []string{dir, filepath.Join(dir, "registry.json"), "file://" + dir + "/registry.json"} {
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": address})
@@ -351,7 +353,7 @@ func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
 	older := t.TempDir()
 	now := time.Now()
 	for name, at := range map[string]string{"ms": fmt.Sprint(now.UnixMilli()), "s": fmt.Sprint(now.Unix()), "text": `"` + now.Format(time.RFC3339) + `"`} {
-		write(t, older, map[string]string{name + ".json": fmt.Sprintf(`{"url":"http://127.0.0.1:1/x","manifest":%s,"fetched_at":%s,"ttl":3600}`, f.files["/registry.json"], at)})
+		operationtest.WriteFiles(t, older, map[string]string{name + ".json": fmt.Sprintf(`{"url":"http://127.0.0.1:1/x","manifest":%s,"fetched_at":%s,"ttl":3600}`, f.files["/registry.json"], at)})
 		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600}}, Resolution: Resolution{true, true, true}}
 		r := NewRegistries(c, NewCache(t.TempDir(), older, time.Now), http.DefaultTransport, os.Getenv, "")
 		if found, failed := r.Search(t.Context(), "faber", nil); len(found) != 1 || len(failed) > 0 {

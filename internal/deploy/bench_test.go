@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // BenchmarkPlan plans over 1,000 modules of ten files each, 10,000 in all, and runs git status on the tree that they are deployed to:
@@ -26,8 +28,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 	files["repo/"+ConfigName] = config.String()
 	dir := b.TempDir()
-	write(b, filepath.Join(dir, "agentpack"), files)
-	write(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
+	operationtest.WriteFiles(b, filepath.Join(dir, "agentpack"), files)
+	operationtest.WriteFiles(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
 	project := filepath.Join(dir, "project")
 	git(b, project, "init", "-q")
 	program, err := exec.LookPath("git")

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // TestMain lets the tests start this program as a process that deploys until it is killed.
@@ -101,7 +103,7 @@ func crashRounds(t *testing.T) int {
 }
 
 func TestProcessesKilledAtRandomMoments(t *testing.T) {
-	dir := write(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	mended := 0
 	for range crashRounds(t) {
 		cmd := startDeploying(t, dir, "")
@@ -186,7 +188,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 }
 
 func TestEightProcessesAtOnce(t *testing.T) {
-	dir := write(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	var processes []*exec.Cmd
 	for range 8 {
 		processes = append(processes, startDeploying(t, dir, "6"))

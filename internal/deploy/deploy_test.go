@@ -5,26 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func write(t testing.TB, dir string, files map[string]string) string {
-	t.Helper()
-	for name, content := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
 
 const configuration = `
 version: 1
@@ -46,7 +33,7 @@ modules:
 `
 
 func TestConfigSelectsModules(t *testing.T) {
-	c, err := LoadConfig(write(t, t.TempDir(), map[string]string{ConfigName: configuration}))
+	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: configuration}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +80,7 @@ func TestConfigRefusals(t *testing.T) {
 		base + "modules: [{id: m, type: prompt, targets: [emacs], source: {local_path: {path: x}}}]\n":                                       TargetUnsupported,
 		base + "modules: [{id: m, type: prompt, source: {local_path: {path: x}}}, {id: m, type: prompt, source: {local_path: {path: y}}}]\n": ConfigInvalid,
 	} {
-		_, err := LoadConfig(write(t, t.TempDir(), map[string]string{ConfigName: text}))
+		_, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: text}))
 		var e *Error
 		if codeOf(err) != want || errors.As(err, &e) && (e.Details["reason_code"] == nil || e.Details["path"] == nil) {
 			t.Errorf("%q: %v", text, err)
@@ -171,7 +158,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 		"a patch that adds":           {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/new.md.patch": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+x\n"}, "", ConfigInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, err := os.OpenRoot(write(t, t.TempDir(), c.files))
+			root, err := os.OpenRoot(operationtest.WriteFiles(t, t.TempDir(), c.files))
 			if err != nil {
 				t.Fatal(err)
 			}

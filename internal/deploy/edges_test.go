@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func TestNamesThatNotEverySystemCanHave(t *testing.T) {
@@ -48,7 +50,7 @@ func TestManifestsThatCannotBeUsed(t *testing.T) {
 	} {
 		m := newMachine(t, map[string]string{"AGENTS.md": "a person's"})
 		m.deploy(map[string]string{"a.md": "1"})
-		write(t, m.project, map[string]string{".claude/commands/.agentpack.manifest.claude_code.json": text})
+		operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/.agentpack.manifest.claude_code.json": text})
 		p := m.plan(map[string]string{"a.md": "1"})
 		if len(p.Changes) > 0 || len(p.Warnings) == 0 {
 			t.Errorf("%s: %s, %v", name, describePlan(p), p.Warnings)

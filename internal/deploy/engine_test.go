@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // machine is a home and a project with the state of their deployments.
@@ -26,8 +28,8 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	m := &machine{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project")}
-	write(t, dir, map[string]string{"home/.keep": "", "project/.keep": ""})
-	write(t, m.project, files)
+	operationtest.WriteFiles(t, dir, map[string]string{"home/.keep": "", "project/.keep": ""})
+	operationtest.WriteFiles(t, m.project, files)
 	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	m.state = NewState(filepath.Join(m.home, ".agentpack"), func() time.Time { clock = clock.Add(time.Second); return clock })
 	return m
@@ -159,7 +161,7 @@ func TestRollbackGivesBackTheBytesOfThatMoment(t *testing.T) {
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine", ".claude/commands/other.md": "a person's"})
 	first := m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	second := m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs"})
-	write(t, m.project, map[string]string{".claude/commands/a.md": "drift"})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/a.md": "drift"})
 	back := m.rollback(first.ID)
 	m.has(map[string]string{"a.md": "1", "b.md": "1", "mine.md": "mine", "other.md": "a person's"})
 	if _, err := m.state.kept(hashOf([]byte("drift"))); err != nil {
@@ -290,7 +292,7 @@ func TestWhatSomebodyChangedMeanwhileIsLeftAlone(t *testing.T) {
 	if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "2", "b.md": "2"}), Approval{}); !e.died(err) {
 		t.Fatal(err)
 	}
-	write(t, m.project, map[string]string{".claude/commands/b.md": "a person's"})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/b.md": "a person's"})
 	said, err := m.engine().mend(t.Context())
 	if err != nil || !strings.Contains(said, "b.md") {
 		t.Errorf("%q, %v", said, err)
@@ -424,7 +426,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(filepath.Dir(m.project), "other")
-	write(t, other, map[string]string{"x": ""})
+	operationtest.WriteFiles(t, other, map[string]string{"x": ""})
 	elsewhere := *m
 	elsewhere.project = other
 	elsewhere.deploy(map[string]string{"a.md": "of the other project"})
@@ -456,7 +458,7 @@ func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	p := m.plan(map[string]string{"new.md": "x"})
-	write(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}), Approval{Adopt: true, Plan: p.Digest()}); codeOf(err) != PlanChanged {
 		t.Errorf("a plan that is no longer true: %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // wantOf is what one module of another owner should have in Claude Code's commands.
@@ -47,7 +49,7 @@ func TestADeploymentOfSomeModulesLeavesTheOthers(t *testing.T) {
 func TestWhatSomebodyHasChangedStaysIfItShould(t *testing.T) {
 	m := newMachine(t, nil)
 	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1", ".claude/commands/a2": "2", ".claude/commands/a3": "3"}))
-	write(t, m.project, map[string]string{".claude/commands/a1": "mine", ".claude/commands/a2": "new"})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/a1": "mine", ".claude/commands/a2": "new"})
 	p := m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "new", ".claude/commands/a2": "new", ".claude/commands/a3": "3"}))
 	m.has(map[string]string{"a1": "mine", "a2": "new", "a3": "3"})
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], filepath.Join("commands", "a1")+" was changed") {
@@ -76,7 +78,7 @@ func TestAProbeOfAKilledProcessIsRemoved(t *testing.T) {
 	if err != nil || j == nil {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	write(t, m.project, map[string]string{".claude/commands/" + temporary + j.Snapshot.ID: ""})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/" + temporary + j.Snapshot.ID: ""})
 	m.apply(m.wantOf("b", map[string]string{".claude/commands/b1": "1"}))
 	m.has(map[string]string{"b1": "1"})
 }

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io/fs"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
@@ -47,8 +45,8 @@ func newBench(t testing.TB, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
-	write(t, dir, files)
+	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
+	operationtest.WriteFiles(t, dir, files)
 	return &bench{
 		TB: t, dir: dir, authority: toolset.Authority{Enabled: func(string) bool { return true }, Tier: 3, AllowWrite: true},
 		settings: Settings{
@@ -84,7 +82,7 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 		if marshalErr != nil || schemaErr != nil {
 			b.Fatal(marshalErr, schemaErr)
 		}
-		mustMatch(b, tool, schema, text)
+		operationtest.Match(b, tool, schema, text)
 		var out Envelope[map[string]any]
 		if err := json.Unmarshal(text, &out); err != nil {
 			b.Fatal(err)
@@ -96,29 +94,6 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 	}
 	b.Fatalf("there is no tool %s", tool)
 	return Envelope[map[string]any]{}
-}
-
-func mustMatch(t testing.TB, tool string, schema, text []byte) {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("s.json", document); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile("s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("%s: %v\n%s", tool, err, text)
-	}
 }
 
 // mustOK is ask for a call that succeeds.
@@ -233,7 +208,7 @@ func TestTheLifeOfADeployment(t *testing.T) {
 	if len(more["changes"].([]any)) != 2 {
 		t.Errorf("%v", more)
 	}
-	write(t, b.dir, map[string]string{"project/AGENTS.md": "drift", "project/.claude/skills/mine/SKILL.md": "mine"})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift", "project/.claude/skills/mine/SKILL.md": "mine"})
 	status := b.mustOK(ToolStatus, `{"profile":"more","only":["modified"]}`)
 	if diff := cmp.Diff([]any{map[string]any{"modified": 1.0, "missing": 0.0, "extra": 0.0}, map[string]any{"modified": 1.0, "missing": 0.0, "extra": 1.0}}, []any{status["summary"], status["summary_total"]}); diff != "" {
 		t.Errorf("status: %s\n%v", diff, status)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func git(t testing.TB, dir string, args ...string) string {
@@ -28,8 +30,8 @@ func setup(t testing.TB, files map[string]string) Setup {
 	t.Helper()
 	dir := t.TempDir()
 	home := filepath.Join(dir, "agentpack")
-	write(t, filepath.Join(home, "repo"), files)
-	write(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
+	operationtest.WriteFiles(t, filepath.Join(home, "repo"), files)
+	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func upstream(t testing.TB) (url string, commits []string) {
 	dir := t.TempDir()
 	git(t, dir, "init", "-q", "-b", "main")
 	for _, text := range []string{"one", "two"} {
-		write(t, dir, map[string]string{"prompts/ask.md": text, "other/x.md": "x"})
+		operationtest.WriteFiles(t, dir, map[string]string{"prompts/ask.md": text, "other/x.md": "x"})
 		git(t, dir, "add", "-A")
 		git(t, dir, "commit", "-q", "-m", text)
 		commits = append(commits, git(t, dir, "rev-parse", "HEAD"))
@@ -123,7 +125,7 @@ func TestARealPatchIsApplied(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"AGENTS.md": "one\n2\nthree\n"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	write(t, filepath.Join(s.Home, "repo"), map[string]string{"m/AGENTS.md": "quite\nanother\n"})
+	operationtest.WriteFiles(t, filepath.Join(s.Home, "repo"), map[string]string{"m/AGENTS.md": "quite\nanother\n"})
 	var e *Error
 	if _, err := desiredTexts(t, s); !errors.As(err, &e) || e.Code != OverlayPatchFailed || e.Details["stderr"] == "" {
 		t.Errorf("a patch that does not apply: %v", err)
@@ -131,7 +133,7 @@ func TestARealPatchIsApplied(t *testing.T) {
 }
 
 func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
-	outside := write(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
+	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
 	s := setup(t, map[string]string{
 		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
 	})
@@ -158,7 +160,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
-	write(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
+	operationtest.WriteFiles(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
 	if err := os.Remove(filepath.Join(root, "b.md")); err != nil {
 		t.Fatal(err)
 	}

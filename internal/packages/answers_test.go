@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/record"
 )
 
@@ -33,7 +34,7 @@ artifacts:
 // full publishes a package with one artifact of each type.
 func (b *bench) full(name, version string, more string) {
 	b.Helper()
-	dir := write(b, b.TempDir(), map[string]string{
+	dir := operationtest.WriteFiles(b, b.TempDir(), map[string]string{
 		ManifestName: fmt.Sprintf(everything, name, version) + more, "agents/helper/agent.yaml": "name: helper\nsystem_prompt: prompt.md\n", "agents/helper/prompt.md": "You help.\n",
 		"skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n", "skills/pdf/scripts/run.sh": "#!/bin/sh\n",
 		"prompts/ask.md": "Ask $1\n", "instructions/rules.md": "Be kind.\n\n",
@@ -66,7 +67,7 @@ func (b *bench) file(name string) string {
 
 func (b *bench) put(name, text string) {
 	b.Helper()
-	write(b, b.settings.Project, map[string]string{name: text})
+	operationtest.WriteFiles(b, b.settings.Project, map[string]string{name: text})
 }
 
 func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
@@ -220,7 +221,7 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 	} {
 		publish(t, b.registry, "latest", p[0], p[1], p[2:]...)
 	}
-	write(t, b.registry.Dir, map[string]string{"packages/bad/versions/1.0.0.aam": "x"})
+	operationtest.WriteFiles(t, b.registry.Dir, map[string]string{"packages/bad/versions/1.0.0.aam": "x"})
 	b.same("install", `{"packages":["gone","good@^9.0.0","A b","orphan","onbad","good"],"no_deploy":true}`, map[string]any{
 		"installed.0.name": "good", "installed.1": nil,
 		"failed.0.package": "A b", "failed.0.code": "AAM_INVALID_ARGUMENT",
@@ -262,7 +263,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := strings.Replace(string(text), m.Versions[0].Checksum, `""`, 1)
-	write(t, b.registry.Dir, map[string]string{"packages/p/metadata.yaml": none})
+	operationtest.WriteFiles(t, b.registry.Dir, map[string]string{"packages/p/metadata.yaml": none})
 	b.same("install", `{"packages":["p"]}`, map[string]any{"failed.0.code": "AAM_INTEGRITY_ERROR", "installed": []any{}})
 	b.same("config_set", `{"key":"security.require_checksum","value":"false"}`, map[string]any{"value": false, "key": "security.require_checksum"})
 	b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p", "installed.0.checksum": ""})
@@ -309,7 +310,7 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	b.fails("info", `{"package_name":"pdf","version":"3.0.0"}`, PackageNotFound, "2.0.0, 1.0.0")
 	b.fails("info", `{"package_name":"nope"}`, PackageNotFound, "nope")
 	more := filepath.Join(b.settings.Home, "more")
-	write(t, more, map[string]string{".keep": ""})
+	operationtest.WriteFiles(t, more, map[string]string{".keep": ""})
 	b.same("registry_add", fmt.Sprintf(`{"name":"more","url":%q,"set_default":true}`, "file://"+more), map[string]any{
 		"name": "more", "url": more, "type": "local", "is_default": true, "accessible": true,
 	})
@@ -343,7 +344,7 @@ func TestARegistryThatAProjectBringsStaysInsideIt(t *testing.T) {
 	}
 	b.put(".aam/config.yaml", "registries: [{name: x, url: link}]\n")
 	b.fails("search", `{"query":"p"}`, RegistryUnreachable, "outside of the project")
-	publish(t, Registry{Name: "x", Dir: write(t, filepath.Join(b.settings.Project, "reg"), map[string]string{".keep": ""})}, "latest", "p", "1.0.0")
+	publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, filepath.Join(b.settings.Project, "reg"), map[string]string{".keep": ""})}, "latest", "p", "1.0.0")
 	b.put(".aam/config.yaml", "registries: [{name: x, url: reg}]\n")
 	b.same("search", `{"query":"p"}`, map[string]any{"result.0.name": "p", "result.0.registry": "x"})
 }
@@ -373,13 +374,13 @@ func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("something was written:\n%s", diff)
 	}
-	write(t, b.settings.Home, map[string]string{".aam/config.yaml": "# mine\nunknown: 1\nauthor:\n  name: ann # me\n"})
+	operationtest.WriteFiles(t, b.settings.Home, map[string]string{".aam/config.yaml": "# mine\nunknown: 1\nauthor:\n  name: ann # me\n"})
 	b.same("config_set", `{"key":"author.email","value":"a@example.com"}`, nil)
 	text = b.file("../home/.aam/config.yaml")
 	if want := "# mine\nunknown: 1\nauthor:\n  name: ann # me\n  email: a@example.com\n"; text != want {
 		t.Errorf("the file is %q", text)
 	}
-	write(t, b.settings.Home, map[string]string{".aam/config.yaml": "default_platform: [1"})
+	operationtest.WriteFiles(t, b.settings.Home, map[string]string{".aam/config.yaml": "default_platform: [1"})
 	b.fails("config_get", `{}`, ConfigInvalid, "config.yaml")
 	b.fails("config_set", `{"key":"author.email","value":"b"}`, ConfigInvalid, "config.yaml")
 	b.same("doctor", `{}`, map[string]any{"healthy": false})
@@ -424,7 +425,7 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 	if !strings.HasPrefix(fmt.Sprint(part(answer, "errors.0")), "YAML parse error: ") {
 		t.Errorf("%v", answer)
 	}
-	write(t, b.settings.Home, map[string]string{".aam/config.yaml": ""})
+	operationtest.WriteFiles(t, b.settings.Home, map[string]string{".aam/config.yaml": ""})
 	b.put("aam.yaml", manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	b.fails("publish", `{}`, RegistryNotConfigured, "no registry")

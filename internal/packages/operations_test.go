@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
@@ -44,7 +42,7 @@ func newBench(t testing.TB) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	b := &bench{TB: t, registry: Registry{Name: "dev", Dir: filepath.Join(dir, "home", "registry")}, door: record.DoorMCP}
-	write(t, dir, map[string]string{
+	operationtest.WriteFiles(t, dir, map[string]string{
 		"project/.aam/config.yaml": "active_platforms: [claude]\n", "home/registry/registry.yaml": "name: dev\n",
 		"home/.aam/config.yaml": fmt.Sprintf("registries:\n  - {name: dev, url: %q, type: local, default: true}\n", b.registry.Dir),
 	})
@@ -88,35 +86,12 @@ func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	mustMatch(b, tool, schema, text)
+	operationtest.Match(b, tool, schema, text)
 	var out map[string]any
 	if err := json.Unmarshal(text, &out); err != nil {
 		b.Fatal(err)
 	}
 	return out, set.Form.Text(answer)
-}
-
-func mustMatch(t testing.TB, tool string, schema, text []byte) {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("s.json", document); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile("s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("%s: %v\n%s", tool, err, text)
-	}
 }
 
 // part is what an answer has at a path such as result.0.name.
@@ -220,36 +195,6 @@ func contract() map[string][2]string {
 	}
 }
 
-// flat lists a schema's fields as contract has them.
-func flat(at string, schema map[string]any, into map[string]string) {
-	required, _ := schema["required"].([]any)
-	if either, ok := schema["anyOf"].([]any); ok && len(either) == 2 {
-		required, _ = either[0].(map[string]any)["required"].([]any)
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for name, property := range properties {
-		property := property.(map[string]any)
-		key := strings.TrimPrefix(at+"."+name, ".")
-		kind, _ := property["type"].(string)
-		if kind == "integer" {
-			kind = "number"
-		}
-		if _, nullable := property["anyOf"]; nullable {
-			kind = "null"
-		}
-		if values, ok := property["enum"].([]any); ok {
-			kind = strings.ReplaceAll(strings.Trim(fmt.Sprintf("%s", values), "[]"), " ", "|")
-		}
-		if !slices.Contains(required, any(name)) {
-			kind = "?" + kind
-		}
-		into[key] = kind
-		if items, ok := property["items"].(map[string]any); ok {
-			flat(key+"[]", items, into)
-		}
-	}
-}
-
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	set := newBench(t).toolset()
 	tools := contract()
@@ -268,21 +213,10 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var schema map[string]any
-			if err := json.Unmarshal(text, &schema); err != nil {
-				t.Fatal(err)
-			}
-			got, fields := map[string]string{}, map[string]string{}
-			flat("", schema, got)
-			for field := range strings.FieldsSeq(want[i]) {
-				name, kind, _ := strings.Cut(field, ":")
-				if bare, optional := strings.CutSuffix(name, "?"); optional {
-					name, kind = bare, "?"+kind
-				}
-				fields[name] = kind
-			}
+			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
 			maps.DeleteFunc(got, func(name, _ string) bool {
-				return side == "output" && slices.Contains([]string{"notes", "dry_run", "error"}, name[strings.LastIndexAny(name, ".")+1:])
+				first, _, _ := strings.Cut(name, ".")
+				return side == "output" && (first == "error" || slices.Contains([]string{"notes", "dry_run"}, name[strings.LastIndexAny(name, ".")+1:]))
 			})
 			if diff := cmp.Diff(fields, got); diff != "" {
 				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)

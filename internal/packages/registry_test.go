@@ -13,21 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func write(t testing.TB, dir string, files map[string]string) string {
-	t.Helper()
-	for name, content := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
 
 func manifestOf(name, version string, dependencies ...string) string {
 	skill := strings.ReplaceAll(strings.TrimPrefix(name, "@"), "/", "--")
@@ -44,7 +32,7 @@ func manifestOf(name, version string, dependencies ...string) string {
 // sources is the folder of a package.
 func sources(t testing.TB, name, version string, dependencies ...string) string {
 	t.Helper()
-	return write(t, t.TempDir(), map[string]string{
+	return operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		ManifestName: manifestOf(name, version, dependencies...), "skills/look/SKILL.md": "# Look\n", "skills/look/run.sh": "#!/bin/sh\n",
 	})
 }
@@ -72,7 +60,7 @@ func tryPublish(t testing.TB, r Registry, tag, name, version string, dependencie
 
 func TestPackIsReproducible(t *testing.T) {
 	dir := sources(t, "a", "1.0.0")
-	write(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x", "skills/look/dist/x": "x", ".aam/x": "x"})
+	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x", "skills/look/dist/x": "x", ".aam/x": "x"})
 	if err := os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +204,7 @@ func TestPublishAndReadBack(t *testing.T) {
 // A publisher that is killed leaves an archive that nobody lists; the next one writes it again, and mends the index.
 func TestAPublicationThatWasCutOffCanBeMadeAgain(t *testing.T) {
 	r := Registry{Name: "dev", Dir: t.TempDir()}
-	write(t, r.Dir, map[string]string{"packages/p/versions/1.0.0.aam": "half", "packages/p/versions/.new-1": "half", "index.yaml": "packages: [{name: gone, latest: 1.0.0}]\n"})
+	operationtest.WriteFiles(t, r.Dir, map[string]string{"packages/p/versions/1.0.0.aam": "half", "packages/p/versions/.new-1": "half", "index.yaml": "packages: [{name: gone, latest: 1.0.0}]\n"})
 	publish(t, r, "latest", "p", "1.0.0")
 	index, err := r.Index()
 	if err != nil || len(index.Packages) != 1 || index.Packages[0].Name != "p" {

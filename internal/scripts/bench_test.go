@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // BenchmarkListing lists 1,000 scripts: the first time each is read, later only what has changed.
@@ -14,7 +16,7 @@ func BenchmarkListing(b *testing.B) {
 	for i := range 1000 {
 		files[fmt.Sprintf("%s/check-%d.sh", DefaultFolder, i)] = "#!/bin/sh\n# Check something.\n# @param mount string required Where\n# @param limit integer optional Percent\n"
 	}
-	s := DefaultSettings(write(b, b.TempDir(), files))
+	s := DefaultSettings(operationtest.WriteExecutables(b, b.TempDir(), files))
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			newCatalogue(s).list()
@@ -30,7 +32,7 @@ func BenchmarkListing(b *testing.B) {
 
 // BenchmarkRun runs a script that does nothing, with the reaper above it and by itself.
 func BenchmarkRun(b *testing.B) {
-	dir := write(b, b.TempDir(), map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
+	dir := operationtest.WriteExecutables(b, b.TempDir(), map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
 	s := DefaultSettings(dir)
 	found, _ := Discover(s)
 	r := NewRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false }, Redact: func(t string) string { return t }, NewID: b.Name})

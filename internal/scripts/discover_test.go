@@ -8,21 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-)
 
-func write(t testing.TB, dir string, files map[string]string) string {
-	t.Helper()
-	for name, content := range files {
-		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
 
 func settings(t testing.TB, dir, text string) Settings {
 	t.Helper()
@@ -50,7 +38,7 @@ func whys(skipped []Skipped) string {
 }
 
 func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
-	dir := write(t, t.TempDir(), map[string]string{
+	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
 		"scripts/Agent/Git-Search.ps1": "param($a)", "scripts/Agent/check disk.sh": "#!/bin/sh\n", "scripts/Agent/bashed": "#! /usr/bin/env -S bash -e\n",
 		"scripts/Agent/report.py": "#!/usr/bin/env python3\r\n", "scripts/Agent/page.mjs": "#!/usr/bin/node\n", "scripts/Agent/notes.md": "# no script\n",
 		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n", "build.ps1": "", "test.ps1": "", "other.ps1": "",
@@ -67,8 +55,8 @@ func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
 }
 
 func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
-	outside := write(t, t.TempDir(), map[string]string{"evil.ps1": "param($a)"})
-	dir := write(t, t.TempDir(), map[string]string{
+	outside := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"evil.ps1": "param($a)"})
+	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
 		"scripts/Agent/open.sh": "#!/bin/sh\n", "scripts/Agent/same-name.sh": "#!/bin/sh\n", "scripts/Agent/same_name.ps1": "",
 		"scripts/Agent/" + strings.Repeat("long", 20) + ".sh": "#!/bin/sh\n", "scripts/Agent/---.sh": "#!/bin/sh\n", "scripts/Agent/big.ps1": strings.Repeat("#", maxScriptBytes+1),
 		"plain.txt": "words",
@@ -99,7 +87,7 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 }
 
 func TestSettingsChooseScripts(t *testing.T) {
-	dir := write(t, t.TempDir(), map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})
+	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})
 	for text, want := range map[string]string{
 		"": "clean git_search read_file", "deny: [gitsearch]": "clean read_file", "allow: [Git-Search.ps1, READ_FILE]": "git_search read_file",
 		"tools: {allow: [clean, git_search], deny: [CLEAN]}": "git_search", `{"allow": ["clean"]}`: "clean",

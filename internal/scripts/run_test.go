@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/processtree"
 )
 
@@ -40,7 +41,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		write(t, dir, map[string]string{filepath.Join(DefaultFolder, name): content})
+		operationtest.WriteExecutables(t, dir, map[string]string{filepath.Join(DefaultFolder, name): content})
 	}
 	return &bench{t, dir, os.Getenv("PATH"), map[string]string{"HOME": dir, "CLAUDEOPS_API_TOKENS": "s3cret", "GITHUB_TOKEN": "s3cret", "SEEN": "yes"}}
 }
@@ -312,7 +313,7 @@ func TestPowerShellGetsItsArgumentsAsJSON(t *testing.T) {
 		"Git-Search.ps1": "param([Parameter(Mandatory)][ValidateSet('show','log')][string]$Action, [int]$Lines, [switch]$All, [bool]$On, [string[]]$Paths, [hashtable]$Map)",
 		"Broken.ps1":     "param(",
 	})
-	bin := write(t, t.TempDir(), map[string]string{"pwsh": `#!/usr/bin/env python3
+	bin := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"pwsh": `#!/usr/bin/env python3
 import json, sys, os
 wrapper = sys.argv[-1]
 print(json.dumps({"argv": sys.argv[1:-1], "wrapper": os.path.basename(wrapper), "there": os.path.exists(wrapper), "call": json.load(sys.stdin)}, sort_keys=True))

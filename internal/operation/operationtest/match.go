@@ -1,0 +1,125 @@
+package operationtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// WriteFiles writes the files of a tree below a folder, which it returns: their names, with slashes, and their contents.
+func WriteFiles(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	return writeFiles(t, dir, 0o644, files)
+}
+
+// WriteExecutables is WriteFiles for files that may be executed.
+func WriteExecutables(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	return writeFiles(t, dir, 0o755, files)
+}
+
+func writeFiles(t testing.TB, dir string, mode fs.FileMode, files map[string]string) string {
+	t.Helper()
+	for name, content := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { // #nosec G301: of a test
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Match holds an answer of a tool, as JSON, against its schema.
+func Match(t testing.TB, tool string, schema, answer []byte) {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("s.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile("s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(answer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Validate(value); err != nil {
+		t.Errorf("%s: %v\n%s", tool, err, answer)
+	}
+}
+
+// SchemaFields lists the fields of a schema by their path, such as agents[].name, with their type or the values of an enumeration. A
+// question mark stands before what may be missing; null stands for what may be null.
+func SchemaFields(t testing.TB, schema []byte) map[string]string {
+	t.Helper()
+	var parsed map[string]any
+	if err := json.Unmarshal(schema, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	flatten("", parsed, fields)
+	return fields
+}
+
+func flatten(at string, schema map[string]any, into map[string]string) {
+	required, _ := schema["required"].([]any)
+	if either, ok := schema["anyOf"].([]any); ok && len(either) == 2 {
+		required, _ = either[0].(map[string]any)["required"].([]any)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		property := property.(map[string]any) //nolint:forcetypeassert // a schema that is no object fails the test loudly
+		key := strings.TrimPrefix(at+"."+name, ".")
+		into[key] = kindOf(property)
+		if !slices.Contains(required, any(name)) {
+			into[key] = "?" + into[key]
+		}
+		if items, ok := property["items"].(map[string]any); ok {
+			flatten(key+"[]", items, into)
+		}
+		flatten(key, property, into)
+	}
+}
+
+func kindOf(property map[string]any) string {
+	kind, _ := property["type"].(string)
+	if _, nullable := property["anyOf"]; nullable {
+		return "null"
+	}
+	if values, ok := property["enum"].([]any); ok {
+		return strings.ReplaceAll(strings.Trim(fmt.Sprintf("%s", values), "[]"), " ", "|")
+	}
+	if kind == "integer" {
+		return "number"
+	}
+	return kind
+}
+
+// ContractFields are the fields of a contract that is written as words such as tags?:array or source:local|global, as SchemaFields has them.
+func ContractFields(contract string) map[string]string {
+	fields := map[string]string{}
+	for field := range strings.FieldsSeq(contract) {
+		name, kind, _ := strings.Cut(field, ":")
+		if bare, optional := strings.CutSuffix(name, "?"); optional {
+			name, kind = bare, "?"+kind
+		}
+		fields[name] = kind
+	}
+	return fields
+}
