@@ -2,9 +2,9 @@
 # run it; internal/deploytest and e2e hold this file against the code.
 #
 # The base images are arguments so that you can add the digest that your registry shows:
-#   docker build --build-arg NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:... .
-ARG GO_IMAGE=golang:1.26.8-bookworm
-ARG NODE_IMAGE=node:22.23.3-bookworm-slim
+#   docker build --build-arg NODE_IMAGE=docker.io/library/node:22.23.3-bookworm-slim@sha256:... .
+ARG GO_IMAGE=docker.io/library/golang:1.26.8-bookworm
+ARG NODE_IMAGE=docker.io/library/node:22.23.3-bookworm-slim
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src

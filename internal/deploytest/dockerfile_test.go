@@ -16,17 +16,17 @@ import (
 
 func TestImagesAreNamedByTheirExactVersion(t *testing.T) {
 	build, cli, final := stages(t)
-	exact := regexp.MustCompile(`:\d+\.\d+\.\d+-[a-z0-9.-]+(@sha256:[0-9a-f]{64})?$`)
+	exact := regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9.-]+/[a-z0-9./_-]+:\d+\.\d+\.\d+-[a-z0-9.-]+(@sha256:[0-9a-f]{64})?$`)
 	for _, image := range []string{build.Base, cli.Base, final.Base, composed(t).Services["gitea"].Image} {
 		if !exact.MatchString(image) {
-			t.Errorf("%s is no exact version", image)
+			t.Errorf("%s does not name its registry and its exact version", image)
 		}
 	}
 	if cli.Base != final.Base {
 		t.Errorf("the CLI is installed on %s and runs on %s", cli.Base, final.Base)
 	}
 	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
-	if want == nil || !strings.HasPrefix(build.Base, "golang:"+want[1]+".") {
+	if want == nil || !strings.HasPrefix(build.Base, "docker.io/library/golang:"+want[1]+".") {
 		t.Errorf("go.mod asks for Go %v, the image builds with %s", want, build.Base)
 	}
 }
