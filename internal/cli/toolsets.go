@@ -222,10 +222,9 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 	if p.cfg.Permissions.DryRun && noWriting == "" {
 		noWriting = "this is a dry run"
 	}
-	search, gitEnv := deploy.GitEnvironment(a.environment)
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
-		Git: git, Path: search, GitEnv: gitEnv, Version: version(), NoWriting: noWriting, Now: time.Now,
+		Git: git, GitEnv: deploy.GitEnvironment(a.environment), Version: version(), NoWriting: noWriting, Now: time.Now,
 		Trusted: runs(a.cmd, deploy.ToolsetName),
 	})
 }

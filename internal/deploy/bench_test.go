@@ -36,7 +36,7 @@ func BenchmarkPlan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	service := NewService(Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, Path: os.Getenv("PATH"), Now: time.Now})
+	service := NewService(Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now})
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {
 			p, err := service.Plan(b.Context(), Request{})

@@ -20,15 +20,14 @@ import (
 // no program is asked for a password.
 type Git struct {
 	program string   // path of git
-	path    string   // PATH, for git's own helpers and ssh
 	home    string   // for ssh's keys
 	cache   string   // cache/git of AGENTPACK_HOME
-	env     []string // further variables, such as SSH_AUTH_SOCK
+	env     []string // PATH, for git's own helpers and ssh, and others such as SSH_AUTH_SOCK
 }
 
 // NewGit makes a Git. It touches no disk.
-func NewGit(program, searchPath, userHome, agentpackHome string, env []string) *Git {
-	return &Git{program: program, path: searchPath, home: userHome, cache: filepath.Join(agentpackHome, "cache", "git"), env: env}
+func NewGit(program, userHome, agentpackHome string, env []string) *Git {
+	return &Git{program: program, home: userHome, cache: filepath.Join(agentpackHome, "cache", "git"), env: env}
 }
 
 // maxGitOutput bounds what git may answer, in bytes.
@@ -40,7 +39,7 @@ func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string)
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
 	cmd.Env = append([]string{
-		"PATH=" + g.path, "HOME=" + g.home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
+		"HOME=" + g.home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=https:http:ssh:git:file", "GIT_ASKPASS=true", "GIT_OPTIONAL_LOCKS=0",
 	}, g.env...)
 	var stdout, stderr limited
@@ -103,13 +102,22 @@ func (g *Git) Resolve(ctx context.Context, s *GitSource) (string, error) {
 
 func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }
 
-// Files are the files of a source at a commit. They are fetched once and kept in the cache.
-func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, error) {
+// Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are fetched once.
+func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
 	folder := filepath.Join(g.cache, hashOf([]byte(s.URL)), commit)
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		if err := g.fetch(ctx, s, commit, folder); err != nil {
-			return nil, err
+			return "", err
 		}
+	}
+	return folder, nil
+}
+
+// Files are the files of a source at a commit.
+func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, error) {
+	folder, err := g.Folder(ctx, s, commit)
+	if err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -44,10 +44,23 @@ func (s Setup) repo(asked string) string {
 	return filepath.Join(s.Places.Project, asked)
 }
 
+// reading is where a configuration is read.
+type reading struct {
+	repo    string // its repository: the source of what is deployed
+	dir     string // the folder that is read, such as one with a commit of the repository
+	trusted bool   // it may name a folder of Codex anywhere
+	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its ref means now.
+	commit func(*GitSource) string
+}
+
 // Desire reads the configuration and says which files should be there.
 func (s Setup) Desire(ctx context.Context, r Request) (*Desired, error) {
 	repo := s.repo(r.Repo)
-	config, err := LoadConfig(repo)
+	return s.desire(ctx, r, reading{repo: repo, dir: repo, trusted: s.Places.Trusted || repo == s.repo("")})
+}
+
+func (s Setup) desire(ctx context.Context, r Request, from reading) (*Desired, error) {
+	config, err := LoadConfig(from.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -63,22 +76,13 @@ func (s Setup) Desire(ctx context.Context, r Request) (*Desired, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := readLock(repo)
+	read, err := s.read(ctx, from, modules, targets, s.machineID(r.Machine))
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(repo)
-	if err != nil {
-		return nil, ioError(repo, err)
-	}
-	defer func() { _ = root.Close() }()
-	read, err := s.read(ctx, root, lock, modules, targets, s.machineID(r.Machine))
-	if err != nil {
-		return nil, err
-	}
-	d := NewDesired(Agentpack, repo, s.Places.Project, targets...)
+	d := NewDesired(Agentpack, from.repo, s.Places.Project, targets...)
 	places := s.Places
-	places.Trusted = places.Trusted || repo == s.repo("")
+	places.Trusted = from.trusted
 	for _, t := range targets {
 		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
 		if err := render(d, t, config.Targets[t], meant, places); err != nil {
@@ -109,7 +113,16 @@ func (m Module) rendersFor(t TargetName) bool {
 }
 
 // read reads the modules that one of the targets needs, side by side, with their overlays.
-func (s Setup) read(ctx context.Context, root *os.Root, lock *lockFile, modules []Module, targets []TargetName, machine string) ([]rendered, error) {
+func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []TargetName, machine string) ([]rendered, error) {
+	lock, err := readLock(from.dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(from.dir)
+	if err != nil {
+		return nil, ioError(from.dir, err)
+	}
+	defer func() { _ = root.Close() }()
 	project := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
 	out := make([]rendered, len(modules))
 	group, ctx := errgroup.WithContext(ctx)
@@ -120,7 +133,12 @@ func (s Setup) read(ctx context.Context, root *os.Root, lock *lockFile, modules 
 			continue
 		}
 		group.Go(func() error {
-			tree, err := s.files(ctx, root, lock, m)
+			tree, err := s.files(ctx, root, m, func(g *GitSource) string {
+				if commit := lock.commit(m); commit != "" || from.commit == nil {
+					return commit
+				}
+				return from.commit(g)
+			})
 			if err != nil {
 				return err
 			}
@@ -137,10 +155,10 @@ func (s Setup) read(ctx context.Context, root *os.Root, lock *lockFile, modules 
 	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
 }
 
-// files are a module's files without overlays.
-func (s Setup) files(ctx context.Context, root *os.Root, lock *lockFile, m Module) (Tree, error) {
+// files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
+func (s Setup) files(ctx context.Context, root *os.Root, m Module, known func(*GitSource) string) (Tree, error) {
 	if g := m.Source.Git; g != nil {
-		commit := lock.commit(m)
+		commit := known(g)
 		if commit == "" {
 			var err error
 			if commit, err = s.Git.Resolve(ctx, g); err != nil {

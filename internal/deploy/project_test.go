@@ -38,7 +38,7 @@ func setup(t testing.TB, files map[string]string) Setup {
 	}
 	return Setup{
 		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")}, Machine: []string{"Box"},
-		Origin: func(context.Context, string) string { return "" }, Git: NewGit(program, os.Getenv("PATH"), dir, home, nil),
+		Origin: func(context.Context, string) string { return "" }, Git: NewGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
 	}
 }
 

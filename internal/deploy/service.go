@@ -19,24 +19,25 @@ type Settings struct {
 	Folder    string   // where the program was started; the project is the repository that it lies in, or itself
 	Machine   []string // candidates for the machine's name, the best first
 	Git       string   // path of the git command
-	Path      string   // PATH, for git
-	GitEnv    []string // further variables of git, such as SSH_AUTH_SOCK
+	GitEnv    []string // variables of git: PATH, and others such as SSH_AUTH_SOCK
 	Version   string
 	NoWriting string // why nothing may be written, not even to finish what was cut off; "" if it may
 	// Trusted says that whoever names a configuration is a person at this machine, so that it may say where Codex's folder is.
 	Trusted bool
-	Now     func() time.Time
+	// Repos are the repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one that the
+	// checkout was cloned from.
+	Repos []string
+	Now   func() time.Time
 }
 
 // GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines.
-func GitEnvironment(lookup func(name string) (string, bool)) (search string, more []string) {
-	search, _ = lookup("PATH")
-	for _, name := range []string{"SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"} {
+func GitEnvironment(lookup func(name string) (string, bool)) (variables []string) {
+	for _, name := range []string{"PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"} {
 		if value, _ := lookup(name); value != "" {
-			more = append(more, name+"="+value)
+			variables = append(variables, name+"="+value)
 		}
 	}
-	return search, more
+	return variables
 }
 
 // MachineNames are what a machine is called by its system, the best first.
@@ -57,6 +58,7 @@ type Service struct {
 	setup   Setup
 	engine  *Engine
 	version string
+	repos   []string
 }
 
 // NewService makes a Service. It looks only for the folder of the project.
@@ -68,10 +70,10 @@ func NewService(s Settings) *Service {
 	case !filepath.IsAbs(home):
 		home = filepath.Join(s.Folder, home)
 	}
-	git := NewGit(s.Git, s.Path, s.UserHome, home, s.GitEnv)
+	git := NewGit(s.Git, s.UserHome, home, s.GitEnv)
 	engine := NewEngine(home, s.Now)
 	engine.noWriting = s.NoWriting
-	return &Service{engine: engine, version: s.Version, setup: Setup{
+	return &Service{engine: engine, version: s.Version, repos: s.Repos, setup: Setup{
 		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder), Trusted: s.Trusted},
 		Machine: s.Machine, Origin: git.Origin, Git: git,
 	}}

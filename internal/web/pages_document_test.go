@@ -172,6 +172,7 @@ func (d document) inert(target string, n *html.Node) {
 		live = live || a.Key == "data-live" && n.Data == "div" && strings.HasPrefix(attr(n, "id"), "live")
 		switch {
 		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
+		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//"):
 		case a.Key == "data-live" && live, (a.Key == "data-every" || a.Key == "data-topics") && live:
 		case strings.HasPrefix(name, "hx-"), strings.HasPrefix(a.Key, "data-"), strings.HasPrefix(name, "sse-"), strings.HasPrefix(name, "ws-"):
 			d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)

@@ -109,9 +109,9 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, toolsets: o.Toolsets.pages(r), hub: o.Hub, turns: o.Turns,
+		renderer: r, toolsets: o.Toolsets.pages(r, o.Providers.Reader), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
-		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts},
+		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},

@@ -17,6 +17,10 @@ import (
 type Deployments interface {
 	// Look says what would change, what has drifted, and how.
 	Look(ctx context.Context) (deploy.Overview, error)
+	// Concerns reports whether what is deployed comes from a repository.
+	Concerns(ctx context.Context, provider, owner, name string) (bool, error)
+	// Preview says what a deployment would change with a commit that is not in place yet.
+	Preview(ctx context.Context, c deploy.Candidate) (deploy.Preview, error)
 	// Snapshots are the newest ones.
 	Snapshots(most int) ([]*deploy.Snapshot, error)
 	// Rollback puts back the files of a snapshot, for a person, and records it.
@@ -29,6 +33,7 @@ type Deployments interface {
 type deploymentPages struct {
 	*renderer
 	deployments Deployments
+	reader      Reader
 }
 
 const deploymentsPath = "/deployments"
@@ -39,7 +44,7 @@ func (h *deploymentPages) nav() pages.NavItem {
 
 func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{
-		page(deploymentsPath, h.show),
+		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull),
 		{
 			Method: "POST", Pattern: deploymentsPath + "/rollback", Scope: access.Operate, Page: true, Handle: h.rollback,
 			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},

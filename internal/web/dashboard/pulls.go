@@ -32,6 +32,7 @@ type pullPages struct {
 	reader   Reader
 	reviewer Reviewer
 	attempts records.Attempts
+	deploys  func(ctx context.Context, at target) bool // whether it would change something on this machine
 }
 
 // target is the pull request that an address names.
@@ -74,6 +75,7 @@ type pullPage struct {
 	MoreReviews int
 	difference
 	decision
+	Deploys bool // what it would change on this machine is to be shown
 }
 
 // step is a proposal that opened a pull request or added to it.
@@ -135,6 +137,7 @@ func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, 
 		return pullPage{}, err
 	}
 	view := h.statusView(req, t, status)
+	view.Deploys = h.deploys(ctx, t)
 	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if err != nil {
 		return pullPage{}, err

@@ -21,7 +21,7 @@ type pageSet interface {
 }
 
 // pages are those of the enabled toolsets, in the order of the navigation.
-func (t Toolsets) pages(r *renderer) (sets []pageSet) {
+func (t Toolsets) pages(r *renderer, reader Reader) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
 	}
@@ -29,7 +29,7 @@ func (t Toolsets) pages(r *renderer) (sets []pageSet) {
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader})
 	}
 	return sets
 }

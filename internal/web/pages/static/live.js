@@ -3,6 +3,11 @@
 // every 30 seconds. Only a page that is visible listens or asks. Forms are never part of it.
 "use strict";
 (() => {
+  // What takes longer than the page itself is fetched after it. Without scripts it is a link.
+  for (const part of window.htmx ? document.querySelectorAll("[data-load]") : []) {
+    htmx.ajax("GET", part.dataset.load, { source: part, target: part, select: "#" + part.id, swap: "outerHTML" }).catch(() => {});
+  }
+
   const { events, at } = document.body.dataset;
   const regions = [...document.querySelectorAll("[data-live]")].map((region) => "#" + region.id);
   if (!regions.length || !window.htmx) return;

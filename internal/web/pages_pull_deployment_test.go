@@ -1,0 +1,65 @@
+package web_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/people"
+)
+
+// forecast stands for a machine that deploys from joe/infra.
+type forecast struct {
+	shown deploy.Preview
+	err   error
+	asked []deploy.Candidate
+}
+
+func (f *forecast) Look(context.Context) (deploy.Overview, error)                 { return deploy.Overview{}, nil }
+func (f *forecast) Snapshots(int) ([]*deploy.Snapshot, error)                     { return nil, nil }
+func (f *forecast) Rollback(context.Context, people.Operator, string) error       { return nil }
+func (f *forecast) Refused(_ context.Context, _ people.Operator, why error) error { return why }
+func (f *forecast) Concerns(_ context.Context, _, owner, _ string) (bool, error) {
+	return owner == "joe", nil
+}
+
+func (f *forecast) Preview(_ context.Context, c deploy.Candidate) (deploy.Preview, error) {
+	f.asked = append(f.asked, c)
+	return f.shown, f.err
+}
+
+func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
+	unified := "--- /dev/null\n+++ b/home/x.md\n@@ -0,0 +1 @@\n+<b>new</b>\n"
+	change := deploy.Change{Target: deploy.ClaudeCode, Op: deploy.Update, Path: "/home/x.md", UpdateKind: "adopt_update", Reason: "is there"}
+	f := &forecast{shown: deploy.Preview{
+		Concerned: true, Adopts: 1, Plan: &deploy.Plan{Changes: []deploy.Change{change, {Target: deploy.Codex, Op: deploy.Create, Path: "/home/y.md", Reason: "is not there"}}},
+		Files:   []deploy.FileDiff{{Path: "/home/x.md", Unified: &unified}},
+		Pending: map[deploy.FileKey]bool{{Target: deploy.Codex, Path: "/home/y.md"}: true}, Warnings: []string{"a <i>warning</i>"},
+	}}
+	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Deployments = f })
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	const at = "/pulls/fake/joe/infra/1"
+	if text := w.page(at, 200).text; !strings.Contains(text, "Show what a deployment would change") || len(f.asked) != 0 {
+		t.Errorf("the page of the pull request, asked %v: %s", f.asked, text)
+	}
+	w.page(at+"/deployment", 200).has("create 1, update 1 and delete 0 files", "replace: 1", "adopt", "also without this pull request", "<b>new</b>", "a <i>warning</i>")
+	if len(f.asked) != 1 || f.asked[0].Owner != "joe" || f.asked[0].Commit == "" {
+		t.Errorf("%+v", f.asked)
+	}
+	f.err = fault.New(fault.UpstreamError, "the commit cannot be had")
+	w.page(at+"/deployment", 200).has("is not known", "the commit cannot be had")
+	f.err, f.shown = nil, deploy.Preview{}
+	w.page(at+"/deployment", 200).has("Nothing on this machine")
+	for _, target := range []string{"/pulls/fake/joe/infra/99/deployment", "/pulls/fake/joe/infra/x/deployment"} {
+		w.page(target, 404)
+	}
+	w = newWorld(t, nil)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	if text := w.page(at, 200).text; strings.Contains(text, "on this machine") {
+		t.Errorf("without the toolset: %s", text)
+	}
+	w.page(at+"/deployment", 404)
+}
