@@ -30,6 +30,10 @@ func layers() map[string][]string {
 	return map[string][]string{
 		"":              nil,
 		"cmd/claudeops": {"internal/cli"},
+		// The connector is small: the standard library alone; see TestTheConnectorIsMadeOfTheStandardLibraryAlone.
+		"cmd/claudeops-connect": {"internal/connect"},
+		"internal/connect":      nil,
+		"internal/door":         append([]string{"internal/connect", "internal/record"}, domain...),
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
@@ -170,6 +174,23 @@ func TestImportsPointOneWay(t *testing.T) {
 	for layer := range allowed {
 		if !seen[layer] && layer != "internal/architecture" {
 			t.Errorf("the layer %q has no package", layer)
+		}
+	}
+}
+
+// TestTheConnectorIsMadeOfTheStandardLibraryAlone holds what keeps claudeops-connect small and quick: it, and what it is made of, import no
+// library of others, nor HTTP.
+func TestTheConnectorIsMadeOfTheStandardLibraryAlone(t *testing.T) {
+	for file, imports := range sources(t, moduleRoot(t)) {
+		folder := filepath.ToSlash(filepath.Dir(file))
+		if folder != "internal/connect" && folder != "cmd/claudeops-connect" {
+			continue
+		}
+		for _, path := range imports {
+			first, _, _ := strings.Cut(path, "/")
+			if path == "net/http" || path == "crypto/tls" || strings.Contains(first, ".") && path != module+"/internal/connect" {
+				t.Errorf("%s imports %s", file, path)
+			}
 		}
 	}
 }

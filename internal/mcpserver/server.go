@@ -32,6 +32,7 @@ type Options struct {
 	Versions []string
 	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
 	Ticks <-chan time.Time
+	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
 	Log   *slog.Logger
 	NewID func() string // request ids for faults outside the operations
 }
@@ -121,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer watcher.Wait()
 		defer stop()
 	}
-	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, OnReject: s.rejected})
+	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, Gone: s.opts.Gone, OnReject: s.rejected})
 }
 
 // shown reports whether tools/list shows a tool.

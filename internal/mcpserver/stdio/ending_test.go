@@ -170,35 +170,45 @@ func TestAClientThatStopsReadingCannotHoldTheServer(t *testing.T) {
 }
 
 func TestWhenTheClientHasGoneOnlyCallsThatGoOnRegardlessAreAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		obedient, deaf := newGate(), newGate()
-		deaf.deaf = true
-		srv := newServer(obedient)
-		srv.AddTool(deafTool(), deaf.handle)
-		c := start(t, t.Context(), srv, Options{Workers: 2, DrainTimeout: time.Minute})
-		c.send(callTool("1", "gate", `{}`))
-		c.send(callTool("2", "deaf", `{}`))
-		c.send(callTool("3", "gate", `{}`)) // waits
-		<-obedient.started
-		<-deaf.started
-		_ = c.out.Close()
-		c.send(pingLine) // its answer finds nobody
-		if cause := <-obedient.ended; !errors.Is(cause, ErrClientGone) {
-			t.Errorf("want ErrClientGone as the cause, got %v", cause)
-		}
-		time.AfterFunc(30*time.Second, func() { close(deaf.release) })
-		begin := time.Now()
-		if err := <-c.result; err != nil {
-			t.Errorf("want a clean end, got %v", err)
-		}
-		if took := time.Since(begin); took != 30*time.Second {
-			t.Errorf("want Serve to wait for the call that goes on, took %v", took)
-		}
-		if len(obedient.started) != 0 {
-			t.Error("the waiting call was started")
-		}
-		_ = c.in.Close()
-	})
+	for name, leave := range map[string]func(c *client, gone chan struct{}){
+		"the output breaks": func(c *client, _ chan struct{}) {
+			_ = c.out.Close()
+			c.send(pingLine) // its answer finds nobody
+		},
+		"the caller says so": func(_ *client, gone chan struct{}) { close(gone) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				obedient, deaf, gone := newGate(), newGate(), make(chan struct{})
+				deaf.deaf = true
+				srv := newServer(obedient)
+				srv.AddTool(deafTool(), deaf.handle)
+				c := start(t, t.Context(), srv, Options{Workers: 2, DrainTimeout: time.Minute, Gone: gone})
+				c.send(callTool("1", "gate", `{}`))
+				c.send(callTool("2", "deaf", `{}`))
+				c.send(callTool("3", "gate", `{}`)) // waits
+				<-obedient.started
+				<-deaf.started
+				leave(c, gone)
+				if cause := <-obedient.ended; !errors.Is(cause, ErrClientGone) {
+					t.Errorf("want ErrClientGone as the cause, got %v", cause)
+				}
+				_ = c.out.Close() // nobody reads
+				time.AfterFunc(30*time.Second, func() { close(deaf.release) })
+				begin := time.Now()
+				if err := <-c.result; err != nil {
+					t.Errorf("want a clean end, got %v", err)
+				}
+				if took := time.Since(begin); took != 30*time.Second {
+					t.Errorf("want Serve to wait for the call that goes on, took %v", took)
+				}
+				if len(obedient.started) != 0 {
+					t.Error("the waiting call was started")
+				}
+				_ = c.in.Close()
+			})
+		})
+	}
 }
 
 // An input with deadlines (a pipe or socket of the runtime's poller) is interrupted, so that nothing is left behind.

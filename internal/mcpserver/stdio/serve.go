@@ -25,7 +25,7 @@ import (
 //   - At the end of input, queued and running calls go on for DrainTimeout and are answered.
 //   - When ctx ends (the caller ties it to SIGINT and SIGTERM), also during a drain, queued calls are refused and
 //     running ones go on for ShutdownTimeout. Their contexts do not end with ctx.
-//   - When out breaks, contexts end at once with ErrClientGone, queued calls are dropped, and handlers that go on
+//   - When out breaks, or Options.Gone is closed, contexts end at once with ErrClientGone, queued calls are dropped, and handlers that go on
 //     regardless, because a write to a repository is under way, have DrainTimeout. The caller must keep SIGPIPE from
 //     ending the process (signal.Ignore or signal.Notify) if out is the standard output.
 //
@@ -94,6 +94,8 @@ func (l *loop) read(ctx context.Context, in io.Reader) error {
 		case <-ctx.Done():
 		case <-l.out.failed:
 			return nil
+		case <-l.opts.Gone:
+			return nil
 		}
 	}
 	return nil
@@ -128,7 +130,7 @@ func (l *loop) handle(f frame) {
 func (l *loop) drain(ctx context.Context) {
 	idle := l.calls.close()
 	l.end.within(l.opts.DrainTimeout)
-	stopping, failed := ctx.Done(), l.out.failed
+	stopping, failed, gone := ctx.Done(), l.out.failed, l.opts.Gone
 	for {
 		select {
 		case <-idle:
@@ -139,6 +141,9 @@ func (l *loop) drain(ctx context.Context) {
 			stopping = nil
 		case <-failed:
 			failed = nil
+			l.calls.cancelAll(ErrClientGone)
+		case <-gone:
+			gone = nil
 			l.calls.cancelAll(ErrClientGone)
 		}
 		for _, c := range l.calls.dropQueued() {

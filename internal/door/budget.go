@@ -1,0 +1,70 @@
+package door
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"time"
+)
+
+// Budget is how much a session may still send. What it refuses is recorded as well, so that this bounds what an agent can write to the
+// disk. It fills again at the rate of its size for an hour.
+type Budget struct {
+	limits Limits
+	now    func() time.Time
+
+	mu       sync.Mutex
+	messages float64
+	bytes    float64
+	at       time.Time // when the two were right
+}
+
+// NewBudget makes a full one.
+func (h *Host) NewBudget() *Budget {
+	l := h.options.Limits
+	return &Budget{limits: l, now: h.options.Now, messages: float64(l.Messages), bytes: float64(l.Bytes), at: h.options.Now()}
+}
+
+// spend takes what was read, and returns how long to wait before more is read.
+func (b *Budget) spend(size, messages int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	hours := max(now.Sub(b.at).Hours(), 0)
+	b.at = now
+	mostMessages, mostBytes := float64(b.limits.Messages), float64(b.limits.Bytes)
+	b.messages = min(b.messages+hours*mostMessages, mostMessages) - float64(messages)
+	b.bytes = min(b.bytes+hours*mostBytes, mostBytes) - float64(size)
+	owed := max(-b.messages/mostMessages, -b.bytes/mostBytes, 0)
+	return time.Duration(owed * float64(time.Hour))
+}
+
+// metered reads no faster than the budget allows.
+type metered struct {
+	in     io.Reader
+	budget *Budget
+	gone   <-chan struct{}
+}
+
+// Read implements io.Reader. It ends when the connection is over.
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.in.Read(p)
+	if pause := m.budget.spend(n, bytes.Count(p[:n], []byte{'\n'})); pause > 0 && err == nil {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-m.gone:
+			return n, io.EOF
+		}
+	}
+	return n, err
+}
+
+// SetReadDeadline lets a Read that waits be ended.
+func (m *metered) SetReadDeadline(at time.Time) error {
+	if d, ok := m.in.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return d.SetReadDeadline(at)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// Package door is where agents reach Claude Ops: a process that holds tokens, store and policy listens, and a connector in the agent's
+// process tree (internal/connect) copies MCP messages to it. Which rights a connection has is decided here, before anything of the agent
+// is read; what the agent's side sends can only lower them.
+//
+// A Host serves connections, whatever they come through, and knows those that are open. Host.Open makes a Door: a unix socket for one
+// session, with a ticket of its own. Another way in, such as HTTPS with a token, finds out by itself who speaks and with which Rights, and
+// calls Host.Serve.
+package door
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/connect"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// Rights are what a connection may do. They are fixed on this side.
+type Rights struct {
+	Session    string // the agent's session; "" for none
+	Tier       gitprovider.Tier
+	DryRun     bool
+	ReadOnly   bool
+	Toolsets   []string // that it gets
+	AllowWrite bool     // tools of other toolsets than that of pull requests may write
+	Folder     string   // that those toolsets look at; "" for this process's working folder
+}
+
+// Lower takes away what the agent's side gives up. It adds nothing, whatever it says: a tier that is higher, or that is none, leaves the
+// tier as it is.
+func (r Rights) Lower(l connect.Lower) Rights {
+	if asked := gitprovider.Tier(l.Tier); asked >= gitprovider.TierObserve && asked < r.Tier {
+		r.Tier = asked
+	}
+	r.DryRun = r.DryRun || l.DryRun
+	r.ReadOnly = r.ReadOnly || l.ReadOnly
+	return r
+}
+
+// Client is the agent's side of a connection after its handshake.
+type Client struct {
+	In  io.Reader
+	Out io.Writer
+	// Gone is closed when the connection is over for good: calls that have written nothing yet end.
+	Gone <-chan struct{}
+}
+
+// Audit appends to the audit. internal/store implements it.
+type Audit interface {
+	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
+}
+
+// Options are what a Host is made of. All are required, but Limits and Credentials.
+type Options struct {
+	// Serve speaks MCP with a client at these rights, and returns when the client has gone and its calls are over.
+	Serve       func(ctx context.Context, r Rights, c Client) error
+	Audit       Audit
+	Log         *slog.Logger
+	Now         func() time.Time
+	NewID       func() string
+	Limits      Limits
+	Credentials func(net.Conn) (Peer, error) // nil: as the kernel has them
+}
+
+// Limits bound what agents can take of this process. A value of zero is the default.
+type Limits struct {
+	Handshake   time.Duration // for a connector to say its ticket, and for this side to know its session's processes; 5 s
+	Connections int           // of one door at the same time, with those in their handshake; 8
+	End         time.Duration // for calls that are under way when a door is closed; 35 s, which leaves a write 30 s
+	Messages    int64         // that one session may send in an hour; beyond, its messages wait; 5,000
+	Bytes       int64         // the same in bytes; 128 MiB
+	Rows        int           // of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.
+}
+
+func (l Limits) withDefaults() Limits {
+	const defaultBytes = 128 << 20
+	return Limits{
+		Handshake: orDefault(l.Handshake, 5*time.Second), Connections: orDefault(l.Connections, 8), End: orDefault(l.End, 35*time.Second),
+		Messages: orDefault(l.Messages, 5000), Bytes: orDefault(l.Bytes, defaultBytes), Rows: orDefault(l.Rows, 20),
+	}
+}
+
+func orDefault[T int | int64 | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// errClosed is why a connection ended that this side has closed.
+var errClosed = errors.New("the door was closed")

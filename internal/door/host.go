@@ -1,0 +1,146 @@
+package door
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Host serves connections and knows those that are open. It is safe for concurrent use.
+type Host struct {
+	options Options
+
+	mu   sync.Mutex
+	open map[string]*connection // by Connection.ID
+}
+
+// Connection is one that is open now, for people.
+type Connection struct {
+	ID         string
+	Session    string // the agent's session; "" for none
+	Tier       gitprovider.Tier
+	DryRun     bool
+	ReadOnly   bool
+	Since      time.Time
+	Way        string // how it came in: unix, https
+	Peer       string // who is at the other end, as far as it is known: "pid 12, uid 1000", an address
+	Credential string // the name of the token that let it in; "" for a session's ticket
+}
+
+// connection is one that is served.
+type connection struct {
+	Connection
+	gone chan struct{}
+	once sync.Once
+	// in is interrupted when the connection is over.
+	in *metered
+	// cutOff also shuts out whoever would connect again in the same way; nil for nothing.
+	cutOff func()
+}
+
+func (c *connection) end() {
+	c.once.Do(func() {
+		close(c.gone)
+		_ = c.in.SetReadDeadline(time.Unix(1, 0)) // a Read that cannot be interrupted is left behind
+	})
+}
+
+// NewHost makes a Host.
+func NewHost(o Options) *Host {
+	o.Limits = o.Limits.withDefaults()
+	if o.Credentials == nil {
+		o.Credentials = credentials
+	}
+	return &Host{options: o, open: map[string]*connection{}}
+}
+
+// Arrival is a connection that has shown who it is.
+type Arrival struct {
+	Rights     Rights
+	Way        string
+	Peer       string
+	Credential string
+	// Budget is what this connection and others of the same credential may send together; nil for one of its own.
+	Budget *Budget
+	// CutOff shuts out whoever would connect again with the same credential; it is called when a person cuts the connection off, before it
+	// ends. nil for nothing.
+	CutOff func()
+}
+
+// Serve speaks MCP with an agent that has arrived, and returns when the connection is over. in and out are the caller's to close; a Read
+// of in has to end when ctx does. The connection is over when in ends and what was asked is answered; or when ctx ends or somebody cuts it
+// off: then calls that have written nothing end, and others have Limits.End.
+func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer) error {
+	c := &connection{
+		Connection: Connection{
+			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun, ReadOnly: a.Rights.ReadOnly,
+			Since: h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
+		},
+		gone: make(chan struct{}), cutOff: a.CutOff,
+	}
+	budget := a.Budget
+	if budget == nil {
+		budget = h.NewBudget()
+	}
+	c.in = &metered{in, budget, c.gone}
+	h.add(c)
+	defer h.remove(c)
+	stop := context.AfterFunc(ctx, c.end)
+	defer stop()
+	log := h.options.Log.With("connection", c.ID, "session", c.Session)
+	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
+	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{In: c.in, Out: out, Gone: c.gone})
+	log.Info("an agent's connection is over", "error", err)
+	return err
+}
+
+func (h *Host) add(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open[c.ID] = c
+}
+
+func (h *Host) remove(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, c.ID)
+	c.end()
+}
+
+// Connections lists those that are open, the oldest first.
+func (h *Host) Connections() []Connection {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []Connection
+	for _, c := range h.open {
+		out = append(out, c.Connection)
+	}
+	slices.SortFunc(out, func(a, b Connection) int {
+		if at := a.Since.Compare(b.Since); at != 0 {
+			return at
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// Cut ends a connection and, where it came in by a ticket, lets nobody in with the same ticket again. false if there is none with the id.
+// It does not wait for the end.
+func (h *Host) Cut(id string) (Connection, bool) {
+	h.mu.Lock()
+	c := h.open[id]
+	h.mu.Unlock()
+	if c == nil {
+		return Connection{}, false
+	}
+	if c.cutOff != nil {
+		c.cutOff()
+	}
+	c.end()
+	return c.Connection, true
+}
