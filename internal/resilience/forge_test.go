@@ -43,8 +43,9 @@ type kind struct {
 	adapter func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider
 	options transport.Options
 	// app makes the GitHub App in whose name requests are made; nil for a token.
-	app      func(t testing.TB, f forge, o transport.Options) *githubapp.App
-	patience time.Duration // bounds one request; 0 means the constant
+	app func(t testing.TB, f forge, o transport.Options) *githubapp.App
+	// patience and stallPatience bound one request; 0 means the constants.
+	patience, stallPatience time.Duration
 	// label is the kind in names of tests; "" means name.
 	label string
 }
@@ -79,8 +80,13 @@ func base(t testing.TB, f forge) *url.URL {
 	return u
 }
 
-// patience bounds one request to a fake. It is what a stalled one costs the test.
-const patience = time.Second
+const (
+	// patience bounds one request to a fake, on a machine that is busy with other work.
+	patience = 30 * time.Second
+	// stallPatience is what it is while a request stalls, which costs the test as much. What other requests meet then is a failure that
+	// the tests expect, or tried again.
+	stallPatience = 1500 * time.Millisecond
+)
 
 // connect makes the client and the adapter.
 func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Provider {
@@ -89,6 +95,9 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	o.Base, o.Token = base(t, f), f.Token()
 	o.Clock = transport.Clock{Sleep: noSleep, Jitter: func(d time.Duration) time.Duration { return d }}
 	bound := cmp.Or(k.patience, patience)
+	if f.Faults().Stalls() {
+		bound = cmp.Or(k.stallPatience, stallPatience)
+	}
 	o.Limits = transport.Limits{Whole: bound, Write: bound, Retries: 1, MaxBody: 1 << 20}
 	var app *githubapp.App
 	if k.app != nil {

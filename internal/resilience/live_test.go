@@ -27,8 +27,8 @@ import (
 const (
 	// livePatience bounds one request to a real server that may be busy.
 	livePatience = time.Minute
-	// stallPatience is what it is where a request stalls: the test waits that long for each.
-	stallPatience = 5 * time.Second
+	// liveStallPatience is what it is where a request stalls: the test waits that long for each.
+	liveStallPatience = 5 * time.Second
 )
 
 // TestLiveEffectsThatComeLate is the part of the fault table of late effects that a real Gitea can show: the requests that
@@ -47,10 +47,7 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", write.name, c), func(t *testing.T) {
 				t.Parallel()
 				k := kinds()[1]
-				k.start, k.patience = startLive, livePatience
-				if c.stalls {
-					k.patience = stallPatience
-				}
+				k.start, k.patience, k.stallPatience = startLive, livePatience, liveStallPatience
 				w := newWorld(t, k)
 				w.forge.Faults().Plan(write.match, httpfault.Fault{Kind: c.kind()})
 				w.meetsLate(t.Context(), c)

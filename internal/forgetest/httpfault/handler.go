@@ -53,6 +53,15 @@ func (h *Handler) add(p *plan) {
 	h.plans = append(h.plans, p)
 }
 
+// Stalls reports whether a fault is planned that keeps its client waiting.
+func (h *Handler) Stalls() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.plans, func(p *plan) bool {
+		return p.fault.Kind == Stall || p.fault.Kind == StallAfter || p.fault.Kind == LateStall
+	})
+}
+
 // SetLatency adds d to every request from now on, before anything else happens to it.
 func (h *Handler) SetLatency(d time.Duration) {
 	h.mu.Lock()
