@@ -37,6 +37,7 @@ func layers() map[string][]string {
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
+			"internal/confine",
 			"internal/config",
 			"internal/definitions",
 			"internal/demo",
@@ -104,7 +105,9 @@ func layers() map[string][]string {
 		"internal/filelock":                 nil,
 		"internal/textedit":                 nil,
 		"internal/logqueue":                 nil,
-		"internal/processtree":              nil,
+		"internal/processtree":              {"internal/osthread"},
+		"internal/osthread":                 nil,
+		"internal/confine":                  {"internal/osthread", "internal/processtree"},
 		"internal/keyfile":                  {"internal/fault", "internal/secretfile"},
 		"internal/secretfile":               nil,
 		"internal/notify":                   append([]string{"internal/processtree"}, flow...),

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/processtree"
 	"github.com/claudeops/claudeops/internal/session"
@@ -26,6 +27,9 @@ func Main() int {
 	session.Conceal() // tokens may stand in the environment, and agents' commands run as the same user
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {
 		return processtree.Reap()
+	}
+	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand {
+		return confine.Enter()
 	}
 	if len(os.Args) == 3 && os.Args[1] == session.CheckCommand {
 		return session.CheckHandoff(os.Args[2], os.Stdin, os.Stdout)

@@ -1,9 +1,14 @@
 package processtree
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/osthread"
 )
 
 // killBound is how long the reaper tries to kill a tree before it reports what remains.
@@ -14,10 +19,15 @@ const killBound = 10 * time.Second
 func (r *reaper) killAll(bound time.Duration) bool {
 	end := time.NewTimer(bound)
 	defer end.Stop()
+	const singly = 10 // rounds
+	round := 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		_ = killGroup(r.start.Group) // what it does not reach is found below this process
 		stopAll()
 		signalAll(syscall.SIGKILL)
+		if round++; r.start.UID != 0 && round > singly {
+			_ = KillUser(r.start.UID) // in one step, so that what multiplies is caught as well; it may end others of that user
+		}
 		select {
 		case <-r.empty:
 			return true
@@ -46,4 +56,30 @@ func stopAll() {
 			return
 		}
 	}
+}
+
+// KillUser kills every process of a user, in one step of the kernel: kill(2) with -1, called as that user. This process must be one that
+// may switch users, and the user another than its own.
+func KillUser(uid int) error {
+	if uid <= 0 || uid == os.Geteuid() || uid == os.Getuid() {
+		return errors.New("this user's processes are not killed as a whole")
+	}
+	return osthread.Do(func() error {
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); e != 0 {
+			return e
+		}
+		// A process that keeps the right to signal others would reach them all.
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			return err
+		}
+		if now, _, _ := unix.RawSyscall(unix.SYS_GETEUID, 0, 0, 0); int(now) != uid {
+			return errors.New("the thread did not become the user")
+		}
+		if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		return nil
+	})
 }

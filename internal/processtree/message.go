@@ -11,6 +11,9 @@ type start struct {
 	Group string        `json:"group"`
 	Grace time.Duration `json:"grace"`
 	Most  int           `json:"most"` // processes; 0 for any number
+	Extra []byte        `json:"extra,omitempty"`
+	UID   int           `json:"uid,omitempty"`
+	Bound int           `json:"bound,omitempty"` // threads; 0 for any number
 }
 
 // order is every further line.

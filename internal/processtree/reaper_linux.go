@@ -98,10 +98,10 @@ func closeOnExec() {
 	}
 }
 
-// run starts the command, in a process group of its own, and gives up the files that are the command's. The command
+// run starts the command, in a session and a process group of its own, and gives up the files that are the command's. The command
 // ends when the reaper is killed.
 func (r *reaper) run() error {
-	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL} // in a session a process may wake all others (SIGCONT)
 	if r.start.Group != "" {
 		folder, err := os.Open(r.start.Group)
 		if err != nil {
@@ -110,9 +110,18 @@ func (r *reaper) run() error {
 		defer func() { _ = folder.Close() }()
 		attr.UseCgroupFD, attr.CgroupFD = true, int(folder.Fd())
 	}
+	files := []uintptr{0, 1, 2}
+	if r.start.Extra != nil {
+		extra, err := inMemory(r.start.Extra)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = extra.Close() }()
+		files = append(files, extra.Fd())
+	}
 	r.limit()
 	pid, err := syscall.ForkExec(r.start.Path, r.start.Args, &syscall.ProcAttr{
-		Dir: r.start.Dir, Env: r.start.Env, Files: []uintptr{0, 1, 2}, Sys: attr,
+		Dir: r.start.Dir, Env: r.start.Env, Files: files, Sys: attr,
 	})
 	if err != nil {
 		return err
@@ -128,6 +137,23 @@ func (r *reaper) run() error {
 		}
 	}
 	return nil
+}
+
+// inMemory is a file with the text, at its beginning.
+func inMemory(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("extra", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "extra")
+	_, err = f.Write(text)
+	if err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // wait takes note of every process that ends below this one, until the kernel says that there is no child any more. A
@@ -174,10 +200,13 @@ const threadsEach = 8
 // limit has the kernel bound the tree before its size is seen here, since what multiplies is faster than looking: by the control group
 // where there is one, and for users other than root by the number of threads that the user may have (RLIMIT_NPROC).
 func (r *reaper) limit() {
-	if r.start.Most == 0 {
+	most := uint64(threadsEach) * uint64(r.start.Most) //nolint:gosec // it is not negative
+	if r.start.Bound > 0 {
+		most = uint64(r.start.Bound)
+	}
+	if most == 0 {
 		return
 	}
-	most := uint64(threadsEach) * uint64(r.start.Most) //nolint:gosec // it is positive
 	if r.start.Group != "" {
 		_ = os.WriteFile(filepath.Join(r.start.Group, "pids.max"), []byte(strconv.FormatUint(most, 10)), 0) //nolint:gosec // the controller may be off
 	}

@@ -67,6 +67,7 @@ func (t *Tree) begin(c Command, reports *os.File) error {
 	var first report
 	err := t.tell(start{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace, Most: t.options.MostProcesses,
+		Extra: c.Extra, UID: t.options.UID, Bound: t.options.MostThreads,
 	})
 	if err == nil {
 		err = said.Decode(&first)

@@ -70,3 +70,6 @@ func MakeGroup(string) (string, error) { return "", errors.ErrUnsupported }
 
 // RemoveGroup needs Linux.
 func RemoveGroup(string) error { return nil }
+
+// KillUser needs Linux.
+func KillUser(int) error { return errors.ErrUnsupported }

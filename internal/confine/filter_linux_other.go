@@ -1,0 +1,10 @@
+//go:build linux && !amd64 && !arm64
+
+package confine
+
+const (
+	filterArch   = 0
+	otherNumbers = 0
+)
+
+func refusedCalls() []uint32 { return nil }

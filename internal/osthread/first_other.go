@@ -1,0 +1,5 @@
+//go:build !linux
+
+package osthread
+
+func isFirst() bool { return false }
