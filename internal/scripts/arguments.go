@@ -199,27 +199,3 @@ func textsOf(v any) []string {
 	}
 	return []string{fmt.Sprint(v)}
 }
-
-// call is what run.ps1 reads.
-type call struct {
-	Path  string         `json:"path"`
-	Named map[string]any `json:"named"`
-	Plain []string       `json:"plain"`
-}
-
-// powerShellCall is the call of a script of PowerShell, in JSON.
-func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
-	c := call{Path: s.Path, Named: map[string]any{}, Plain: []string{}}
-	if s.Note != "" {
-		c.Plain = append(c.Plain, textsOf(arguments["args"])...)
-	}
-	for _, p := range s.Parameters {
-		if v, ok := s.given(arguments, p.Name); ok {
-			if off, isBool := v.(bool); isBool && !off && p.Switch {
-				continue
-			}
-			c.Named[p.Name] = v
-		}
-	}
-	return json.Marshal(c)
-}
