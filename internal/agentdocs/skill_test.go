@@ -10,31 +10,50 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/textedit"
 )
+
+const scriptsSkillFile = ".claude/skills/run-scripts/SKILL.md"
 
 const skillFile = ".claude/skills/propose-change/SKILL.md"
 
 func TestSkillHasTheFrontmatterThatClaudeCodeReads(t *testing.T) {
 	t.Parallel()
-	text, opened := strings.CutPrefix(read(t, skillFile), "---\n")
-	front, _, closed := strings.Cut(text, "\n---\n")
-	if !opened || !closed {
-		t.Fatal("no frontmatter between two lines of ---")
+	for _, file := range []string{skillFile, scriptsSkillFile} {
+		text, opened := strings.CutPrefix(read(t, file), "---\n")
+		front, _, closed := strings.Cut(text, "\n---\n")
+		if !opened || !closed {
+			t.Fatalf("%s: no frontmatter between two lines of ---", file)
+		}
+		var meta struct {
+			Name        string `yaml:"name"`
+			Description string `yaml:"description"`
+		}
+		if err := strictYAML(front, &meta); err != nil {
+			t.Fatal(err)
+		}
+		if meta.Name != path.Base(path.Dir(file)) {
+			t.Errorf("the name is %q, want the folder's", meta.Name)
+		}
+		// Lengths: agentskills.io/specification.
+		if meta.Description == "" || len(meta.Description) > 1024 {
+			t.Errorf("%s: the description has %d bytes, want 1 to 1024", file, len(meta.Description))
+		}
 	}
-	var meta struct {
-		Name        string `yaml:"name"`
-		Description string `yaml:"description"`
+}
+
+// The skill of scripts shows an answer as they give it, with every field and no other.
+func TestSkillShowsWhatAScriptAnswers(t *testing.T) {
+	t.Parallel()
+	blocks := fenced(read(t, scriptsSkillFile), "json")
+	var answer scripts.Result
+	if len(blocks) != 1 || json.Unmarshal([]byte(blocks[0]), &answer) != nil {
+		t.Fatalf("the skill shows %d answers", len(blocks))
 	}
-	if err := strictYAML(front, &meta); err != nil {
-		t.Fatal(err)
-	}
-	if meta.Name != path.Base(path.Dir(skillFile)) {
-		t.Errorf("the name is %q, want the folder's", meta.Name)
-	}
-	// Lengths: agentskills.io/specification.
-	if meta.Description == "" || len(meta.Description) > 1024 {
-		t.Errorf("the description has %d bytes, want 1 to 1024", len(meta.Description))
+	again, err := json.Marshal(answer)
+	if err != nil || string(again) != strings.NewReplacer("\": ", "\":", ", \"", ",\"").Replace(strings.TrimSpace(blocks[0])) {
+		t.Errorf("shown is %s, an answer is %s", blocks[0], again)
 	}
 }
 

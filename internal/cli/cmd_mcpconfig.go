@@ -6,15 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/scripts"
 )
 
 // mcpServerConfig is our entry of a client's configuration file.
@@ -28,7 +32,7 @@ type mcpServerConfig struct {
 }
 
 func mcpConfigCommand(a *app) *cobra.Command {
-	var explain, add bool
+	var explain, add, instructions bool
 	var client string
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
@@ -39,11 +43,16 @@ func mcpConfigCommand(a *app) *cobra.Command {
 			"far as CLAUDEOPS_MOUNTED_MCP admits them; who contributed what, and what was refused, is said on standard error, or\n" +
 			"with --explain on standard output instead of the configuration.\n" +
 			"With --client it prints what another client reads, with our server alone, or with --add the command that adds it there:\n" +
-			"    claudeops mcp-config --client codex >> ~/.codex/config.toml",
+			"    claudeops mcp-config --client codex >> ~/.codex/config.toml\n" +
+			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
+			"    claudeops mcp-config --instructions >> CLAUDE.md",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkClientFlags(client, add, explain); err != nil {
+			if err := checkClientFlags(client, add, explain, instructions); err != nil {
 				return err
+			}
+			if instructions {
+				return printInstructions(a)
 			}
 			if client == "" || client == "claude" && !add {
 				return runMCPConfig(a, explain)
@@ -57,6 +66,7 @@ func mcpConfigCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
 	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
+	cmd.Flags().BoolVar(&instructions, "instructions", false, "print what an agent's instructions should say of the operator's scripts, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd
 }
@@ -71,12 +81,15 @@ func runMCPConfig(a *app, explain bool) error {
 	if err != nil {
 		return err
 	}
+	advice, noScripts := scriptAdvice(a, cfg)
 	if explain {
-		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text()}, func(w *strings.Builder) {
+		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text(), "instructions": advice}, func(w *strings.Builder) {
 			explainMCP(w, merged)
 			explainOffers(w, offers)
+			w.WriteString(advice)
 		})
 	}
+	a.noteScripts(cfg, advice, noScripts)
 	var b strings.Builder
 	if len(merged.Refused) > 0 || len(merged.Servers) > 1 {
 		explainMCP(&b, merged)
@@ -86,6 +99,32 @@ func runMCPConfig(a *app, explain bool) error {
 	}
 	fmt.Fprint(a.streams.Err, b.String())
 	return a.printJSON(merged.Config())
+}
+
+// noteScripts says on standard error which scripts the server has as tools, where it has the toolset.
+func (a *app) noteScripts(cfg config.Config, advice, problem string) {
+	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
+		return
+	}
+	if advice == "" {
+		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", content.Clean(problem, maxNote))
+		return
+	}
+	fmt.Fprintf(a.streams.Err, "claudeops: put this into the agent's instructions (mcp-config --instructions prints it alone):\n\n%s\n", content.Clean(advice, maxNote))
+}
+
+// maxNote bounds what is said of scripts, in bytes.
+const maxNote = 64 << 10
+
+// printInstructions prints what an agent's instructions should say of scripts.
+func printInstructions(a *app) error {
+	advice, problem := scriptAdvice(a, config.Load(a.environment, forges.All()))
+	if advice == "" {
+		return fault.New(fault.Misconfigured, "there are no scripts to tell of: %s", problem)
+	}
+	return a.print(map[string]string{"instructions": advice}, func(w *strings.Builder) {
+		fmt.Fprintf(w, "## Scripts of the operator\n\n%s", advice)
+	})
 }
 
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.

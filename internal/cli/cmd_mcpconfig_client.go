@@ -78,6 +78,9 @@ func printForClient(a *app, c mcpClient, add bool) error {
 			return err
 		}
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
+		cfg := config.Load(a.environment, forges.All())
+		advice, problem := scriptAdvice(a, cfg)
+		a.noteScripts(cfg, advice, problem)
 		_, err = fmt.Fprint(a.streams.Out, text)
 		return err
 	}
@@ -223,7 +226,10 @@ func compactJSON(v any) (string, error) {
 }
 
 // checkClientFlags refuses flags that do not go together.
-func checkClientFlags(client string, add, explain bool) error {
+func checkClientFlags(client string, add, explain, instructions bool) error {
+	if instructions && (client != "" || add || explain) {
+		return usageError{errors.New("--instructions goes without the other flags")}
+	}
 	if add && client == "" {
 		return usageError{errors.New("--add goes with --client")}
 	}

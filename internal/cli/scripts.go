@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/scripts"
 )
 
@@ -63,4 +65,25 @@ func settingsOr(s scripts.Settings, err error) (scripts.Settings, error) {
 		return scripts.DefaultSettings(""), err
 	}
 	return s, nil
+}
+
+// leastTier is the lowest tier that the policy gives a script.
+func leastTier(p policy.Policy) func(tool string) int {
+	return func(tool string) int { return int(p.LeastTier(tool)) }
+}
+
+// allTiers is above every tier: what is for people names the scripts of all.
+const allTiers = 99
+
+// scriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none. problem says why.
+func scriptAdvice(a *app, cfg config.Config) (advice, problem string) {
+	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
+		return "", "CLAUDEOPS_TOOLSETS does not name " + scripts.ToolsetName
+	}
+	settings, err := scriptSettings(a)
+	if err != nil {
+		return "", "CLAUDEOPS_SCRIPTS cannot be used: " + err.Error()
+	}
+	listing := scripts.List(settings)
+	return listing.Advice(ourName, allTiers, func(string) int { return 0 }), listing.Empty()
 }

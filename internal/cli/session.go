@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -74,6 +75,11 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	s.Folders.Hidden = []string{"/run/secrets", resolvedPath(s.Folders.State)}
 	if s.Folders.State == "" {
 		s.Problem = p.cfg.Records.Problem
+	}
+	if slices.Contains(s.Server.Toolsets, scripts.ToolsetName) {
+		s.Server.Scripts = func(tier gitprovider.Tier) string {
+			return p.tools.scripts().List().Advice(ourName, int(tier), leastTier(p.rules.policy))
+		}
 	}
 	s.Offers = func() session.Offering { return sessionOffers(p.cfg) }
 	s.Rules = func(tier gitprovider.Tier) string { return rulesForAgents(p, tier) }

@@ -29,6 +29,9 @@ type Listing struct {
 	problem string   // why nothing can be looked at; "" if it can
 }
 
+// List is what there is to run, read anew.
+func List(s Settings) Listing { return newCatalogue(s).list() }
+
 // Empty says that there is nothing to run, and why; "" if there is something.
 func (l Listing) Empty() string {
 	if len(l.Scripts) > 0 {

@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -85,8 +84,8 @@ func (s Settings) permitted(tier gitprovider.Tier) string {
 	} else {
 		text += "Shell commands that are permitted (* stands for anything): " + strings.Join(commands, ", ") + ".\n"
 	}
-	if slices.Contains(s.Server.Toolsets, "scripts") {
-		text += "The operator's scripts are tools of claudeops, too: each says what it does and takes. Use them rather than a shell command that does the same.\n"
+	if s.Server.Scripts != nil {
+		text += s.Server.Scripts(tier)
 	}
 	if len(others) > 0 {
 		text += "Also permitted: " + strings.Join(others, ", ") + ".\n"

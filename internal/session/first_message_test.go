@@ -58,11 +58,11 @@ func TestTheFirstMessageSaysWhatTheAgentMayDoAndForHowLong(t *testing.T) {
 	if asked = w.asked(t); !strings.Contains(asked, "No shell command is permitted") || strings.Contains(asked, "turns") || strings.Contains(asked, "scripts") {
 		t.Errorf("the message is\n%s", asked)
 	}
-	w.runner.Settings.Server.Toolsets = []string{"pr", "scripts"}
+	w.runner.Settings.Server.Scripts = func(tier gitprovider.Tier) string { return "Scripts of tier " + fmt.Sprint(tier) + "." }
 	if _, err := w.run(t, Spec{Tier: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if asked = w.asked(t); !strings.Contains(asked, "The operator's scripts are tools of claudeops, too") {
+	if asked = w.asked(t); !strings.Contains(asked, "Scripts of tier 1.") {
 		t.Errorf("the message does not name scripts\n%s", asked)
 	}
 }

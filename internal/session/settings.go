@@ -69,6 +69,8 @@ type Server struct {
 	Env     map[string]string // without tier and session
 	// Toolsets are those that it has.
 	Toolsets []string
+	// Scripts names the operator's scripts that agents of a tier have as tools, for the first message; nil for none.
+	Scripts func(gitprovider.Tier) string
 }
 
 // Folders are those that sessions use.
