@@ -97,7 +97,7 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 		t.Errorf("branches %v", branches)
 	}
 	o.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
-	listed := run(t, program{path: claudeops(t), args: []string{"audit"}, dir: project, env: env})
+	listed := run(t, program{path: claudeops(t), args: []string{"audit", "list"}, dir: project, env: env})
 	if !strings.Contains(listed.stdout, "check_disk") || !strings.Contains(listed.stdout, "create_pr") {
 		t.Errorf("the audit is\n%s%s", listed.stdout, listed.stderr)
 	}

@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -25,20 +24,13 @@ func ParseConstraint(text string) (Constraint, error) {
 	c := Constraint{text: trimmed}
 	var parts []string
 	for _, part := range strings.Split(trimmed, ",") {
-		m := regexp.MustCompile(`\A\s*(==|=|>=|<=|>|<|\^|~|)\s*([^\s<>=^~!*|]+)\s*\z`).FindStringSubmatch(part)
-		if m == nil {
-			return Constraint{}, bad
-		}
-		v, err := parseLooseVersion(m[2])
+		operator, version := cutOperator(strings.TrimSpace(part))
+		v, err := parseLooseVersion(version)
 		if err != nil {
 			return Constraint{}, bad
 		}
 		if v.Prerelease() != "" {
 			c.pre = append(c.pre, v)
-		}
-		operator := m[1]
-		if operator == "" || operator == "==" {
-			operator = "="
 		}
 		parts = append(parts, operator+v.String())
 	}
@@ -50,13 +42,28 @@ func ParseConstraint(text string) (Constraint, error) {
 	return c, nil
 }
 
+// cutOperator parts a condition into its operator, which is = where there is none, and the version.
+func cutOperator(text string) (operator, version string) {
+	for _, known := range []string{"==", ">=", "<=", "=", ">", "<", "^", "~"} {
+		if version, has := strings.CutPrefix(text, known); has {
+			if known == "==" {
+				known = "="
+			}
+			return known, strings.TrimSpace(version)
+		}
+	}
+	return "=", text
+}
+
 // parseLooseVersion takes 1 and 1.2 for 1.0.0 and 1.2.0.
 func parseLooseVersion(text string) (*semver.Version, error) {
-	if regexp.MustCompile(`\A\d+(\.\d+)?\z`).MatchString(text) {
+	if major, minor, _ := strings.Cut(text, "."); isNumber(major) && (isNumber(minor) || text == major) {
 		return semver.NewVersion(text)
 	}
 	return semver.StrictNewVersion(text)
 }
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // ParseVersion reads a version by SemVer 2.0.0. AAM_INVALID_ARGUMENT for what is none.
 func ParseVersion(text string) (*semver.Version, error) {

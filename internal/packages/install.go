@@ -82,12 +82,13 @@ type installing struct {
 	order   Order
 	done    Done
 
-	specs  []Spec
-	fresh  []Choice // to be installed, dependencies first
-	trees  map[string]deploy.Tree
-	models map[string]*Manifest
-	staged map[string]bool
-	stage  string // the folder where packages wait; "" before there is one
+	specs   []Spec
+	folders map[string]string // of packages that are installed, or about to be: the name of each
+	fresh   []Choice          // to be installed, dependencies first
+	trees   map[string]deploy.Tree
+	models  map[string]*Manifest
+	staged  map[string]bool
+	stage   string // the folder where packages wait; "" before there is one
 }
 
 func (i *installing) parse() {

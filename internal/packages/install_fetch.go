@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,7 @@ import (
 // read fetches and checks the archives of what has to be installed, and stages them.
 func (i *installing) read(ctx context.Context, choices []Choice) error {
 	i.cleanUp()
-	i.fresh, i.trees, i.models, i.done.Already = nil, map[string]deploy.Tree{}, map[string]*Manifest{}, nil
+	i.fresh, i.trees, i.models, i.folders, i.done.Already = nil, map[string]deploy.Tree{}, map[string]*Manifest{}, nil, nil
 	i.staged = map[string]bool{}
 	for _, c := range choices {
 		name := c.Name.String()
@@ -97,11 +96,18 @@ func (i *installing) signed() error {
 
 // folderIsFree is AAM_NAME_CONFLICT if a package of another name has the folder.
 func (i *installing) folderIsFree(name Name) error {
-	for _, other := range slices.Concat(slices.Collect(maps.Keys(i.view.lock.Packages)), slices.Collect(maps.Keys(i.models))) {
-		if n, err := ParseName(other); err == nil && n != name && n.folder() == name.folder() {
-			return newError(NameConflict, "%s and %s would lie in the same folder", name, other).hint("uninstall one of them first")
+	if i.folders == nil {
+		i.folders = map[string]string{}
+		for other := range i.view.lock.Packages {
+			if n, err := ParseName(other); err == nil {
+				i.folders[n.folder()] = other
+			}
 		}
 	}
+	if other, taken := i.folders[name.folder()]; taken && other != name.String() {
+		return newError(NameConflict, "%s and %s would lie in the same folder", name, other).hint("uninstall one of them first")
+	}
+	i.folders[name.folder()] = name.String()
 	return nil
 }
 
