@@ -89,7 +89,7 @@ func runMCPConfig(a *app, explain bool) error {
 			w.WriteString(advice)
 		})
 	}
-	a.noteScripts(cfg, advice, noScripts)
+	noteScripts(a, cfg, advice, noScripts)
 	var b strings.Builder
 	if len(merged.Refused) > 0 || len(merged.Servers) > 1 {
 		explainMCP(&b, merged)
@@ -102,7 +102,7 @@ func runMCPConfig(a *app, explain bool) error {
 }
 
 // noteScripts says on standard error which scripts the server has as tools, where it has the toolset.
-func (a *app) noteScripts(cfg config.Config, advice, problem string) {
+func noteScripts(a *app, cfg config.Config, advice, problem string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return
 	}

@@ -80,7 +80,7 @@ func printForClient(a *app, c mcpClient, add bool) error {
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
 		cfg := config.Load(a.environment, forges.All())
 		advice, problem := scriptAdvice(a, cfg)
-		a.noteScripts(cfg, advice, problem)
+		noteScripts(a, cfg, advice, problem)
 		_, err = fmt.Fprint(a.streams.Out, text)
 		return err
 	}
