@@ -33,6 +33,14 @@ func (repo *repository) refCommand(ctx context.Context, stdin string, accept []i
 
 // branches lists them.
 func (repo *repository) branches(ctx context.Context) (branches, error) {
+	if found, sure, err := repo.readBranches(ctx); sure || err != nil {
+		return found, err
+	}
+	return repo.askBranches(ctx)
+}
+
+// askBranches has git list them.
+func (repo *repository) askBranches(ctx context.Context) (branches, error) {
 	out, _, err := repo.refCommand(ctx, "", nil, "for-each-ref", "--format=%(HEAD) %(objectname) %(refname)",
 		headsPrefix)
 	if err != nil {

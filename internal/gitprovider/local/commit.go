@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -91,49 +90,74 @@ func (p *Provider) makeCommit(ctx context.Context, repo *repository, req gitprov
 		return "", err
 	}
 	defer w.close()
+	o, err := w.open(ctx)
+	if err != nil {
+		return "", err
+	}
 	when := req.Time
 	if when.IsZero() {
 		when = p.now()
 	}
-	stream := importStream(req, p.author.stamp(when))
-	id, err := w.id(ctx, bytes.NewReader(stream), "fast-import", "--quiet", "--done", "--date-format=raw")
-	if err != nil {
-		return "", err
+	d, problem := draftCommit(o, req, p.author.stamp(when), w.idLen)
+	if problem == nil {
+		if problem = w.unpack(ctx, d.pack); problem == nil {
+			problem = d.verify(o, req, w.idLen)
+		}
 	}
-	return id, w.verify(ctx, req, id)
+	return d.id, o.close(problem)
 }
 
-// importStream is the commit in the language of git fast-import(1), followed by a request for its id. Paths need no
-// quoting: gitprovider.Path has no character that would. Existing files keep their executable bit.
-func importStream(req gitprovider.CommitRequest, stamp string) []byte {
-	var b bytes.Buffer
-	line := func(parts ...string) { b.WriteString(strings.Join(parts, " ") + "\n") }
-	data := func(s string) {
-		line("data", strconv.Itoa(len(s)))
-		b.WriteString(s + "\n")
+// draft is a commit that is to be written, with what its tree needs.
+type draft struct {
+	pack     *pack
+	base, id string // tree of the base commit, and the new commit
+	tree     string // its tree
+	body     []byte // of the new commit
+}
+
+// draftCommit makes the objects of the commit. Existing files keep their executable bit.
+func draftCommit(o *objects, req gitprovider.CommitRequest, stamp string, idLen int) (draft, error) {
+	d := draft{pack: &pack{sample: req.Snapshot.BaseCommit}}
+	base, err := o.info(req.Snapshot.BaseCommit + "^{tree}")
+	if err != nil {
+		return d, err
 	}
-	line("commit refs/heads/proposal")
-	line("mark :1")
-	line("author", stamp)
-	line("committer", stamp)
-	data(strings.TrimRight(req.Message, "\n") + "\n")
-	line("from", req.Snapshot.BaseCommit)
+	d.base = base.id
+	trees, err := editTree(o, d.base, idLen)
+	if err != nil {
+		return d, err
+	}
 	for _, c := range req.Changes.Changes() {
 		path := c.Path.String()
-		if c.Action == gitprovider.ActionDelete {
-			line("D", path)
-			continue
+		switch {
+		case c.Action == gitprovider.ActionDelete:
+			err = trees.remove(path)
+		case req.Snapshot.Tree[path].Executable:
+			err = trees.put(path, modeExecutable, d.pack.add(packedBlob, "blob", []byte(c.Content)))
+		default:
+			err = trees.put(path, modeFile, d.pack.add(packedBlob, "blob", []byte(c.Content)))
 		}
-		mode := "100644"
-		if req.Snapshot.Tree[path].Executable {
-			mode = "100755"
+		if err != nil {
+			return d, err
 		}
-		line("M", mode, "inline", path)
-		data(c.Content)
 	}
-	line("get-mark :1")
-	line("done")
-	return b.Bytes()
+	if d.tree, err = trees.write(d.pack); err != nil {
+		return d, err
+	}
+	d.body = fmt.Appendf(nil, "tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", d.tree, req.Snapshot.BaseCommit, stamp, stamp,
+		strings.TrimRight(req.Message, "\n"))
+	d.id = d.pack.add(packedCommit, "commit", d.body)
+	return d, nil
+}
+
+// unpack has git write the objects of a pack, each checked against its hash and flushed to disk.
+func (w *workspace) unpack(ctx context.Context, p *pack) error {
+	raw, err := p.bytes()
+	if err != nil {
+		return fault.From(err)
+	}
+	_, _, err = w.run(ctx, bytes.NewReader(raw), nil, "unpack-objects", "-q")
+	return err
 }
 
 // whyRefused explains why git did not create the branch, by looking.

@@ -15,9 +15,16 @@ import (
 // imposter makes the provider run a shell script instead of git.
 func (w *world) imposter(script string, opts local.Options) *local.Provider {
 	w.t.Helper()
+	w.askGit()
 	opts.Git = filepath.Join(w.t.TempDir(), "git")
 	w.program(opts.Git, script)
 	return w.provider(opts)
+}
+
+// askGit gives the repository a symbolic branch, so that branches are not read without git.
+func (w *world) askGit() {
+	w.t.Helper()
+	w.git("symbolic-ref", "refs/heads/linked", "refs/heads/main")
 }
 
 func TestCancellationEndsGitAndItsChildren(t *testing.T) {
@@ -146,6 +153,7 @@ func TestAnOldGitIsNamedWhenItDoesNotKnowAnOption(t *testing.T) {
 func TestAMissingGitIsADisabledProvider(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
+	w.askGit()
 	p := w.provider(local.Options{Git: filepath.Join(t.TempDir(), "none")})
 	_, err := p.BranchTip(t.Context(), w.Ref(), "main")
 	w.refused(err, fault.ProviderDisabled, "install git")

@@ -261,7 +261,7 @@ func TestALinkThatComesInBetweenIsSeen(t *testing.T) {
 	real, err := exec.LookPath("git")
 	w.must(err)
 	program := filepath.Join(t.TempDir(), "git")
-	w.program(program, `case "$*" in *fast-import*) ln -s `+outside+` `+w.dir+`/refs/heads/claude-ops;; esac
+	w.program(program, `case "$*" in *unpack-objects*) ln -s `+outside+` `+w.dir+`/refs/heads/claude-ops;; esac
 exec `+real+` "$@"`)
 	req := w.request("claude-ops/check/disk", disk("new\n"))
 	_, err = w.provider(local.Options{TempDir: t.TempDir(), Git: program}).Commit(t.Context(), req)

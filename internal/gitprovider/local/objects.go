@@ -65,12 +65,16 @@ func (o *objects) start() (err error) {
 	return nil
 }
 
-// close ends the process. problem is what went wrong while reading, or nil; the reason that git gives is preferred.
+// close ends the process. problem is what went wrong meanwhile, or nil: a fault is returned as it is; for another error the reason that
+// git gives is preferred.
 func (o *objects) close(problem error) error {
 	defer o.cancel()
 	_ = o.in.Close() // git sees the end of its input and exits
 	_, _ = io.Copy(io.Discard, o.out)
 	err := o.git.outcome(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
+	if known := (*fault.Error)(nil); errors.As(problem, &known) {
+		return problem
+	}
 	if err == nil && problem != nil {
 		err = fault.Wrap(problem, fault.UpstreamError,
 			"an object of the repository cannot be read; ask the operator to run git fsck")

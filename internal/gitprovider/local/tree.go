@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"iter"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -35,22 +36,37 @@ func readTrees(o *objects, commit string, paths []gitprovider.Path, idLen int) (
 	return tree, nil
 }
 
-// readTree adds the entries of one folder. A tree object is a sequence of "<mode> <name>\0<binary object id>".
+// readTree adds the entries of one folder.
 func readTree(o *objects, dir, name string, idLen int, into gitprovider.Tree) error {
 	raw, err := o.contents(name)
 	if err != nil {
 		return err
 	}
-	for len(raw) > 0 {
-		mode, rest, okMode := bytes.Cut(raw, []byte(" "))
-		file, rest, okName := bytes.Cut(rest, []byte{0})
-		if !okMode || !okName || len(rest) < idLen/2 || len(file) == 0 {
-			return errBrokenTree
+	for entry, err := range parseTree(raw, idLen) {
+		if err != nil {
+			return err
 		}
-		into[join(dir, string(file))] = newEntry(string(mode), hex.EncodeToString(rest[:idLen/2]))
-		raw = rest[idLen/2:]
+		into[join(dir, entry.name)] = newEntry(entry.mode, entry.id)
 	}
 	return nil
+}
+
+// parseTree gives the entries of a tree object, a sequence of "<mode> <name>\0<binary object id>". An error ends it.
+func parseTree(raw []byte, idLen int) iter.Seq2[treeEntry, error] {
+	return func(yield func(treeEntry, error) bool) {
+		for len(raw) > 0 {
+			mode, rest, okMode := bytes.Cut(raw, []byte(" "))
+			file, rest, okName := bytes.Cut(rest, []byte{0})
+			if !okMode || !okName || len(rest) < idLen/2 || len(file) == 0 {
+				yield(treeEntry{}, errBrokenTree)
+				return
+			}
+			if !yield(treeEntry{string(mode), string(file), hex.EncodeToString(rest[:idLen/2])}, nil) {
+				return
+			}
+			raw = rest[idLen/2:]
+		}
+	}
 }
 
 // join does not clean the name, unlike path.Join: it comes from a tree, and must be seen as it is.

@@ -1,63 +1,122 @@
 package local
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// difference is one entry of a raw diff.
+// difference is how a file differs between two trees, in the words of git diff-tree --raw.
 type difference struct {
 	oldMode, newMode string
 	newID            string
 	status           string // A, M, D or T
 }
 
-// verify holds the new commit against the change set: every approved file differs from the base in the approved way, in
-// bytes and mode, and no other file differs. Only then may a reference point to the commit.
-func (w *workspace) verify(ctx context.Context, req gitprovider.CommitRequest, commit string) error {
-	out, _, err := w.run(ctx, nil, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index",
-		req.Snapshot.BaseCommit, commit)
+// verify reads the new commit back from the repository and holds it against the change set: every approved file differs from the base
+// in the approved way, in bytes and mode, and no other file differs. Only then may a reference point to the commit.
+func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) error {
+	body, err := o.contents(d.id)
 	if err != nil {
 		return err
 	}
-	found, err := parseRawDiff(out)
-	if err != nil {
+	if !bytes.Equal(body, d.body) {
+		return fault.Wrap(fmt.Errorf("commit %s is not what was written", d.id), fault.Internal, "git has another commit than was written")
+	}
+	c := treeComparison{o, idLen, map[string]difference{}}
+	if err := c.compare("", d.base, d.tree); err != nil {
 		return err
 	}
-	for _, c := range req.Changes.Changes() {
-		path := c.Path.String()
-		if err := checkDifference(c, found[path], commit); err != nil {
+	for _, change := range req.Changes.Changes() {
+		path := change.Path.String()
+		if err := checkDifference(change, c.found[path], d.id); err != nil {
 			return err
 		}
-		delete(found, path)
+		if change.Action != gitprovider.ActionDelete {
+			if blob, err := o.info(c.found[path].newID); err != nil || blob.kind != "blob" || blob.size != int64(len(change.Content)) {
+				return cmp.Or(err, fmt.Errorf("%s is %+v", path, blob))
+			}
+		}
+		delete(c.found, path)
 	}
-	for path := range found {
+	for path := range c.found {
 		return fault.Wrap(fmt.Errorf("%q differs as well", path), fault.Internal,
 			"the commit would have changed a file that nobody approved, so it was not made")
 	}
 	return nil
 }
 
-// parseRawDiff reads ":<old mode> <new mode> <old id> <new id> <status>" and path, in turn.
-func parseRawDiff(out []byte) (map[string]difference, error) {
-	found := map[string]difference{}
-	fields := splitZ(out)
-	for ; len(fields) >= 2; fields = fields[2:] {
-		parts := strings.Fields(strings.TrimPrefix(fields[0], ":"))
-		if len(parts) != 5 {
-			break
+// treeComparison finds the files in which two trees differ, by reading both.
+type treeComparison struct {
+	objects *objects
+	idLen   int
+	found   map[string]difference // by path
+}
+
+// compare compares two trees; "" is an empty one.
+func (c treeComparison) compare(dir, before, after string) error {
+	was, err := c.entries(before)
+	if err != nil {
+		return err
+	}
+	is, err := c.entries(after)
+	if err != nil {
+		return err
+	}
+	names := maps.Collect(maps.All(was))
+	maps.Copy(names, is)
+	for name := range names {
+		if err := c.entry(join(dir, name), was[name], is[name]); err != nil {
+			return err
 		}
-		found[fields[1]] = difference{oldMode: parts[0], newMode: parts[1], newID: parts[3], status: parts[4]}
 	}
-	if len(fields) > 0 {
-		return nil, fault.Wrap(errors.New("malformed raw diff"), fault.Internal, "git answered something else than a diff")
+	return nil
+}
+
+// entry compares what two trees have under one name.
+func (c treeComparison) entry(path string, was, is treeEntry) error {
+	if was.id == is.id && canonical(was.mode) == canonical(is.mode) {
+		return nil
 	}
-	return found, nil
+	if was.isFolder() || is.isFolder() {
+		before, after := "", ""
+		if was.isFolder() {
+			before, was = was.id, treeEntry{}
+		}
+		if is.isFolder() {
+			after, is = is.id, treeEntry{}
+		}
+		if err := c.compare(path, before, after); err != nil {
+			return err
+		}
+	}
+	d := difference{oldMode: canonical(was.mode), newMode: canonical(is.mode), newID: is.id}
+	switch {
+	case was.id == "" && is.id == "":
+		return nil
+	case was.id == "":
+		d.status = "A"
+	case is.id == "":
+		d.status = "D"
+	case d.oldMode[:3] != d.newMode[:3]:
+		d.status = "T"
+	default:
+		d.status = "M"
+	}
+	c.found[path] = d
+	return nil
+}
+
+func (c treeComparison) entries(tree string) (map[string]treeEntry, error) {
+	if tree == "" {
+		return nil, nil
+	}
+	return readEntries(c.objects, tree, c.idLen)
 }
 
 // checkDifference compares one approved change with what the commit does to the file. sample is any object id.
