@@ -94,7 +94,7 @@ func layers() map[string][]string {
 		"internal/web/guard":                append([]string{"internal/access", "internal/web/handler"}, flow...),
 		"internal/web/records":              {"internal/record", "internal/session"},
 		"internal/web/health":               append([]string{"internal/doctor", "internal/web/handler", "internal/web/records"}, flow...),
-		"internal/web/metrics":              append([]string{"internal/session", "internal/web/handler", "internal/web/records"}, flow...),
+		"internal/web/metrics":              append([]string{"internal/session", "internal/web/handler", "internal/web/health", "internal/web/records"}, flow...),
 		"internal/web/live":                 append([]string{"internal/access", "internal/web/guard", "internal/web/handler"}, flow...),
 		"internal/web/api":                  append([]string{"internal/access", "internal/doctor", "internal/people", "internal/session", "internal/gitprovider/webhook"}, webParts...),
 		"internal/web/dashboard":            append([]string{"internal/access", "internal/definitions", "internal/deploy", "internal/people", "internal/review", "internal/scripts", "internal/session", "internal/web/pages"}, webParts...),

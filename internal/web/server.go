@@ -64,7 +64,8 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	}
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
-		Settings: o.Settings, Audit: o.Records.Audit, Sessions: o.Records.Sessions, Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
+		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
+		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
 	})
 	turns := handler.NewTurns(maxProposals)
 	routes, err := api.Routes(api.Options{

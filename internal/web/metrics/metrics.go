@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -28,9 +29,9 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	hooks     *prometheus.CounterVec
 
-	audit    records.Audit
-	sessions records.Sessions
+	records  records.Records
 	usage    *sessionUsage
+	standing *standing
 	mu       sync.Mutex
 	begun    bool
 	seen     int64 // the last row that was counted
@@ -39,8 +40,10 @@ type Metrics struct {
 // Options are what Metrics are made of.
 type Options struct {
 	Settings handler.Settings
-	Audit    records.Audit
-	Sessions records.Sessions
+	Records  records.Records
+	// Verified is the last verification of the audit; Now is the time.
+	Verified func() health.Verification
+	Now      func() time.Time
 	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
 	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
@@ -51,7 +54,8 @@ type Options struct {
 // New makes Metrics that have counted nothing.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		audit: o.Audit, sessions: o.Sessions, usage: &sessionUsage{},
+		records: o.Records, usage: &sessionUsage{},
+		standing: &standing{records: o.Records, verified: o.Verified, now: o.Now},
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claudeops_attempts_total",
@@ -83,9 +87,9 @@ func New(o Options) *Metrics {
 		m.registry.MustRegister(remaining{o.Remaining})
 	}
 	if o.Latency != nil {
-		m.registry.MustRegister(o.Latency.took)
+		m.registry.MustRegister(o.Latency.took, o.Latency.failed)
 	}
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, m.usage,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, m.usage, m.standing,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
 		}, func() float64 { return float64(o.Streams()) }),
@@ -129,22 +133,22 @@ const (
 	atOnce     = 200
 )
 
-// CatchUp counts the rows that were added since it was called last, and reads what sessions used. The first call only looks where the
-// record ends.
+// CatchUp counts the rows that were added since it was called last, and reads what sessions used and what stands open. The first call
+// only looks where the record ends.
 func (m *Metrics) CatchUp(ctx context.Context) error {
-	return errors.Join(m.countAttempts(ctx), m.usage.read(ctx, m.sessions.UsageOfEnded))
+	return errors.Join(m.countAttempts(ctx), m.usage.read(ctx, m.records.Sessions.UsageOfEnded), m.standing.read(ctx))
 }
 
 func (m *Metrics) countAttempts(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.begun {
-		head, _, err := m.audit.Head(ctx)
+		head, _, err := m.records.Audit.Head(ctx)
 		m.seen, m.begun = head, err == nil
 		return err
 	}
 	for counted := 0; counted < maxCatchUp; {
-		rows, err := m.audit.Page(ctx, record.AuditQuery{After: m.seen, Ascending: true, Limit: atOnce})
+		rows, err := m.records.Audit.Page(ctx, record.AuditQuery{After: m.seen, Ascending: true, Limit: atOnce})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -186,22 +190,4 @@ func (m *Metrics) Text() (text []byte, contentType string, err error) {
 		}
 	}
 	return b.Bytes(), string(format), nil
-}
-
-// ProviderLatency measures what this process waits for at providers. It is safe for concurrent use.
-type ProviderLatency struct{ took *prometheus.HistogramVec }
-
-// NewProviderLatency makes one that has seen nothing. Its buckets reach from a forge next door to the longest that a request
-// with its retries may take.
-func NewProviderLatency() *ProviderLatency {
-	return &ProviderLatency{prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "claudeops_provider_request_duration_seconds",
-		Help:    "How long requests to providers took, retries included; outcome is the class of the status, or why there was no answer.",
-		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 90},
-	}, []string{"provider", "outcome"})}
-}
-
-// Observe notes a request that ended.
-func (l *ProviderLatency) Observe(provider, outcome string, took time.Duration) {
-	l.took.WithLabelValues(provider, outcome).Observe(took.Seconds())
 }

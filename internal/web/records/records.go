@@ -54,6 +54,8 @@ type Replies interface {
 type Summary interface {
 	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
+	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
+	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
 	// Proposed reports whether anything was proposed at a provider.
 	Proposed(ctx context.Context, provider string) (bool, error)
 	Repositories(ctx context.Context) ([]record.RepoName, error)
@@ -67,6 +69,8 @@ type Pulls interface {
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
+	// OpenPullCounts counts them by repository and age: the repositories that have most, and what the others have.
+	OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls, err error)
 }
 
 // Notices is what people are told.

@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+const (
+	// maxRepositories bounds the label repository. What other repositories have is counted under otherRepositories.
+	maxRepositories   = 100
+	otherRepositories = "other"
+	// readAgain is how old what was read may be before it is read again, so that many scrapers cost no more than one.
+	readAgain = 5 * time.Second
+)
+
+// standing tells what is recorded now, whatever process recorded it: a restart changes nothing, and servers that share records say the
+// same. It asks no provider.
+type standing struct {
+	records  records.Records
+	verified func() health.Verification
+	now      func() time.Time
+
+	mu       sync.Mutex
+	at       time.Time // when it was read
+	readable bool      // the last reading succeeded
+	outcomes []record.OutcomeTotal
+	gates    []record.GateTotal
+	open     []record.OpenPulls
+	others   record.OpenPulls
+	notices  record.NoticeCounts
+}
+
+// read takes what is recorded as it is now, unless it was just read. What cannot be read keeps its last values.
+func (s *standing) read(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if s.readable && now.Sub(s.at) < readAgain && !now.Before(s.at) {
+		return nil
+	}
+	s.readable = false
+	outcomes, gates, err := s.records.Summary.Totals(ctx)
+	if err != nil {
+		return err
+	}
+	open, others, err := s.records.Pulls.OpenPullCounts(ctx, maxRepositories)
+	if err != nil {
+		return err
+	}
+	notices, err := s.records.Notices.NoticeCounts(ctx)
+	if err != nil {
+		return err
+	}
+	s.at, s.readable = now, true
+	s.outcomes, s.gates, s.open, s.others, s.notices = outcomes, gates, open, others, notices
+	return nil
+}
+
+func (*standing) recordsRead() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_records_readable", "1 if the records could be read for this answer, 0 if not: what comes from them is older then.", nil, nil)
+}
+
+func (*standing) proposals() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_proposals_total", "Attempts at proposals by how they ended, of all that are recorded.", []string{"outcome"}, nil)
+}
+
+func (*standing) refusals() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_refusals_total",
+		"Refused attempts by the gates that refused them, of all that are recorded; one that several gates refused counts at each.", []string{"gate"}, nil)
+}
+
+func (*standing) openPulls() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_open_pull_requests",
+		"Our pull requests that are open as last seen; age is under_1d, 1d_to_7d, 7d_to_30d or over_30d. Repositories beyond the first 100 are other.",
+		[]string{"provider", "repository", "age"}, nil)
+}
+
+func (*standing) noticesLeft() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_notices",
+		"Messages to people that were not delivered; state is waiting, or given_up in the last 30 days.", []string{"state"}, nil)
+}
+
+func (*standing) auditVerified() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_audit_verified_timestamp_seconds", "When this process last verified the audit, as Unix time; absent before.", nil, nil)
+}
+
+func (*standing) auditWhole() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_audit_whole", "1 if the last verification found the audit whole, 0 if not or if it failed; absent before.", nil, nil)
+}
+
+func (*standing) auditRows() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_audit_rows", "Rows of the audit at its last verification; absent before.", nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (s *standing) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(), s.auditRows(),
+	} {
+		out <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *standing) Collect(out chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+	}
+	send(s.recordsRead(), prometheus.GaugeValue, number(s.readable))
+	s.collectAudit(send)
+	if s.at.IsZero() {
+		return // nothing was ever read
+	}
+	for _, o := range s.outcomes {
+		send(s.proposals(), prometheus.CounterValue, float64(o.Count), string(o.Outcome))
+	}
+	for _, g := range s.gates {
+		send(s.refusals(), prometheus.CounterValue, float64(g.Count), string(g.Gate))
+	}
+	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.Pending), "waiting")
+	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.GivenUp), "given_up")
+	for _, o := range s.open {
+		s.collectOpen(send, o, o.Provider, o.Owner+"/"+o.Name)
+	}
+	if s.others.All() > 0 {
+		s.collectOpen(send, s.others, otherRepositories, otherRepositories)
+	}
+}
+
+type sender func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string)
+
+func (s *standing) collectOpen(send sender, o record.OpenPulls, provider, repository string) {
+	for _, age := range []struct {
+		name  string
+		count int64
+	}{{"under_1d", o.Day}, {"1d_to_7d", o.Week}, {"7d_to_30d", o.Month}, {"over_30d", o.Older}} {
+		send(s.openPulls(), prometheus.GaugeValue, float64(age.count), provider, repository, age.name)
+	}
+}
+
+func (s *standing) collectAudit(send sender) {
+	v := s.verified()
+	if v.At.IsZero() {
+		return
+	}
+	send(s.auditVerified(), prometheus.GaugeValue, float64(v.At.Unix()))
+	send(s.auditWhole(), prometheus.GaugeValue, number(v.Known && v.Failure == "" && v.Report.OK()))
+	send(s.auditRows(), prometheus.GaugeValue, float64(v.Report.Rows))
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
