@@ -31,6 +31,7 @@ func measureAll(ctx context.Context, s *server, each time.Duration) error {
 		{"GET proposals, half-way down", proposals("limit=50&cursor=" + deep)},
 		{"GET proposals, gate and repo", proposals("limit=50&gate=content&repo=filled/repo-7")},
 		{"GET proposals, q that finds none", proposals("q=nothing-is-called-so")},
+		{"the same, another q each time", s.searches},
 		{"GET / (overview)", s.get("/")},
 		{"GET /healthz again", s.get("/healthz")},
 	} {
@@ -106,6 +107,11 @@ func (s *server) get(target string) request {
 	return func(ctx context.Context, _ int64) (*http.Request, error) {
 		return s.request(ctx, http.MethodGet, target, "")
 	}
+}
+
+// searches looks for something that nobody has looked for before, so that no answer is kept.
+func (s *server) searches(ctx context.Context, n int64) (*http.Request, error) {
+	return s.request(ctx, http.MethodGet, fmt.Sprintf("/api/v1/proposals?q=nothing-is-called-%d", n), "")
 }
 
 // request is a request with the server's token.

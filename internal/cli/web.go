@@ -24,7 +24,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
 			Attempts: servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}, Audit: p.store.Audit, Replies: p.store.Replies,
-			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox,
+			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
 		},
 		Sessions: agents,
 		Providers: web.Providers{

@@ -32,6 +32,8 @@ type sqliteEngine struct {
 	file   fs.FileInfo // the database file when it was opened
 	writer *sql.DB
 	reader *sql.DB
+
+	changes changeCounter
 }
 
 // openSQLite opens the database in a folder, and makes or migrates it first if need be; see Store.
@@ -89,6 +91,7 @@ func (e *sqliteEngine) connect(ctx context.Context) (ready bool, err error) {
 }
 
 func (e *sqliteEngine) close() error {
+	e.changes.close()
 	var errs []error
 	for _, db := range []*sql.DB{e.reader, e.writer} {
 		if db != nil {

@@ -93,6 +93,9 @@ func (s *Store) Path() string { return s.db.path() }
 // PullPaths returns the memory of a provider.
 func (s *Store) PullPaths(provider string) *PullPaths { return &PullPaths{s.db, provider} }
 
+// Changes tells whether anything was recorded.
+func (s *Store) Changes() *Changes { return &Changes{s.db} }
+
 // Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from then
 // on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }

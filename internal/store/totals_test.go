@@ -39,5 +39,5 @@ func TestOpenPullRequestsAreCountedByRepositoryAndAge(t *testing.T) {
 	outcomes, gates, err := s.History.Totals(t.Context())
 	wantEqual(t, err, nil)
 	wantEqual(t, outcomes, []record.OutcomeTotal{{Outcome: record.OutcomeRefused, Count: 6}})
-	wantEqual(t, len(gates), 0)
+	wantEqual(t, len(gates), 1)
 }

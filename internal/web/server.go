@@ -29,6 +29,7 @@ type Server struct {
 	health    *health.Checker
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
+	kept      *kept
 }
 
 // New makes a Server. An error is a fault in an embedded file, or in the table of routes.
@@ -62,6 +63,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		guard:  guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
 		health: health.New(health.Options{Doctor: o.Rules.Doctor, Audit: o.Records.Audit, Registry: o.Providers.Registry, Env: o.Env}),
 	}
+	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, now: o.Env.Now}
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
@@ -234,7 +236,11 @@ func (s *Server) handle(w http.ResponseWriter, req *handler.Request, route handl
 	if err := giveTime(w, req, route); err != nil {
 		return err
 	}
-	response, err := route.Handle(req)
+	answer := route.Handle
+	if keeps(route) {
+		answer = func(req *handler.Request) (handler.Response, error) { return s.kept.answer(req, route.Handle) }
+	}
+	response, err := answer(req)
 	if err == nil {
 		s.write(w, req, response)
 	}

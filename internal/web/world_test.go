@@ -127,7 +127,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.web = web.Options{
 		Settings: handler.Settings{Version: "test"}, Network: guard.Network{Loopback: true},
 		Records: records.Records{
-			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls, Sessions: s.AgentSessions, Notices: s.Outbox,
+			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls, Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
 		},
 		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},

@@ -19,6 +19,7 @@ type Records struct {
 	Pulls    Pulls
 	Sessions Sessions
 	Notices  Notices
+	Changes  Changes // nil where nobody can tell
 }
 
 // Attempts are attempts at proposals, and the proposals that passed the gates.
@@ -71,6 +72,12 @@ type Pulls interface {
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
 	// OpenPullCounts counts them by repository and age: the repositories that have most, and what the others have.
 	OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls, err error)
+}
+
+// Changes tells whether anything was recorded.
+type Changes interface {
+	// Version is another text whenever something was recorded since, by whatever process; known is false where that is not known.
+	Version(ctx context.Context) (version string, known bool)
 }
 
 // Notices is what people are told.

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+)
+
+// Changes tells whether anything has been recorded.
+type Changes struct{ db *database }
+
+// Version is a text that is another one whenever something was recorded since, by whatever process. known is false where that cannot be
+// told without reading: with PostgreSQL, or while the database cannot be read.
+func (c *Changes) Version(ctx context.Context) (version string, known bool) {
+	conn, err := c.db.open(ctx)
+	if err != nil {
+		return "", false
+	}
+	e, ok := conn.engine.(*sqliteEngine)
+	if !ok {
+		return "", false
+	}
+	return e.changes.version(ctx, e)
+}
+
+// changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that the processes
+// share. The number counts for this connection only, so that generation tells connections apart.
+type changeCounter struct {
+	mu         sync.Mutex
+	pool       *sql.DB
+	statement  *sql.Stmt // nil before the first question, and after a failure
+	conn       *sql.Conn
+	generation int
+}
+
+func (c *changeCounter) version(ctx context.Context, e *sqliteEngine) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.checkNotReplaced() != nil {
+		return "", false
+	}
+	if c.statement == nil && c.connect(ctx, e) != nil {
+		return "", false
+	}
+	var number int64
+	if err := c.statement.QueryRowContext(ctx).Scan(&number); err != nil {
+		c.disconnect()
+		return "", false
+	}
+	return fmt.Sprintf("%d:%d", c.generation, number), true
+}
+
+func (c *changeCounter) connect(ctx context.Context, e *sqliteEngine) (err error) {
+	if c.pool == nil {
+		if c.pool, err = openPool(e.path, busySlice, false); err != nil {
+			return err
+		}
+	}
+	if c.conn, err = c.pool.Conn(ctx); err != nil {
+		return err
+	}
+	c.generation++
+	if c.statement, err = c.conn.PrepareContext(ctx, "PRAGMA data_version"); err != nil {
+		c.disconnect()
+	}
+	return err
+}
+
+// disconnect gives the connection up. The next question makes a new one.
+func (c *changeCounter) disconnect() {
+	if c.statement != nil {
+		_ = c.statement.Close() // its connection is given up
+	}
+	if c.conn != nil {
+		_ = c.conn.Close() // likewise
+	}
+	c.statement, c.conn = nil, nil
+	if c.pool != nil {
+		_ = c.pool.Close()
+	}
+	c.pool = nil
+}
+
+func (c *changeCounter) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disconnect()
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"testing"
+)
+
+// Whoever records, the version is another one afterwards, and stays the same otherwise.
+func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
+	place := newPlace(t)
+	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
+	_, known := s.Changes().Version(t.Context())
+	if s.db.opts.DatabaseURL != "" {
+		if known {
+			t.Error("PostgreSQL does not tell")
+		}
+		return
+	}
+	version := func() string {
+		t.Helper()
+		v, known := s.Changes().Version(t.Context())
+		if !known {
+			t.Fatal("the version is not known")
+		}
+		return v
+	}
+	seen := map[string]bool{version(): true}
+	changed := func(by string) {
+		t.Helper()
+		v := version()
+		if seen[v] {
+			t.Errorf("what %s has recorded is not seen: %q", by, v)
+		}
+		if again := version(); again != v {
+			t.Errorf("%q became %q, and nothing was recorded", v, again)
+		}
+		seen[v] = true
+	}
+	wantEqual(t, s.Ledger.Record(t.Context(), attempt("one"), nil), nil)
+	changed("this store")
+	wantEqual(t, other.Ledger.Record(t.Context(), attempt("two"), nil), nil)
+	changed("another")
+	key := openedPull(t, other, 7)
+	changed("another")
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), key), nil)
+	changed("this store")
+	if _, err := s.History.Proposal(t.Context(), "p7"); err != nil {
+		t.Fatal(err)
+	}
+	if v := version(); !seen[v] {
+		t.Error("reading is no change")
+	}
+	wantEqual(t, s.Close(), nil)
+	if _, known := s.Changes().Version(t.Context()); known {
+		t.Error("a closed store knows no version")
+	}
+}

@@ -1,0 +1,101 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+const (
+	// keptFor is how long an answer is kept at most: times in words are as old as that, and so is what else is not in the records.
+	keptFor = 10 * time.Second
+	// maxKept bounds the answers that are kept, and maxKeptBytes their bytes. Beyond it, all are dropped.
+	maxKept, maxKeptBytes = 64, 8 << 20
+)
+
+// kept keeps answers that are made of the records alone, as long as nothing was recorded since. It is asked behind the guard, and
+// keeps answers for each caller apart.
+type kept struct {
+	changes  records.Changes // nil where nothing is kept
+	verified func() health.Verification
+	now      func() time.Time
+
+	mu      sync.Mutex
+	answers map[keptKey]handler.Response
+	bytes   int
+}
+
+// keptKey is all that an answer depends on.
+type keptKey struct {
+	version  string // of the records
+	slice    int64  // of the time
+	verified time.Time
+	pattern  string
+	query    string
+	caller   string
+}
+
+// keeps reports whether the answers of a route may be kept: they are made of records, rules and time, and of who asks.
+func keeps(route handler.Route) bool {
+	switch route.Method + " " + route.Pattern {
+	case "GET /{$}", "GET /proposals", "GET /api/v1/proposals":
+		return true
+	}
+	return false
+}
+
+// answer is what the handler says, or what it has said if nothing has changed since.
+func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Response, error) {
+	key, known := k.key(req.Context(), req)
+	if !known {
+		return handle(req)
+	}
+	k.mu.Lock()
+	answer, found := k.answers[key]
+	k.mu.Unlock()
+	if found {
+		return answer, nil
+	}
+	answer, err := handle(req)
+	if err != nil || answer.Stream != nil || answer.Status > 200 {
+		return answer, err
+	}
+	if answer.Bytes == nil && answer.Value != nil {
+		answer.Bytes, answer.ContentType = handler.EncodeJSON(answer.Value), "application/json"
+	}
+	k.keep(key, answer)
+	return answer, nil
+}
+
+// key is read before the answer is made, so that what is recorded meanwhile makes it old.
+func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
+	if k.changes == nil {
+		return keptKey{}, false
+	}
+	version, known := k.changes.Version(ctx)
+	return keptKey{
+		version: version, slice: k.now().UnixNano() / int64(keptFor), verified: k.verified().At, pattern: req.Pattern, query: req.URL.RawQuery,
+		caller: fmt.Sprintf("%+v", req.Principal),
+	}, known
+}
+
+func (k *kept) keep(key keptKey, answer handler.Response) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	size := len(answer.Bytes)
+	if size > maxKeptBytes/8 {
+		return
+	}
+	if k.answers == nil || len(k.answers) >= maxKept || k.bytes+size > maxKeptBytes {
+		k.answers, k.bytes = map[keptKey]handler.Response{}, 0
+	}
+	if _, has := k.answers[key]; !has {
+		k.bytes += size
+	}
+	k.answers[key] = answer
+}
