@@ -31,7 +31,9 @@ func TestOpenPullRequestsAreCountedByRepositoryAndAge(t *testing.T) {
 	open("both")
 	c.now = c.now.Add(2 * day)
 	open("new")
-	repo := func(name string) record.RepoName { return record.RepoName{Provider: "local", Owner: "demo", Name: name} }
+	repo := func(name string) record.RepoName {
+		return record.RepoName{Provider: "local", Owner: "demo", Name: name}
+	}
 	most, rest, err := s.Pulls.OpenPullCounts(t.Context(), 2)
 	wantEqual(t, err, nil)
 	wantEqual(t, most, []record.OpenPulls{{RepoName: repo("both"), Week: 2, Month: 1, Older: 1}, {RepoName: repo("new"), Day: 1}})

@@ -11,21 +11,24 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
+// recorded is embedded under a name that is none of its methods.
+type recorded interface{ records.Attempts }
+
 // countedAttempts counts how often a page of attempts is read.
 type countedAttempts struct {
-	records.Attempts
+	recorded
 	reads atomic.Int64
 }
 
 func (c *countedAttempts) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
 	c.reads.Add(1)
-	return c.Attempts.Attempts(ctx, q)
+	return c.recorded.Attempts(ctx, q)
 }
 
 func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 	counted := &countedAttempts{}
 	w := newWorld(t, func(w *world) {
-		counted.Attempts = w.web.Records.Attempts
+		counted.recorded = w.web.Records.Attempts
 		w.web.Records.Attempts = counted
 	})
 	reads := func(target string) int64 {
