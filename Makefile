@@ -12,7 +12,7 @@ RACE := -race $(foreach library,modernc.org/... regexp/... github.com/BobuSumisu
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build run demo test test-live check lint bench fuzz golden e2e screenshots crash clean
+.PHONY: release-snapshot build run demo test test-live check lint bench fuzz golden e2e screenshots crash clean
 
 build: ## build the binary
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -35,6 +35,9 @@ lint: ## formatting, vet and the linters of .golangci.yml
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./... && go vet -tags e2e,postgres,live ./...
 	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e,postgres,live ./...
+	go tool -modfile=tools/files/go.mod actionlint .github/workflows/*.yml
+	go tool -modfile=tools/files/go.mod actionlint -ignore 'specifying action "https://github.com/' .gitea/workflows/*.yml
+	go tool -modfile=tools/files/go.mod kustomize build deploy/kubernetes/overlays/example >/dev/null
 
 bench: build ## the benchmarks of docs/benchmarks.md
 	./bench/run.sh $(BIN)
@@ -57,8 +60,8 @@ e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; i
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/crash
 
-screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots; needs Chromium
-	go run ./$(E2E)/screenshots $(BIN) bin/screenshots
+screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots, and that of the README; needs Chromium
+	go run ./$(E2E)/screenshots $(BIN) bin/screenshots docs/images/dashboard.png
 
 test-live: ## the contract suite, and late effects, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
 	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/development.md" >&2; exit 2; }
@@ -72,5 +75,10 @@ crash: ## processes killed at random moments, again and again; see docs/crash-sa
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/crash
 	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/deploy
 
+release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
+	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)
+	@if [ "$$(id -u)" = 0 ] && command -v dpkg >/dev/null; then set -x; ./deploy/packages/test.sh dist/claudeops_*_linux_$$(go env GOARCH).deb; \
+	else echo "make release-snapshot: the deb was not installed, which needs root and dpkg" >&2; fi
+
 clean:
-	rm -rf bin $(E2E)/node_modules
+	rm -rf bin dist dist-files $(E2E)/node_modules

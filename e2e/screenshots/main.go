@@ -1,7 +1,7 @@
 // Command screenshots runs the demo, opens each page of its dashboard in Chromium, and writes a picture of each, light and
-// dark, 390 and 1280 pixels wide, so that pictures in the documentation show what the pages are.
+// dark, 390 and 1280 pixels wide, so that pictures in the documentation show what the pages are. PICTURE is that of the README.
 //
-//	screenshots BINARY FOLDER
+//	screenshots BINARY FOLDER PICTURE
 package main
 
 import (
@@ -23,17 +23,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: screenshots BINARY FOLDER")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: screenshots BINARY FOLDER PICTURE")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2]); err != nil {
+	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, folder string) error {
+func run(ctx context.Context, binary, folder, picture string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if err := os.MkdirAll(folder, 0o750); err != nil {
@@ -52,7 +52,11 @@ func run(ctx context.Context, binary, folder string) error {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	return shootAll(ctx, signIn, folder)
+	if err := shootAll(ctx, signIn, folder); err != nil {
+		return err
+	}
+	base, _, _ := strings.Cut(signIn, "/sign-in")
+	return takePicture(ctx, base+"/", picture)
 }
 
 // startDemo starts the demo on the port that it likes, and returns the address that signs a browser in.

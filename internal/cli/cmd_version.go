@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -12,11 +13,19 @@ import (
 // release is the version of this source tree; CHANGELOG.md has the same.
 const release = "0.1.0"
 
-// version is the release, with the commit when the binary was built from a checkout that Go stamped.
+// version is the tag that the binary was built from (or that `go install` was asked for), else the release with the commit if
+// Go stamped one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return release
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	if tag := regexp.MustCompile(`^v(\d+\.\d+\.\d+(-[a-z]+\.?\d*)?(\+dirty)?)$`).FindStringSubmatch(info.Main.Version); tag != nil {
+		return tag[1]
 	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {

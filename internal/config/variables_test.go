@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -118,25 +117,6 @@ func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
 		}
 		if _, known := secret[v.Name]; !known {
 			t.Errorf("%s is no variable of the product", v.Name)
-		}
-	}
-}
-
-// The table of the README names every variable, secrets by their plain name.
-func TestTheReadmeNamesEveryVariable(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []string
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "| `") {
-			rows = append(rows, line)
-		}
-	}
-	for _, v := range config.Variables(forges.All()) {
-		if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, "`"+v.Name+"`") }) {
-			t.Errorf("README.md has no row for %s", v.Name)
 		}
 	}
 }

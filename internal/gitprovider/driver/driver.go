@@ -34,6 +34,7 @@ type Driver struct {
 type Variable struct {
 	Name, Meaning string
 	Default       string // what holds when it is unset, as the configuration of an MCP client passes it on; "" if that needs words
+	Values        string // what it may be, with its bounds, in words; "" if its meaning says it
 	Secret        bool   // has the form NAME_FILE, too
 	Server        bool   // is read by `claudeops mcp-server` (design §4, Configuration)
 	Needed        bool   // without it the provider is off

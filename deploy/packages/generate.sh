@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Makes what the packages hold beside the program, in dist-files: manual pages, completions, and the systemd unit with the path
+# of the packages. goreleaser runs it first; see .goreleaser.yaml.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=dist-files
+rm -rf "$out"
+mkdir -p "$out/man" "$out/completions"
+
+program=$(mktemp -d)
+trap 'rm -rf "$program"' EXIT
+# For this machine, whatever the release is built for.
+env -u GOOS -u GOARCH CGO_ENABLED=0 go build -trimpath -o "$program/claudeops" ./cmd/claudeops
+run() { env -i HOME="$program" PATH="$PATH" "$program/claudeops" "$@"; }
+
+run completion bash > "$out/completions/claudeops.bash"
+run completion zsh > "$out/completions/_claudeops"
+run completion fish > "$out/completions/claudeops.fish"
+
+if run man --help > /dev/null 2>&1; then
+  run man "$out/man" > /dev/null
+else
+  {
+    printf '.TH CLAUDEOPS 1\n.SH NAME\nclaudeops \\- pull requests of AI operations agents, under rules that a program keeps\n.SH COMMANDS AND FLAGS\n.nf\n'
+    run --help | sed -e 's/\\/\\e/g' -e 's/^\./\\\&./' -e 's/-/\\-/g'
+    printf '.fi\n.SH SEE ALSO\n/usr/share/doc/claudeops/docs\n'
+  } > "$out/man/claudeops.1"
+fi
+gzip -9 -n "$out"/man/*.1
+
+sed -e 's,/usr/local/bin/claudeops,/usr/bin/claudeops,' deploy/claudeops.service > "$out/claudeops.service"
