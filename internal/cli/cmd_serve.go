@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/prflow"
 )
@@ -39,16 +40,16 @@ func serveCommand(a *app) *cobra.Command {
 	a.flags["CLAUDEOPS_ANONYMOUS_READ"] = cmd.Flags().String("anonymous-read", "",
 		"let programs on this machine read without a token (CLAUDEOPS_ANONYMOUS_READ)")
 	cmd.Flags().Lookup("anonymous-read").NoOptDefVal = "true"
+	a.flags["CLAUDEOPS_DEPLOY_AFTER_MERGE"] = cmd.Flags().String("deploy-after-merge", "",
+		"deploy what was merged, unless it would replace files that nobody has deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE)")
+	cmd.Flags().Lookup("deploy-after-merge").NoOptDefVal = "true"
 	return cmd
 }
 
 func runServe(ctx context.Context, a *app) error {
 	p := a.wire(needs{log: logQueued})
-	if problem := p.cfg.Web.Problem; problem != "" {
-		return usageError{errors.New(problem)}
-	}
 	logUnknownToolsets(ctx, a, p)
-	if err := refuseGuessedSchedule(p); err != nil {
+	if err := refuseGuesses(a, p); err != nil {
 		return err
 	}
 	in := newSignIn(p)
@@ -88,6 +89,7 @@ func runServe(ctx context.Context, a *app) error {
 	})
 	background.Go(func() { keepPruned(ctx, p) })
 	background.Go(func() { agents.Keep(ctx) })
+	background.Go(func() { keepDeployed(ctx, p) })
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
@@ -126,10 +128,15 @@ func serveUntil(ctx context.Context, p *parts, server *http.Server, listener net
 	return nil
 }
 
-// refuseGuessedSchedule refuses to start agents by themselves on settings that cannot be understood.
-func refuseGuessedSchedule(p *parts) error {
+// refuseGuesses refuses settings that cannot be understood, where a guess would let in whom nobody meant, or do things by itself: start
+// agents, deploy what was merged.
+func refuseGuesses(a *app, p *parts) error {
 	c := p.cfg.Sessions
 	switch {
+	case p.cfg.Web.Problem != "":
+		return usageError{errors.New(p.cfg.Web.Problem)}
+	case p.cfg.Tools.Deploy.AfterMerge && !a.enabled(deploy.ToolsetName):
+		return usageError{errors.New("merges are to be deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE), and CLAUDEOPS_TOOLSETS does not have deploy")}
 	case c.Schedule.Problem != "":
 		return usageError{errors.New(c.Schedule.Problem)}
 	case c.Schedule.Interval > 0 && c.Problem != "":

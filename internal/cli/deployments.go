@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/mergedeploy"
 	"github.com/claudeops/claudeops/internal/people"
 )
 
@@ -12,6 +14,18 @@ import (
 type deployments struct {
 	*deploy.Service
 	parts *parts
+}
+
+// keepDeployed deploys what is merged until ctx is done, if that is switched on.
+func keepDeployed(ctx context.Context, p *parts) {
+	if !p.cfg.Tools.Deploy.AfterMerge {
+		return
+	}
+	service := p.tools.deploy()
+	mergedeploy.New(mergedeploy.Options{
+		Service: service, State: service.Engine().State(), Audit: p.store.Audit, Ledger: p.store.Ledger, Notifier: p.notifier,
+		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+	}).Keep(ctx, time.Tick)
 }
 
 // Snapshots are the newest ones.

@@ -1,17 +1,30 @@
 package config
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/policy"
+)
 
 // Deploy is where procedures are put in place, in the words of agentpack.
 type Deploy struct {
-	AgentpackHome string // "" for .agentpack of the user's home
-	CodexHome     string // "" for .codex of the user's home
-	Home          string // the user's, absolute; "" for none
-	Machine       string // what overlays call this machine; "" for its host name
+	AgentpackHome string   // "" for .agentpack of the user's home
+	CodexHome     string   // "" for .codex of the user's home
+	Home          string   // the user's, absolute; "" for none
+	Machine       string   // what overlays call this machine; "" for its host name
+	AfterMerge    bool     // serve deploys what was merged
+	Repos         []string // repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one of the checkout
 }
 
 func deploySettings(e *env) Deploy {
 	d := Deploy{AgentpackHome: e.get("AGENTPACK_HOME"), CodexHome: e.get("CODEX_HOME"), Machine: e.get("AGENTPACK_MACHINE_ID")}
+	d.AfterMerge, d.Repos = e.permission("CLAUDEOPS_DEPLOY_AFTER_MERGE"), splitList(e.get("CLAUDEOPS_DEPLOY_REPOS"))
+	for _, name := range d.Repos {
+		if pattern, err := policy.ParseRepoPattern(name); err != nil || strings.ContainsAny(pattern.Owner+pattern.Name, "*?[{") {
+			e.warn("CLAUDEOPS_DEPLOY_REPOS has %s, which is neither owner/name nor provider:owner/name, and names no repository", shown(name))
+		}
+	}
 	if home := e.get("HOME"); filepath.IsAbs(home) {
 		d.Home = home
 	}
@@ -23,5 +36,7 @@ func deployVariables() []Variable {
 		{Name: "AGENTPACK_HOME", Meaning: "home of deployments: repo, cache, state; unset means ~/.agentpack"},
 		{Name: "CODEX_HOME", Meaning: "folder of Codex; unset means ~/.codex"},
 		{Name: "AGENTPACK_MACHINE_ID", Meaning: "what overlays call this machine; unset means its host name"},
+		{Name: "CLAUDEOPS_DEPLOY_AFTER_MERGE", Meaning: "true lets serve deploy what was merged; unset means false", Default: "false"},
+		{Name: "CLAUDEOPS_DEPLOY_REPOS", Meaning: "repositories that AGENTPACK_HOME/repo comes from; unset means the one that it was cloned from"},
 	}
 }

@@ -147,7 +147,7 @@ func (c Code) general() fault.Code {
 		return fault.NotFound
 	case ConfigInvalid, ConfigUnsupported, LockfileInvalid, LockfileUnsupported:
 		return fault.Misconfigured
-	case AdoptConfirmRequired, DesiredStateConflict, OverlayPatchFailed, Locked, PlanChanged:
+	case AdoptConfirmRequired, DesiredStateConflict, OverlayPatchFailed, Locked, PlanChanged, CheckoutNotReady:
 		return fault.Conflict
 	case PermissionDenied:
 		return fault.ScopeDenied

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND and E_GIT_FAILED are ours.
+// Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND, E_CHECKOUT_NOT_READY and E_GIT_FAILED are ours.
 type Code string
 
 // The codes.
@@ -23,6 +23,7 @@ const (
 	Unexpected           Code = "E_UNEXPECTED"
 	SnapshotNotFound     Code = "E_SNAPSHOT_NOT_FOUND"
 	GitFailed            Code = "E_GIT_FAILED"
+	CheckoutNotReady     Code = "E_CHECKOUT_NOT_READY"
 	Locked               Code = "E_LOCKED"
 	PlanChanged          Code = "E_PLAN_CHANGED"
 )

@@ -3,6 +3,7 @@ package deploy
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -35,20 +37,25 @@ const maxGitOutput = maxTreeBytes + 64<<20
 
 // run runs git in a folder and returns what it prints; failure is what it said if it failed.
 func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string, err error) {
+	return g.runWith(ctx, nil, dir, input, args...)
+}
+
+// runWith is run with more variables.
+func (g *Git) runWith(ctx context.Context, env []string, dir string, input []byte, args ...string) (out []byte, failure string, err error) {
 	args = append([]string{"-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "credential.helper="}, args...)
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
 	cmd.Env = append([]string{
 		"HOME=" + g.home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=https:http:ssh:git:file", "GIT_ASKPASS=true", "GIT_OPTIONAL_LOCKS=0",
-	}, g.env...)
+	}, slices.Concat(g.env, env)...)
 	var stdout, stderr limited
 	stdout.most, stderr.most = maxGitOutput, 64<<10
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {
-		return nil, strings.TrimSpace(stderr.String()), nil
+		return nil, cmp.Or(strings.TrimSpace(stderr.String()), fmt.Sprintf("git ended with code %d", exit.ExitCode())), nil
 	}
 	if err == nil && stdout.over {
 		err = fmt.Errorf("git answered more than %d bytes", maxGitOutput)

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -35,26 +36,31 @@ func (s *Service) Concerns(ctx context.Context, provider, owner, name string) (b
 	if err := s.ready(); err != nil {
 		return false, err
 	}
-	if s.configuration(ctx, provider, owner, name) {
-		return true, nil
+	if own, err := s.configuration(ctx, provider, owner, name); own || err != nil {
+		return own, err
 	}
 	config, err := LoadConfig(s.setup.repo(""))
-	if err != nil {
+	var e *Error
+	switch {
+	case errors.As(err, &e) && e.Code == ConfigMissing:
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	return len(modulesOf(config, owner, name)) > 0, nil
 }
 
 // configuration reports whether the configuration itself comes from a repository.
-func (s *Service) configuration(ctx context.Context, provider, owner, name string) bool {
+func (s *Service) configuration(ctx context.Context, provider, owner, name string) (bool, error) {
 	if len(s.repos) == 0 {
-		return sameRepository(s.setup.Origin(ctx, s.setup.repo("")), owner, name)
+		address, err := s.setup.Git.origin(ctx, s.setup.repo(""))
+		return sameRepository(address, owner, name), err
 	}
 	full := strings.ToLower(owner + "/" + name)
 	return slices.ContainsFunc(s.repos, func(named string) bool {
 		named = strings.ToLower(named)
 		return named == full || named == strings.ToLower(provider)+":"+full
-	})
+	}), nil
 }
 
 // modulesOf are the ids of modules that come from a repository, by the name at the end of their address.
@@ -138,7 +144,11 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 		return from, nil, err
 	}
 	from = reading{repo: repo, dir: repo, trusted: true}
-	if s.configuration(ctx, c.Provider, c.Owner, c.Name) {
+	own, err := s.configuration(ctx, c.Provider, c.Owner, c.Name)
+	if err != nil {
+		return from, nil, err
+	}
+	if own {
 		address := s.setup.Origin(ctx, repo)
 		if address == "" {
 			address = repo

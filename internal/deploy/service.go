@@ -163,13 +163,30 @@ func projectOf(folder string) string {
 	}
 }
 
-// Origin is the address of a repository's remote origin; "" if there is none.
+// Origin is the address of a repository's remote origin; "" if there is none, or git cannot be run.
 func (g *Git) Origin(ctx context.Context, dir string) string {
+	address, _ := g.origin(ctx, dir)
+	return address
+}
+
+// origin is Origin with the error of a git that cannot be run.
+func (g *Git) origin(ctx context.Context, dir string) (string, error) {
 	out, failure, err := g.run(ctx, dir, nil, "config", "--local", "--no-includes", "--get", "remote.origin.url")
-	if err != nil || failure != "" {
-		return ""
+	if err != nil && ctx.Err() == nil && !exists(dir) {
+		return "", nil
 	}
-	return strings.TrimSpace(string(out))
+	if err != nil {
+		return "", newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
+	}
+	if failure != "" {
+		return "", nil
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // ignores reports whether git leaves a file out of commits. A folder in no repository ignores nothing, and knows is false.

@@ -43,7 +43,7 @@ const untrusted = "repository, title, branch, paths, caller and message may be w
 // they do not know. Fields that do not apply to the event are absent; paths and untrusted are always there.
 type Message struct {
 	Version      int          `json:"version"`                 // see Version
-	Event        record.Event `json:"event"`                   // opened, revised, refused, merged or closed
+	Event        record.Event `json:"event"`                   // opened, revised, refused, merged, closed, deployed or deploy_waits
 	Time         time.Time    `json:"time"`                    // when it happened; RFC 3339, UTC, milliseconds
 	RequestID    string       `json:"request_id"`              // as in the audit
 	Provider     string       `json:"provider,omitempty"`      // github, gitea or local; absent if none was resolved
@@ -56,8 +56,8 @@ type Message struct {
 	PathsOmitted int          `json:"paths_omitted,omitempty"` // how many more there are
 	Tier         int          `json:"tier,omitempty"`          // of the agent: 1, 2 or 3; absent for what a person did
 	Caller       string       `json:"caller,omitempty"`        // the client as it names itself, or the person
-	Code         fault.Code   `json:"code,omitempty"`          // of a refusal
-	Message      string       `json:"message,omitempty"`       // of a refusal
+	Code         fault.Code   `json:"code,omitempty"`          // of a refusal, and why a deployment waits
+	Message      string       `json:"message,omitempty"`       // of the same, and what was deployed
 	Untrusted    string       `json:"untrusted"`               // says which fields may hold text of agents; set when it is encoded
 }
 
@@ -107,8 +107,8 @@ func parse(raw []byte) (m Message, err error) {
 }
 
 func known(event record.Event) bool {
-	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged, record.EventClosed},
-		event)
+	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged, record.EventClosed,
+		record.EventDeployed, record.EventDeployWaits}, event)
 }
 
 // normal is m as it is written. Doing it twice changes nothing.

@@ -24,8 +24,11 @@ func happened(m Message) (subject, verb string) {
 	default:
 		subject = fmt.Sprintf("pull request #%d", m.Number)
 	}
-	if m.Event == record.EventClosed {
+	switch m.Event {
+	case record.EventClosed:
 		return subject, "closed without merging"
+	case record.EventDeployWaits:
+		return subject, "merged and not deployed yet"
 	}
 	return subject, string(m.Event)
 }
@@ -50,7 +53,7 @@ func Title(m Message) string {
 func Text(m Message) string {
 	m = m.normal()
 	lines := []string{opening(m)}
-	if m.Event == record.EventRefused {
+	if m.Event == record.EventRefused || m.Event == record.EventDeployWaits {
 		reason := "Reason: " + plain(string(m.Code), maxName)
 		if m.Message != "" {
 			reason += fmt.Sprintf(` "%s"`, plain(m.Message, maxMessage))
@@ -91,6 +94,9 @@ func opening(m Message) string {
 	if m.Event == record.EventOpened || m.Event == record.EventRevised {
 		return text + ". A person has to review it."
 	}
+	if m.Event == record.EventDeployWaits {
+		return text + ". A person has to decide."
+	}
 	return text + "."
 }
 
@@ -120,9 +126,9 @@ func plain(text string, runes int) string {
 // kind is Apprise's notification type of an event: it chooses a colour or an icon.
 func kind(event record.Event) string {
 	switch event {
-	case record.EventMerged:
+	case record.EventMerged, record.EventDeployed:
 		return "success"
-	case record.EventRefused:
+	case record.EventRefused, record.EventDeployWaits:
 		return "warning"
 	default:
 		return "info"

@@ -24,6 +24,11 @@ func TestTextForPeople(t *testing.T) {
 		Event: record.EventRefused, Repository: "joe/home-cluster", Code: fault.ScopeDenied, Tier: 2, Caller: "claude-code",
 		Message: `"main.go" is outside the scope`, Paths: []string{"main.go"}, RequestID: "01JQ80",
 	}
+	deployed := Message{Event: record.EventDeployed, Number: 3, Repository: "joe/home-cluster"}
+	waits := Message{
+		Event: record.EventDeployWaits, Number: 3, Repository: "joe/home-cluster", Code: fault.Conflict, Message: "1 files are there that were not deployed",
+		Paths: []string{"/home/joe/.codex/AGENTS.md"},
+	}
 	tests := []struct {
 		name, title, text string
 		m                 Message
@@ -48,6 +53,11 @@ https://git.example.net/joe/home-cluster/pulls/12
 Request 01JQ7Z`, merged},
 		{"a closed one of which little is known", "Claude Ops: pull request #3 closed without merging",
 			"Pull request #3 was closed without merging.", closed},
+		{"a merge that was deployed", "Claude Ops: pull request #3 deployed in joe/home-cluster", "Pull request #3 was deployed in joe/home-cluster.", deployed},
+		{"a merge that waits", "Claude Ops: pull request #3 merged and not deployed yet in joe/home-cluster",
+			`Pull request #3 was merged and not deployed yet in joe/home-cluster. A person has to decide.
+Reason: conflict "1 files are there that were not deployed"
+Files: /home/joe/.codex/AGENTS.md`, waits},
 		{"a refusal", "Claude Ops: proposal refused in joe/home-cluster",
 			`A proposal was refused in joe/home-cluster by "claude-code" at tier 2.
 Reason: scope_denied "'main.go' is outside the scope"
@@ -98,6 +108,7 @@ func TestKindOfNotification(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[record.Event]string{
 		record.EventOpened: "info", record.EventRefused: "warning", record.EventMerged: "success", record.EventClosed: "info",
+		record.EventDeployed: "success", record.EventDeployWaits: "warning",
 	} {
 		if got := kind(event); got != want {
 			t.Errorf("kind(%s) = %s, want %s", event, got, want)

@@ -63,6 +63,9 @@ const (
 	ActionPullFound    = "pull.found" // it does again
 )
 
+// ActionDeployMerge is a merge that was deployed by itself, or that waits for a person before it is.
+const ActionDeployMerge = "deploy.after_merge"
+
 // Attempt is one line of the audit. It never holds file contents, a body, or anything that a content rule matched.
 type Attempt struct {
 	Time      time.Time

@@ -15,6 +15,9 @@ const (
 	EventRefused Event = "refused" // only if the operator asks for it
 	EventMerged  Event = "merged"
 	EventClosed  Event = "closed"
+	// EventDeployed is a merge that was put in place on this machine; EventDeployWaits is one that waits for a person before.
+	EventDeployed    Event = "deployed"
+	EventDeployWaits Event = "deploy_waits"
 )
 
 // Notice is something that people may want to hear of. It waits in the store's outbox until a sender of

@@ -12,18 +12,22 @@ import (
 
 // forecast stands for a machine that deploys from joe/infra.
 type forecast struct {
-	shown deploy.Preview
-	err   error
-	asked []deploy.Candidate
+	shown    deploy.Preview
+	err      error
+	asked    []deploy.Candidate
+	waiting  *deploy.DueMerge
+	overview deploy.Overview
 }
 
-func (f *forecast) Look(context.Context) (deploy.Overview, error)                 { return deploy.Overview{}, nil }
+func (f *forecast) Look(context.Context) (deploy.Overview, error)                 { return f.overview, nil }
 func (f *forecast) Snapshots(int) ([]*deploy.Snapshot, error)                     { return nil, nil }
 func (f *forecast) Rollback(context.Context, people.Operator, string) error       { return nil }
 func (f *forecast) Refused(_ context.Context, _ people.Operator, why error) error { return why }
 func (f *forecast) Concerns(_ context.Context, _, owner, _ string) (bool, error) {
 	return owner == "joe", nil
 }
+
+func (f *forecast) Waiting() (*deploy.DueMerge, error) { return f.waiting, nil }
 
 func (f *forecast) Preview(_ context.Context, c deploy.Candidate) (deploy.Preview, error) {
 	f.asked = append(f.asked, c)
@@ -56,6 +60,13 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	for _, target := range []string{"/pulls/fake/joe/infra/99/deployment", "/pulls/fake/joe/infra/x/deployment"} {
 		w.page(target, 404)
 	}
+	f.overview.Plan = &deploy.Plan{}
+	if text := w.page("/deployments", 200).text; strings.Contains(text, "waits for you") {
+		t.Errorf("nothing waits: %s", text)
+	}
+	f.waiting = &deploy.DueMerge{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Title: "<i>Fix</i>", Why: "1 files are there", Code: "E_X", Adopt: []string{"/x"}}
+	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X 1 files are there", "deploy apply --yes --adopt")
+	w.page("/", 200).has("#1 of joe/infra is merged and not deployed", "1 files are there")
 	w = newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	if text := w.page(at, 200).text; strings.Contains(text, "on this machine") {

@@ -121,7 +121,7 @@ func New(o Options) (*Dashboard, error) {
 		signIn:   &signInPages{r, o.Guard},
 	}
 	d.overview = &overview{
-		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions,
+		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
 	}
 	r.nav = navigation(d.toolsets)
 	return d, nil

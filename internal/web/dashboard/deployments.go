@@ -21,6 +21,8 @@ type Deployments interface {
 	Concerns(ctx context.Context, provider, owner, name string) (bool, error)
 	// Preview says what a deployment would change with a commit that is not in place yet.
 	Preview(ctx context.Context, c deploy.Candidate) (deploy.Preview, error)
+	// Waiting is the merge that waits for a person before it is deployed; nil if there is none.
+	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
 	Snapshots(most int) ([]*deploy.Snapshot, error)
 	// Rollback puts back the files of a snapshot, for a person, and records it.
@@ -64,6 +66,7 @@ type deploymentsView struct {
 	deploy.Overview
 	Failed    *fault.Error // why nothing can be said of what should be there
 	Drifted   *pages.Diff
+	Waiting   *deploy.DueMerge
 	Snapshots []*deploy.Snapshot
 	MayRoll   bool
 	Done      bool
@@ -71,6 +74,23 @@ type deploymentsView struct {
 
 type deploymentParams struct {
 	Done string `json:"done,omitempty" enum:"rollback"`
+}
+
+// WaitingPath is the page of the pull request that waits.
+func (v deploymentsView) WaitingPath() string {
+	return target{v.Waiting.Provider, v.Waiting.Owner, v.Waiting.Name, v.Waiting.Number}.Path()
+}
+
+// need is what the overview says of a merge that waits for a person.
+func (t Toolsets) need() (out []need, err error) {
+	if t.Deployments == nil {
+		return nil, nil
+	}
+	due, err := t.Deployments.Waiting()
+	if err == nil && due != nil {
+		out = append(out, need{What: fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), Why: due.Why, Link: deploymentsPath, At: due.Seen})
+	}
+	return out, err
 }
 
 // Newest reports whether a snapshot is the newest.
@@ -102,6 +122,9 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	if text.Len() > 0 {
 		diff := pages.ParseDiff(h.env.Redact(text.String()), false)
 		view.Drifted = &diff
+	}
+	if view.Waiting, err = h.deployments.Waiting(); err != nil {
+		return handler.Response{}, err
 	}
 	if view.Snapshots, err = h.deployments.Snapshots(maxSnapshots); err != nil {
 		return handler.Response{}, err

@@ -24,6 +24,7 @@ type overview struct {
 	policy   func() (policy.Policy, error)
 	health   *health.Checker
 	sessions *sessionPages
+	toolsets Toolsets
 }
 
 // What the overview looks back on.
@@ -181,6 +182,11 @@ func (h *overview) needs(req *handler.Request) (out []need, err error) {
 		return nil, err
 	}
 	out = append(out, notices...)
+	deployments, err := h.toolsets.need()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, deployments...)
 	sessions, err := h.sessions.needs(req)
 	if err != nil {
 		return nil, err
