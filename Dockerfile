@@ -12,7 +12,8 @@ ENV CGO_ENABLED=0 GOFLAGS=-trimpath GOTOOLCHAIN=local
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN go build -buildvcs=false -ldflags='-s -w' -o /out/claudeops ./cmd/claudeops
+RUN go build -buildvcs=false -ldflags='-s -w' -o /out/claudeops ./cmd/claudeops \
+    && go build -buildvcs=false -ldflags='-s -w' -o /out/claudeops-connect ./cmd/claudeops-connect
 
 FROM ${NODE_IMAGE} AS cli
 WORKDIR /opt/claude
@@ -29,6 +30,7 @@ RUN apt-get update \
     && install -d -m 0700 -o 10001 -g 10001 /state /git \
     && install -d /repos
 COPY --from=build /out/claudeops /app/claudeops
+COPY --from=build /out/claudeops-connect /app/claudeops-connect
 COPY --from=cli /opt/claude/claude /usr/local/bin/claude
 COPY prompts /app/prompts
 COPY .claude /app/.claude

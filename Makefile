@@ -14,8 +14,9 @@ export GOFLAGS ?= -trimpath
 
 .PHONY: release-snapshot build run demo test test-live check lint bench fuzz golden e2e screenshots crash clean
 
-build: ## build the binary
+build: ## build the program, and the connector that stands beside it
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
+	go build -ldflags='-s -w' -o $(BIN)-connect ./cmd/claudeops-connect
 
 run: build ## the dashboard, while an agent opens pull requests and is refused; stays until Ctrl-C
 	$(BIN) demo --serve

@@ -45,7 +45,10 @@ func buildImage(t *testing.T) image {
 	}
 	context := buildContext(t)
 	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
-	made["build:/out/claudeops"] = compile(t, stages[0], context)
+	out := compile(t, stages[0], context)
+	for _, name := range []string{"claudeops", "claudeops-connect"} {
+		made["build:/out/"+name] = filepath.Join(out, name)
+	}
 	final := stages[len(stages)-1]
 	img := image{
 		files: map[string]string{}, env: final.Env(), workDir: final.Last("WORKDIR").Args,
@@ -92,11 +95,11 @@ func buildContext(t *testing.T) string {
 	return dir
 }
 
-// compile runs the last command of the build stage, with its environment, in the build's context.
+// compile runs the last command of the build stage, with its environment, in the build's context, and returns the folder of what it makes.
 func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "claudeops")
-	command := strings.Replace(stage.Last("RUN").Args, "/out/claudeops", binary, 1)
+	out := t.TempDir()
+	command := strings.ReplaceAll(stage.Last("RUN").Args, "/out/", out+"/")
 	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"} // the modules are there: TestMain has built with them
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		where := run(t, program{path: "go", args: []string{"env", name}, env: os.Environ()})
@@ -108,7 +111,7 @@ func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env, may: 10 * time.Minute}); got.code != 0 {
 		t.Fatalf("%s: %s", command, got.stderr)
 	}
-	return binary
+	return out
 }
 
 // sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its own,

@@ -23,7 +23,7 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
 	binary := filepath.Join(bin, "claudeops")
-	build := exec.Command("go", "build", "-o", binary, "../cmd/claudeops")
+	build := exec.Command("go", "build", "-o", bin+"/", "../cmd/claudeops", "../cmd/claudeops-connect")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return complain("building claudeops: %v", err)

@@ -3,17 +3,22 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/packages"
 	"github.com/claudeops/claudeops/internal/scripts"
@@ -23,6 +28,8 @@ type mcpServerOptions struct {
 	as         string
 	allowWrite bool
 	folder     string // "" for the working folder
+	connect    string // address of the door that serves instead of this process; "" for none
+	ticket     string // file of its ticket; "" for the one beside the socket
 }
 
 func mcpServerCommand(a *app) *cobra.Command {
@@ -32,13 +39,22 @@ func mcpServerCommand(a *app) *cobra.Command {
 		Short: "Serve the tools over MCP on stdin and stdout",
 		Long: "mcp-server speaks the Model Context Protocol on stdin and stdout; an MCP client such as Claude Code spawns it.\n" +
 			"It ends when stdin ends or on SIGINT and SIGTERM. Logs go to stderr as JSON. It serves the toolsets of\n" +
-			"CLAUDEOPS_TOOLSETS; with --as one of them alone, under the name that clients of the original know.",
+			"CLAUDEOPS_TOOLSETS; with --as one of them alone, under the name that clients of the original know.\n\n" +
+			"With --connect it serves nothing itself: it copies messages to a claudeops that runs already, as claudeops-connect does, and\n" +
+			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them.",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), a, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.connect != "" {
+				return connectMCP(cmd.Context(), a, o)
+			}
+			return serveMCP(cmd.Context(), a, o)
+		},
 	}
 	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+strings.Join(serverNames(), ", "))
 	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false, "let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
 	cmd.Flags().StringVar(&o.folder, "folder", "", "folder that other toolsets than pr look at; by default the working folder")
+	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock")
+	cmd.Flags().StringVar(&o.ticket, "ticket-file", "", "with --connect: file that holds the ticket; by default the file ticket beside the socket")
 	return cmd
 }
 
@@ -84,7 +100,8 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 		a.flags["CLAUDEOPS_ALLOW_WRITE"] = &yes
 	}
 	if o.folder != "" {
-		if err := os.Chdir(o.folder); err != nil {
+		var err error
+		if a.folder, err = existingFolder(o.folder); err != nil {
 			return usageError{fmt.Errorf("--folder: %w", err)}
 		}
 	}
@@ -98,4 +115,46 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 		return err
 	}
 	return server.Serve(ctx, a.streams.In, a.streams.Out)
+}
+
+// existingFolder is the absolute path of a folder that there is.
+func existingFolder(path string) (string, error) {
+	folder, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	return folder, nil
+}
+
+// connectMCP copies messages to the door at an address. It makes none of the parts: it needs neither store nor tokens.
+func connectMCP(ctx context.Context, a *app, o mcpServerOptions) error {
+	signal.Ignore(syscall.SIGPIPE)
+	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket}
+	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
+		tier, ok := gitprovider.ParseTier(raw)
+		if !ok {
+			return usageError{fmt.Errorf("--tier %.20q is no tier; 1, 2 and 3 are", raw)}
+		}
+		arguments.Lower.Tier = int(tier)
+	}
+	arguments.Lower.DryRun = givenUp(*a.flags["CLAUDEOPS_DRY_RUN"])
+	arguments.Lower.ReadOnly = givenUp(*a.flags["CLAUDEOPS_READ_ONLY"])
+	err := arguments.Run(ctx, a.streams.In, a.streams.Out, func(text string) { fmt.Fprintln(a.streams.Err, "claudeops: "+text) })
+	if err != nil {
+		return plainFailure{err, connect.ExitCode(err)}
+	}
+	return nil
+}
+
+// givenUp reports whether a flag that takes a right away does: by any value but false, which is as without the flag.
+func givenUp(value string) bool {
+	yes, err := strconv.ParseBool(value)
+	return value != "" && (err != nil || yes)
 }

@@ -18,6 +18,7 @@ type app struct {
 	parts   *parts
 	more    []operation.Toolset // beside those of the program; tests add some
 	only    string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
+	folder  string              // that toolsets beside pr look at; "" for the working folder
 	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 

@@ -40,7 +40,7 @@ func testMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "claudeops"), "../../cmd/claudeops")
+	build := exec.Command("go", "build", "-o", bin+"/", "../../cmd/claudeops", "../../cmd/claudeops-connect")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -84,6 +84,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
 	env.Setenv("CLAUDEOPS_TIER", "2")
 	env.Setenv("USER", "ann")
+	env.Setenv("SCRATCH", os.Getenv(scratch))
 	env.Values[serveKey{}] = &servedProcess{}
 	env.Setenv("WEBHOOK", webhook(env))
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")

@@ -34,7 +34,7 @@ func newScripts(a *app, p *parts) *scripts.Service {
 
 // scriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without scripts.
 func scriptSettings(a *app) (scripts.Settings, error) {
-	folder, err := os.Getwd()
+	folder, err := workingFolder(a)
 	if err != nil {
 		return scripts.DefaultSettings(""), fmt.Errorf("the working folder is unknown: %w", err)
 	}

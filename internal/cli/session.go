@@ -68,7 +68,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	limits.CostUSD, limits.ScheduledUSD = c.Limits.CostUSD, c.Limits.ScheduledUSD
 	s := session.Settings{
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
-		Server:  session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)},
+		Server:  sessionServer(p, binary),
 		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
 		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
 	}

@@ -154,13 +154,21 @@ func (a *app) newTools(p *parts) tools {
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
 		deploy:      sync.OnceValue(func() *deploy.Service { return newDeploy(a, p) }),
 		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
-		packages:    sync.OnceValue(func() *packages.Service { return newPackages(p) }),
+		packages:    sync.OnceValue(func() *packages.Service { return newPackages(a, p) }),
 	}
 }
 
-// workingFolder is the project of the toolsets; "" if it is unknown.
-func workingFolder(p *parts) string {
-	folder, err := os.Getwd()
+// workingFolder is the project of the toolsets: the folder that was asked for, or this process's own.
+func workingFolder(a *app) (string, error) {
+	if a.folder != "" {
+		return a.folder, nil
+	}
+	return os.Getwd()
+}
+
+// projectFolder is workingFolder; "" if it is unknown.
+func projectFolder(a *app, p *parts) string {
+	folder, err := workingFolder(a)
 	if err != nil {
 		p.log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
 		return ""
@@ -168,7 +176,7 @@ func workingFolder(p *parts) string {
 	return folder
 }
 
-func newPackages(p *parts) *packages.Service {
+func newPackages(a *app, p *parts) *packages.Service {
 	d := p.cfg.Tools.Deploy
 	below := func(named, name string) string {
 		switch {
@@ -180,14 +188,14 @@ func newPackages(p *parts) *packages.Service {
 		return filepath.Join(d.Home, name)
 	}
 	return packages.NewService(packages.Settings{
-		Project: workingFolder(p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
+		Project: projectFolder(a, p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
 	})
 }
 
 func (a *app) newDefinitions(p *parts) *definitions.Service {
 	d := p.cfg.Tools.Definitions
 	return definitions.NewService(definitions.Settings{
-		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: workingFolder(p), Home: d.Home, Now: time.Now,
+		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: projectFolder(a, p), Home: d.Home, Now: time.Now,
 		Transport: notify.NewTransport(http.ProxyFromEnvironment),
 		Token:     func(name string) string { return a.registryToken(p, name) },
 	})
@@ -208,7 +216,7 @@ func runs(cmd *cobra.Command, group string) bool {
 }
 
 func newDeploy(a *app, p *parts) *deploy.Service {
-	folder, err := os.Getwd()
+	folder, err := workingFolder(a)
 	if err != nil {
 		p.log.Warn("the working folder is unknown, so that the project is the user's home", "error", err)
 		folder = p.cfg.Tools.Deploy.Home

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/transport"
@@ -34,6 +35,7 @@ type parts struct {
 	flow      *prflow.Service
 	notifier  *notify.Deliverer
 	tools     tools
+	agents    *door.Host // who is connected from elsewhere
 }
 
 // needs is what a command says of itself before its parts are made.
@@ -70,6 +72,14 @@ func (a *app) wire(n needs) *parts {
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
 	}), notify.Options{Log: p.log})
 	p.providers = newProviders(p)
+	authorize(a, p)
+	p.agents = newDoorHost(a, p)
+	a.parts = p
+	return p
+}
+
+// authorize makes what acts with the rights of p.cfg and by the rules of p.rules.
+func authorize(a *app, p *parts) {
 	p.people = people.New(people.Options{
 		Settings: people.Settings{
 			Policy: p.rules.policy, PolicyProblem: p.rules.problem(), ReadOnly: p.cfg.Permissions.ReadOnly, DryRun: p.cfg.Permissions.DryRun,
@@ -85,8 +95,6 @@ func (a *app) wire(n needs) *parts {
 		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
 	})
 	p.tools = a.newTools(p)
-	a.parts = p
-	return p
 }
 
 // markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key

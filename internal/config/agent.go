@@ -165,3 +165,16 @@ func toolsetEnv(e *env, toolsets []string, out map[string]string) {
 		}
 	}
 }
+
+// Variable reads the environment of agents' MCP servers: what those are given by name, and what agents have.
+func (s Sessions) Variable(name string) (string, bool) {
+	if value, has := s.ServerEnv[name]; has {
+		return value, value != ""
+	}
+	for _, entry := range s.Env {
+		if value, has := strings.CutPrefix(entry, name+"="); has {
+			return value, true
+		}
+	}
+	return "", false
+}

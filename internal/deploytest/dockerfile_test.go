@@ -49,7 +49,7 @@ func TestTheImageHasWhatTheAgentsFilesName(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		binary: "build:/out/claudeops", "/app/prompts": ":prompts", "/app/.claude": ":.claude", "/usr/local/bin/claude": "cli:/opt/claude/claude",
+		binary: "build:/out/claudeops", path.Dir(binary) + "/claudeops-connect": "build:/out/claudeops-connect", "/app/prompts": ":prompts", "/app/.claude": ":.claude", "/usr/local/bin/claude": "cli:/opt/claude/claude",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the image copies %q, want %q", got, want)
@@ -126,7 +126,7 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 	if embedded == nil {
 		t.Fatal("procedures.go embeds nothing")
 	}
-	for _, name := range append(strings.Fields(embedded[1]), "procedures.go", "internal/config/config.go", "cmd/claudeops/main.go") {
+	for _, name := range append(strings.Fields(embedded[1]), "procedures.go", "internal/config/config.go", "cmd/claudeops/main.go", "cmd/claudeops-connect/main.go") {
 		if ignored(name) {
 			t.Errorf("%s is needed, and .dockerignore keeps it out", name)
 		}

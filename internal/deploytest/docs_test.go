@@ -3,6 +3,7 @@ package deploytest_test
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 	}
 	keys := unit(t)
 	program, _, _ := strings.Cut(keys["ExecStart"][0], " ")
-	want = append(want, "bin/claudeops "+program+"\n", "/etc/systemd/system/claudeops.service", "deploy/secrets.sh /etc/claudeops/secrets",
+	want = append(want, "bin/claudeops bin/claudeops-connect "+path.Dir(program)+"/\n", "/etc/systemd/system/claudeops.service", "deploy/secrets.sh /etc/claudeops/secrets",
 		strings.TrimPrefix(keys["EnvironmentFile"][0], "-"), "CLAUDEOPS_STATE_DIR=/var/lib/"+keys["StateDirectory"][0])
 	for _, part := range want {
 		if !strings.Contains(text, part) {

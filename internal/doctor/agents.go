@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -81,4 +82,23 @@ func (d *Doctor) workingCopies() Finding {
 			"checks are files such as checks/disk.md"}
 	}
 	return Finding{Name: name, Status: ok, Detail: fmt.Sprintf("%d below %s", len(offers.Repositories), d.Config.Mounted.Dir)}
+}
+
+// connectorName is the program by which agents reach this one.
+const connectorName = "claudeops-connect"
+
+// connector says that the small program is missing which sessions start; this one stands in for it.
+func (d *Doctor) connector() Finding {
+	binary, err := os.Executable()
+	if err != nil || runtime.GOOS == "windows" { // where sessions have no sockets
+		return Finding{}
+	}
+	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
+		binary = resolved
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(binary), connectorName)); err == nil {
+		return Finding{}
+	}
+	return Finding{Name: "connector", Status: Warning, Detail: connectorName + " is not beside " + binary + ": sessions start claudeops mcp-server --connect in " +
+		"its place, which takes more time and memory; install both programs in one folder"}
 }

@@ -103,7 +103,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 	}
 	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())
 	if _, err := exec.LookPath(d.Config.Sessions.Binary); err == nil { // else no agent runs here
-		out = append(out, d.credential(), d.commands(), d.workingCopies())
+		out = append(out, d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
 	out = append(out, d.ends(), d.server())
 	for _, w := range d.Config.Warnings {

@@ -42,6 +42,9 @@ func Start(c Command, o Options) (*Tree, error) {
 // Exited is closed when the command has ended, however it did. Other processes of its group may run still.
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
+// Contains is not known without Linux: it says yes.
+func (t *Tree) Contains(int) bool { return true }
+
 // End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may be
 // called once.
 func (t *Tree) End(bool) End {

@@ -43,6 +43,9 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 	if err := c.start(command, spec.processes.options(mark, r.Settings.Limits.Grace)); err != nil {
 		return outcome{StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
 	}
+	if f.door != nil {
+		f.door.Admit(c.tree.Contains)
+	}
 	ended := c.wait(ctx)
 	end := c.tree.End(ended != nil) // a CLI that we end is stopped until its MCP server has ended; see docs/adr/0012
 	c.finishReading()

@@ -189,7 +189,7 @@ func acts() map[string]func(*fake) int {
 	out := spendingActs()
 	maps.Copy(out, map[string]func(*fake) int{
 		"good": good(func(f *fake) { f.say("hello") }), "look": look, "tools": useTools,
-		"silent": func(*fake) int { return 0 }, "crash": func(*fake) int { fmt.Fprintln(os.Stderr, "out of memory"); return 3 },
+		"enters": enters(false), "enters-and-hangs": enters(true), "silent": func(*fake) int { return 0 }, "crash": func(*fake) int { fmt.Fprintln(os.Stderr, "out of memory"); return 3 },
 		"waits":      func(*fake) int { forever(); return 0 },
 		"waits-deaf": func(*fake) int { signal.Ignore(syscall.SIGTERM); forever(); return 0 },
 		"killed": func(f *fake) int {

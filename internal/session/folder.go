@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -22,6 +23,7 @@ type folder struct {
 	path    string
 	handoff *os.Root // opened before the agent ran, so that it cannot be exchanged
 	offers  Offering
+	door    *door.Door // nil where sessions have none, and when it is closed
 }
 
 func (f *folder) private() string     { return filepath.Join(f.path, "private") }
@@ -72,7 +74,10 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	if f.handoff, err = os.OpenRoot(f.handoffDir()); err != nil {
 		return err
 	}
-	config, err := s.mcpConfig(id, tier, f.offers.Servers)
+	if f.door, err = s.openDoor(id, tier); err != nil {
+		return fmt.Errorf("the socket for its MCP server cannot be made: %w", err)
+	}
+	config, err := s.mcpConfig(id, tier, f)
 	if err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	return nil
 }
 
-// removeConfig removes the MCP configuration, which holds tokens. The CLI has read it when it says that the server is connected,
+// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it when it says that the server is connected,
 // and starts the server again from memory if need be.
 func (f *folder) removeConfig() error {
 	if err := os.Remove(f.config()); err != nil && !os.IsNotExist(err) {
@@ -102,7 +107,7 @@ func (f *folder) remove() error {
 	if f.handoff != nil {
 		err = f.handoff.Close()
 	}
-	return errors.Join(err, os.RemoveAll(f.path))
+	return errors.Join(err, f.closeDoor(), os.RemoveAll(f.path))
 }
 
 // serverEntry is an entry of the MCP configuration.
@@ -113,9 +118,27 @@ type serverEntry struct {
 	Env     map[string]string `json:"env"`
 }
 
-// mcpConfig is the MCP configuration of one session. Tier, session and tokens stand in it as values: the server takes
-// nothing from the agent's environment.
-func (s Settings) mcpConfig(id string, tier gitprovider.Tier, further map[string]json.RawMessage) ([]byte, error) {
+// mcpConfig is the MCP configuration of one session.
+func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte, error) {
+	servers := map[string]any{}
+	for name, entry := range f.offers.Servers {
+		servers[name] = entry
+	}
+	if f.door != nil {
+		servers[serverName] = s.connector(f.door) // nobody shadows it
+		return json.Marshal(map[string]any{"mcpServers": servers})
+	}
+	own, err := s.ownServer(id, tier)
+	if err != nil {
+		return nil, err
+	}
+	servers[serverName] = own
+	return json.Marshal(map[string]any{"mcpServers": servers})
+}
+
+// ownServer is the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and tokens stand in it as values: the
+// server takes nothing from the agent's environment.
+func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, error) {
 	env := maps.Clone(s.Server.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -124,13 +147,8 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, further map[string
 	env["CLAUDEOPS_DRY_RUN"] = strconv.FormatBool(s.DryRun)
 	for name, value := range env {
 		if strings.Contains(value, "${") {
-			return nil, fmt.Errorf("the value of %s holds ${, which claude would replace; write it otherwise", name)
+			return serverEntry{}, fmt.Errorf("the value of %s holds ${, which claude would replace; write it otherwise", name)
 		}
 	}
-	servers := map[string]any{}
-	for name, entry := range further {
-		servers[name] = entry
-	}
-	servers[serverName] = serverEntry{Type: "stdio", Command: s.Server.Command[0], Args: s.Server.Command[1:], Env: env} // nobody shadows it
-	return json.Marshal(map[string]any{"mcpServers": servers})
+	return serverEntry{Type: "stdio", Command: s.Server.Command[0], Args: s.Server.Command[1:], Env: env}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/filelock"
 	"github.com/claudeops/claudeops/internal/processtree"
@@ -22,6 +23,7 @@ type lockContent struct {
 	Session string `json:"session"`
 	Folder  string `json:"folder"`
 	Group   string `json:"group,omitempty"` // its control group
+	Door    string `json:"door,omitempty"`  // the folder of its socket
 }
 
 // lock is the right to run sessions in one state folder.
@@ -80,6 +82,9 @@ func (l *lock) removeLeftovers() {
 		_ = processtree.RemoveGroup(left.Group) // what cannot be ended has been reported
 	}
 	_ = processtree.KillMarked(runMark + "=" + left.Session)
+	if door.IsFolder(left.Door, left.Session) {
+		_ = os.RemoveAll(left.Door)
+	}
 	_ = os.RemoveAll(left.Folder) // where this fails, the system's own cleaning of temporary files is left
 }
 

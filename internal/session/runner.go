@@ -122,6 +122,9 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outco
 	}
 	known := r.recall(ctx, record)
 	end := r.execute(ctx, binary, spec, f, known, record)
+	if err := f.closeDoor(); err != nil {
+		r.Log.Error("the socket of a session's MCP server was not closed as it should be", "session", record.ID, "error", err)
+	}
 	r.keepJournal(ctx, f, record, known.journal)
 	r.keepHandoff(f, record)
 	if record.HandoffProblem != "" && end.state == StateSucceeded {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -63,7 +64,7 @@ type Claude struct {
 	Env     []string // the agent's environment, all of it
 }
 
-// Server is the agent's MCP server, which is ours.
+// Server is the agent's MCP server, which is ours. Command and Env are for systems without doors.
 type Server struct {
 	Command []string
 	Env     map[string]string // without tier and session
@@ -71,6 +72,11 @@ type Server struct {
 	Toolsets []string
 	// Scripts names the operator's scripts that agents of a tier have as tools, for the first message; nil for none.
 	Scripts func(gitprovider.Tier) string
+	// Doors serves sessions in this process, at Rights with the tier of each; the CLI starts Connector, which holds no secret. nil: the CLI
+	// starts Command with Env, tokens among it.
+	Doors     *door.Host
+	Rights    door.Rights // without session, tier and dry run
+	Connector []string
 }
 
 // Folders are those that sessions use.
@@ -141,7 +147,11 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 		}
 	}
 	deny := append([]string{}, s.Deny...)
-	for _, path := range append([]string{f.private()}, s.Folders.Hidden...) {
+	hidden := append([]string{f.private()}, s.Folders.Hidden...)
+	if f.door != nil {
+		hidden = append(hidden, f.door.Folder()) // a ticket is of no use, but need not stand in what is recorded of a session
+	}
+	for _, path := range hidden {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
 	}
 	return json.Marshal(map[string]any{"permissions": permissions{Allow: allow, Deny: deny, Bypass: "disable"}, "hooks": s.hooks(f)})

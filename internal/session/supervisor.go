@@ -120,7 +120,9 @@ func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (Record, 
 	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
 	spec.processes.group = group
 	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
-	if err := l.write(lockContent{Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group}); err != nil {
+	if err := l.write(lockContent{
+		Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group, Door: s.runner.Settings.doorFolder(spec.ID),
+	}); err != nil {
 		return Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
 	}
 	return s.runner.begin(ctx, spec)

@@ -127,16 +127,19 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w := newWorld(t, "good")
 	s := w.runner.Settings
+	w.withDoors(tells)
+	s = w.runner.Settings
 	leftFolder, other := s.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
+	leftDoor := s.doorFolder("01J000000000000000000000ZZ")
 	l, err := s.takeLock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.write(lockContent{Session: "01J000000000000000000000ZZ", Folder: leftFolder}); err != nil {
+	if err := l.write(lockContent{Session: "01J000000000000000000000ZZ", Folder: leftFolder, Door: leftDoor}); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.file.Close() // as the kernel does it
-	for _, dir := range []string{leftFolder, other} {
+	for _, dir := range []string{leftFolder, leftDoor, other} {
 		if err := os.MkdirAll(filepath.Join(dir, "private"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -152,6 +155,9 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	if err := orphan.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("a process of the killed supervisor's session ended with %v", err)
 	}
+	if _, err := os.Lstat(leftDoor); !os.IsNotExist(err) {
+		t.Errorf("the folder of its door: %v", err)
+	}
 	if _, err := os.Stat(other); err != nil {
 		t.Errorf("a folder that is not ours: %v", err)
 	}
@@ -162,7 +168,7 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 func TestALockFileCannotPointElsewhere(t *testing.T) {
 	w := newWorld(t, "good")
 	victim := filepath.Join(w.dir, "repos")
-	text := []byte(`{"session":"x","folder":"` + victim + `"}`)
+	text := []byte(`{"session":"x","folder":"` + victim + `","door":"` + victim + `"}`)
 	if err := os.WriteFile(filepath.Join(w.runner.Settings.Folders.State, lockName), text, 0o600); err != nil {
 		t.Fatal(err)
 	}

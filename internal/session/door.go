@@ -1,0 +1,41 @@
+package session
+
+import (
+	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// openDoor opens the door of a session; nil, and no error, where sessions have none.
+func (s Settings) openDoor(id string, tier gitprovider.Tier) (*door.Door, error) {
+	if s.Server.Doors == nil {
+		return nil, nil
+	}
+	rights := s.Server.Rights
+	rights.Session, rights.Tier, rights.DryRun = id, tier, s.DryRun
+	return s.Server.Doors.Open(door.Spec{Rights: rights, Dir: s.Folders.Temp})
+}
+
+// doorFolder is where the door of a session has its folder; "" where sessions have no doors.
+func (s Settings) doorFolder(id string) string {
+	if s.Server.Doors == nil {
+		return ""
+	}
+	return door.Folder(s.Folders.Temp, id)
+}
+
+// connector is the entry of the MCP configuration that reaches a door. It holds no secret.
+func (s Settings) connector(d *door.Door) serverEntry {
+	command := s.Server.Connector
+	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())
+	return serverEntry{Type: "stdio", Command: command[0], Args: args, Env: map[string]string{}}
+}
+
+// closeDoor ends the session's connections: calls that write are finished and recorded first, for a bounded time. It may be called again.
+func (f *folder) closeDoor() error {
+	if f.door == nil {
+		return nil
+	}
+	d := f.door
+	f.door = nil
+	return d.Close()
+}
