@@ -21,7 +21,7 @@ import (
 const shim = `#!/bin/sh
 [ "$1" = --version ] && exec claude --version
 for arg; do
-    [ "$before" = --mcp-config ] && sed -i 's|"command":"/app/claudeops","args":\["mcp-server"\]|SERVER|' "$arg"
+    [ "$before" = --mcp-config ] && sed -i 's|"command":"/app/claudeops-connect","args":\[[^]]*\]|SERVER|' "$arg"
     before=$arg
 done
 exec claude "$@"

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -108,17 +106,15 @@ func closedWith(o outcome) <-chan finished {
 	return done
 }
 
-// A proposal that is being written when the signal comes is finished, and answered for: the CLI, which would kill its server half a second
-// later, is held still until then.
+// A proposal that is being written when the signal comes is finished and recorded, though the CLI has ended by then.
 func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 	writing, write := r.hold(t, r.world)
 	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
 	writing(u)
-	stat := filepath.Join("/proc", strconv.Itoa(r.one(t, "claude -p")), "stat")
+	claude := r.one(t, "claude -p")
 	r.signal(t, syscall.SIGTERM)
-	for !strings.Contains(readFile(t, stat), ") T ") {
-		u.assertNotDone(t)
-	}
+	awaitEnd(t, claude)
+	u.assertNotDone(t)
 	write()
 	s := r.end(t, u).one(t, "cancelled")
 	r.assertNothingLeft(t)
@@ -155,18 +151,18 @@ func (r *rig) assertSettles(t *testing.T) {
 	_ = r.audited(t)
 }
 
-// What kills the supervisor kills its agent; the MCP server ends by itself when its write is done. The next session closes
-// the record and removes the folder.
+// What kills the supervisor kills its agent, and cuts what it wrote: the next session closes the record, removes the folders, and what was
+// begun is settled.
 func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	writing, write := r.hold(t, r.world)
 	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
 	writing(u)
-	claude, server, reaper := r.one(t, "claude -p"), r.one(t, "/app/claudeops mcp-server"), r.one(t, "claudeops session-reaper")
+	claude, server, reaper := r.one(t, "claude -p"), r.one(t, "/app/claudeops-connect"), r.one(t, "claudeops session-reaper")
 	r.signal(t, syscall.SIGKILL)
 	awaitEnd(t, claude)
-	write()
 	awaitEnd(t, server)
 	awaitEnd(t, reaper)
+	write()
 	if got := r.end(t, u); got.code != 137 || got.stdout != "" {
 		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}
@@ -174,7 +170,11 @@ func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 		t.Errorf("left running: %s", proc(pid, "cmdline"))
 	}
 	left := r.exec(t, nil, "ls", "-A", "/tmp")
-	id, ok := strings.CutPrefix(strings.TrimSpace(left.stdout), "claudeops-session-")
+	names := strings.Fields(left.stdout)
+	if len(names) != 2 || !strings.HasPrefix(names[0], "claudeops-door-") {
+		t.Fatalf("the session's folders are not there for the next one to remove: %+v", left)
+	}
+	id, ok := strings.CutPrefix(names[1], "claudeops-session-")
 	if !ok {
 		t.Fatalf("the session's folder is not there for the next one to remove: %+v", left)
 	}

@@ -182,8 +182,8 @@ func TestAHandoffStartsTheNextTierWithinTheOperatorsCap(t *testing.T) {
 	o.assertProposed(t, quieterDiskBranch, p)
 }
 
-// While the agent runs, neither its process nor any that it starts, our server aside, holds a token in environment or
-// arguments. A signal in the middle then leaves nothing: no process, no folder, and a record that says so.
+// While the agent runs, neither its process nor any that it starts, the connector of our server among them, holds a token in environment,
+// arguments or memory. A signal in the middle then leaves nothing: no process, no folder, and a record that says so.
 func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	o := newOperator(t)
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -207,13 +207,14 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	for _, pid := range childrenOf(reapers[0]) {
 		agents++
 		o.assertNoToken(t, pid)
+		if !memoryOf(t, pid)([]byte("dummy-model-key")) {
+			t.Error("the agent's memory does not hold its own key, so it was not looked at")
+		}
 		for _, server := range childrenOf(pid) {
-			if !strings.Contains(proc(server, "cmdline"), "mcp-server") {
-				t.Errorf("the agent's child %d is not our server: %s", server, proc(server, "cmdline"))
+			if !strings.Contains(proc(server, "cmdline"), "claudeops-connect") {
+				t.Errorf("the agent's child %d is not our connector: %s", server, proc(server, "cmdline"))
 			}
-			if strings.Contains(proc(server, "cmdline"), "tok-") {
-				t.Error("a token stands among the server's arguments")
-			}
+			o.assertNoToken(t, server)
 		}
 	}
 	if agents != 1 {
@@ -240,6 +241,12 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 
 func (o operator) assertNoToken(t *testing.T, pid int) {
 	t.Helper()
+	memory := memoryOf(t, pid)
+	for _, token := range o.tokens() {
+		if memory([]byte(token)) {
+			t.Errorf("the memory of %d holds a token", pid)
+		}
+	}
 	for _, file := range []string{"environ", "cmdline"} {
 		text := proc(pid, file)
 		if text == "" {

@@ -53,10 +53,13 @@ func sessionLooksForTokens(t *testing.T, r *rig) {
 		}
 	}
 	looked := results[1].text
-	for _, want := range []string{"CLAUDEOPS_RUN=", "closed: /app/claudeops run", "closed: /app/claudeops mcp-server", "seen\n"} {
+	for _, want := range []string{"CLAUDEOPS_RUN=", "closed: /app/claudeops run", "/app/claudeops-connect --connect unix:/tmp/", "seen\n"} {
 		if !strings.Contains(looked+"\n", want) {
 			t.Errorf("the script does not show %q: %s", want, looked)
 		}
+	}
+	if strings.Contains(looked, "closed: /app/claudeops-connect") {
+		t.Error("the script could not look at the connector, which has nothing to hide")
 	}
 	if strings.Contains(looked, "mcpServers") {
 		t.Error("the script found a configuration")

@@ -97,7 +97,7 @@ func superviseOne(o order) (answer told) {
 	}
 	go read(out)
 	<-tree.Exited()
-	end := tree.End(false)
+	end := tree.End()
 	answer.Out = <-texts
 	go read(errs)
 	answer.Err = strings.TrimSpace(<-texts)

@@ -60,7 +60,7 @@ func supervise() int {
 	_ = kept.Close()
 	fmt.Println("started")
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	end := tree.End(false)
+	end := tree.End()
 	fmt.Printf("ended: %d remain, lost %t\n", len(end.Remaining), end.ReaperLost)
 	return 0
 }

@@ -16,11 +16,8 @@ type start struct {
 	Bound int           `json:"bound,omitempty"` // threads; 0 for any number
 }
 
-// order is every further line.
-type order struct {
-	// OthersFirst has the command, which runs still, stopped until all other processes have ended.
-	OthersFirst bool `json:"others_first"`
-}
+// order is the second line, the last one: the tree is to end.
+type order struct{}
 
 // report is a line that the reaper answers. One of the fields is set.
 type report struct {

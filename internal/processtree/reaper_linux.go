@@ -176,19 +176,13 @@ func (r *reaper) wait() {
 
 // ending says how a tree is to end.
 type ending struct {
-	order
 	orphaned bool // the caller has ended itself
 }
 
 // follow reads how the tree is to end.
 func follow(lines *bufio.Reader, asked chan<- ending) {
-	var how ending
-	line, err := lines.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &how.order)
-	}
-	how.orphaned = err != nil
-	asked <- how
+	_, err := lines.ReadBytes('\n')
+	asked <- ending{orphaned: err != nil}
 }
 
 // tell reports to the caller, if there is one still.

@@ -121,10 +121,10 @@ func (t *Tree) listen(said *json.Decoder, reports *os.File) {
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
 // End ends all processes of the tree and returns when none is left: they are asked (SIGTERM), and killed after
-// Options.Grace. With othersFirst, the command is stopped until all other processes have ended. It returns sooner if the kernel
+// Options.Grace. It returns sooner if the kernel
 // does not let one go within 10 seconds; see End.Remaining. It may be called once.
-func (t *Tree) End(othersFirst bool) End {
-	_ = t.tell(order{OthersFirst: othersFirst}) // a reaper that is gone is found out below
+func (t *Tree) End() End {
+	_ = t.tell(order{}) // a reaper that is gone is found out below
 	said, ok := t.answer()
 	if !ok {
 		_ = t.reaper.Process.Kill()

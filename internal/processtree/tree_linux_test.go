@@ -47,7 +47,7 @@ func TestNothingOutlivesTheEnd(t *testing.T) {
 					}
 				}
 				s := begin(t, script, o)
-				end := s.tree.End(false)
+				end := s.tree.End()
 				if end.ReaperLost || len(end.Remaining) > 0 {
 					t.Errorf("ended as %+v", end)
 				}
@@ -126,7 +126,7 @@ func TestTheCommandIsStartedAsItWasAsked(t *testing.T) {
 	s := begin(t, `echo ready; cat; pwd; ls -l /proc/self/fd | grep -c -- '->'; grep SigIgn /proc/self/status; exit 7`,
 		Options{Grace: time.Minute, Keep: []*os.File{lock}})
 	<-s.tree.Exited()
-	end := s.tree.End(false)
+	end := s.tree.End()
 	if end.Exit != (Exit{7, "exit status 7"}) || end.ReaperLost {
 		t.Errorf("ended as %+v", end)
 	}
@@ -164,21 +164,9 @@ func TestWhatIsAskedMayFinish(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) & wait; wait`,
 		Options{Grace: time.Hour})
-	s.tree.End(false)
+	s.tree.End()
 	if _, err := os.Stat(filepath.Join(s.dir, "finished")); err != nil {
 		t.Error(err)
-	}
-	s.assertGone(t)
-}
-
-func TestTheCommandIsHeldUntilTheOthersHaveEnded(t *testing.T) {
-	t.Parallel()
-	// Asked to end, the command kills its child at once.
-	s := begin(t, `(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) &
-child=$!; trap 'kill -9 $child; exit 3' TERM; while :; do sleep 0.05; done`, Options{Grace: time.Hour})
-	end := s.tree.End(true)
-	if _, err := os.Stat(filepath.Join(s.dir, "finished")); err != nil || end.Exit.Code != 3 {
-		t.Errorf("%v; ended as %+v", err, end)
 	}
 	s.assertGone(t)
 }
@@ -189,7 +177,7 @@ func TestAReaperThatIsStoppedGoesOn(t *testing.T) {
 	if err := s.tree.reaper.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if end := s.tree.End(false); end.ReaperLost || len(end.Remaining) > 0 {
+	if end := s.tree.End(); end.ReaperLost || len(end.Remaining) > 0 {
 		t.Errorf("ended as %+v", end)
 	}
 	s.assertGone(t)
@@ -200,7 +188,7 @@ func TestAReaperThatIsKilledIsNoticedAndWhatCanBeFoundIsEnded(t *testing.T) {
 	s := begin(t, `setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & echo ready; wait`, Options{Grace: time.Minute})
 	_ = s.tree.reaper.Process.Kill()
 	<-s.tree.Exited()
-	if end := s.tree.End(true); !end.ReaperLost || len(end.Remaining) > 0 || end.Exit.Code != -1 {
+	if end := s.tree.End(); !end.ReaperLost || len(end.Remaining) > 0 || end.Exit.Code != -1 {
 		t.Errorf("ended as %+v", end)
 	}
 	s.assertGone(t)
@@ -215,7 +203,7 @@ func TestAControlGroupEndsWhatAKilledReaperLeft(t *testing.T) {
 	s := begin(t, escapes()["forked twice, nothing inherited"], Options{Grace: time.Minute, Group: group})
 	until(t, "the script forks", func() bool { return len(named(s.word)) > 0 })
 	_ = s.tree.reaper.Process.Kill()
-	if end := s.tree.End(true); !end.ReaperLost || len(end.Remaining) > 0 {
+	if end := s.tree.End(); !end.ReaperLost || len(end.Remaining) > 0 {
 		t.Errorf("ended as %+v", end)
 	}
 	until(t, "the processes end", func() bool { return len(named(s.word)) == 0 })
@@ -229,7 +217,7 @@ func TestAGroupInsideOfTheGroupGoesToo(t *testing.T) {
 	}
 	s := begin(t, `mkdir -p `+group+`/a/b && echo $$ >`+group+`/a/b/cgroup.procs && setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & sleep 0.2; echo ready`,
 		Options{Grace: 100 * time.Millisecond, Group: group})
-	s.tree.End(false)
+	s.tree.End()
 	s.assertGone(t)
 }
 

@@ -47,7 +47,7 @@ func (t *Tree) Contains(int) bool { return true }
 
 // End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may be
 // called once.
-func (t *Tree) End(bool) End {
+func (t *Tree) End() End {
 	remaining := t.endProcesses()
 	end := End{Remaining: remaining, Exit: Exit{Code: -1, Text: "its end was not seen"}}
 	if len(remaining) == 0 {

@@ -240,7 +240,7 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 	case <-ctx.Done():
 		why = "The call was cancelled"
 	}
-	end := tree.End(false)
+	end := tree.End()
 	out.close()
 	errs.close()
 	result.Stdout, result.Stderr, result.ExitCode = out.captured.text(r.machine.Redact), errs.captured.text(r.machine.Redact), end.Exit.Code

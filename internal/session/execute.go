@@ -47,7 +47,7 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		f.door.Admit(c.tree.Contains)
 	}
 	ended := c.wait(ctx)
-	end := c.tree.End(ended != nil) // a CLI that we end is stopped until its MCP server has ended; see docs/adr/0012
+	end := c.tree.End()
 	c.finishReading()
 	if ended == nil {
 		select {

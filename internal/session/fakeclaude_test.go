@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/processtree"
 )
@@ -162,29 +161,6 @@ func child(act string, detach bool) *exec.Cmd {
 	return cmd
 }
 
-// hasty kills its server when it is asked to end, as the real one does soon after.
-func hasty(f *fake) int {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM)
-	f.init("connected")
-	server := child("writes", false)
-	<-asked
-	_ = server.Process.Kill()
-	_ = server.Wait()
-	return 143
-}
-
-// writes is a server that is asked to end in the middle of a write, which takes its time.
-func writes(f *fake) int {
-	asked := make(chan os.Signal, 2)
-	signal.Notify(asked, syscall.SIGTERM)
-	f.say("ready")
-	<-asked
-	time.Sleep(200 * time.Millisecond) // the write
-	write("done")(os.Getenv(fakeArg))
-	return 0
-}
-
 func acts() map[string]func(*fake) int {
 	out := spendingActs()
 	maps.Copy(out, map[string]func(*fake) int{
@@ -247,10 +223,10 @@ func acts() map[string]func(*fake) int {
 			text, _ := os.ReadFile(os.Getenv(fakeArg))
 			write(string(text))(path)
 		}),
-		"notes-link":   notesDown(func(path string) { _ = os.Symlink("/etc/passwd", path) }),
-		"notes-folder": notesDown(func(path string) { _ = os.Mkdir(path, 0o700) }),
-		"notes-fifo":   notesDown(func(path string) { _ = syscall.Mkfifo(path, 0o600) }),
-		"hasty":        hasty, "writes": writes, "hides": good(hides),
+		"notes-link":       notesDown(func(path string) { _ = os.Symlink("/etc/passwd", path) }),
+		"notes-folder":     notesDown(func(path string) { _ = os.Mkdir(path, 0o700) }),
+		"notes-fifo":       notesDown(func(path string) { _ = syscall.Mkfifo(path, 0o600) }),
+		"hides":            good(hides),
 		"kills-its-reaper": good(func(*fake) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL); forever() }), "hides-and-hangs": func(f *fake) int { f.init("connected"); hides(f); forever(); return 0 },
 		"exchanged": handsOver(func(path string) { _ = os.RemoveAll(filepath.Dir(path)) }),
 	})

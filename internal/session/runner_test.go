@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -252,24 +251,5 @@ func TestAnEndFromOutsideEndsEverything(t *testing.T) {
 				t.Errorf("%+v, %v", record, err)
 			}
 		})
-	}
-}
-
-// The real CLI kills its server half a second after it was asked to end.
-func TestTheServerFinishesItsWriteThoughTheAgentWouldKillIt(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Log("elsewhere the agent is not held still")
-		return
-	}
-	w := newWorld(t, "hasty")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { w.until(t, "ready"); cancel() }()
-	record, err := w.runner.Run(ctx, Spec{Tier: 1})
-	w.clean(t)
-	if err != nil || record.State != StateCancelled || record.ExitCode != 143 {
-		t.Errorf("%+v, %v", record, err)
-	}
-	if _, err := os.Stat(filepath.Join(w.dir, "seen")); err != nil {
-		t.Errorf("the server was killed in the middle: %v", err)
 	}
 }

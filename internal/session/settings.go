@@ -26,11 +26,10 @@ type Limits struct {
 	Clear        time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
 }
 
-// DefaultLimits are the limits where nobody says otherwise. Grace leaves the MCP server the 30 s that it gives a write
-// which is under way.
+// DefaultLimits are the limits where nobody says otherwise. A write that is under way has its own time, when the door of the session is closed.
 func DefaultLimits() Limits {
 	return Limits{
-		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 35 * time.Second, Version: 30 * time.Second,
+		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second,
 		Clear: 10 * time.Second,
 	}
 }

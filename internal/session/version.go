@@ -81,7 +81,7 @@ func (s Settings) askVersion(ctx context.Context, path string) (string, error) {
 	case <-tree.Exited():
 	case <-ctx.Done():
 	}
-	end := tree.End(false)
+	end := tree.End()
 	_ = in.SetReadDeadline(time.Now().Add(time.Second)) // for what remains, if anything
 	<-read
 	_ = in.Close()
