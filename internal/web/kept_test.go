@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -63,7 +64,7 @@ func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 func TestKeptAnswersAreTheCallersOwn(t *testing.T) {
 	w := newWorld(t, nil)
 	w.want(w.get("/"), 200, "")
-	w.want(w.get("/", header("Authorization", "Bearer nobody-knows-this-token")), 401, "")
+	w.want(w.get("/", header("Authorization", "Bearer nobody-knows-this-token")), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/proposals"), 200, "")
-	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401, "")
+	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401, fault.Unauthenticated)
 }

@@ -80,6 +80,9 @@ func (d description) check(method, target string, a reply) {
 			d.Errorf("%s %s: the status %s is not described", method, path, status)
 		}
 		status = "default"
+		if a.StatusCode < 500 {
+			status = "4XX"
+		}
 	}
 	kind := a.Header.Get("Content-Type")
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
@@ -152,7 +155,8 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 				t.Errorf("%s %s: operationId %q, summary %v", method, path, id, op["summary"])
 			}
 			ids[id] = true
-			_, secured := op["security"]
+			security, _ := op["security"].([]any)
+			secured := len(security) > 0
 			target := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "1")
 			stranger := w.do(strings.ToUpper(method), target, "{}", from("192.0.2.1:1"), header("X-Forwarded-For", "192.0.2.2"))
 			if refused := stranger.StatusCode == http.StatusUnauthorized; refused != secured && path != "/sign-in" {
@@ -163,6 +167,52 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	w.person = person
 	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") || strings.Contains(page, "style=") {
 		t.Error("the page lacks an operation, or refers to another site, or has styles that the policy refuses")
+	}
+}
+
+// The page for people says what the description says: types, limits, values.
+func TestThePageOfTheAPIShowsTypesAndLimits(t *testing.T) {
+	page := string(newWorld(t, nil).get("/docs").body)
+	for _, want := range []string{
+		`<a href="#type-CreateRequest"><code>CreateRequest</code></a>`, `<section id="type-CreateRequest">`, `<section id="type-Problem">`,
+		"at most 72 characters", "at least 1, at most 366", "list of <a href=\"#type-FileRequest\">", "<code>dry_run</code>", "date-time",
+		`For example <code>demo/home-cluster</code>.`, "&#34;repo_owner&#34;: &#34;demo&#34;",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, link := range regexp.MustCompile(`href="#(type-\w+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `id="`+link[1]+`"`) {
+			t.Errorf("%s leads nowhere", link[1])
+		}
+	}
+}
+
+func TestExamplesOfBodiesAreGood(t *testing.T) {
+	w := newWorld(t, nil)
+	d := describe(t, w)
+	found := 0
+	for path, item := range d.paths {
+		op, _ := item["post"].(map[string]any)
+		body, _ := op["requestBody"].(map[string]any)
+		if body == nil {
+			continue
+		}
+		example := body["content"].(map[string]any)["application/json"].(map[string]any)["example"]
+		if example == nil {
+			t.Errorf("%s has no example", path)
+			continue
+		}
+		found++
+		escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+		schema := d.at("/paths/" + escape.Replace(path) + "/post/requestBody/content/application~1json/schema")
+		if err := schema.Validate(example); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if found < 4 {
+		t.Errorf("%d examples", found)
 	}
 }
 

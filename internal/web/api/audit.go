@@ -26,7 +26,7 @@ type AuditReport struct {
 
 type auditParams struct {
 	Repo      string    `json:"repo,omitempty" doc:"owner/name"`
-	Outcome   string    `json:"outcome,omitempty" enum:"opened,reused,dry_run,refused,failed,done"`
+	Outcome   string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed,done"`
 	Code      string    `json:"code,omitempty"`
 	Caller    string    `json:"caller,omitempty"`
 	RequestID string    `json:"request_id,omitempty"`

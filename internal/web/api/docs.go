@@ -21,16 +21,20 @@ type docsView struct {
 	Title      string
 	About      string
 	Operations []docsOperation
+	Types      []docsType
 }
 
 type docsOperation struct {
 	Method, Path string
 	*huma.Operation
-	Body    string // name of the type
+	Fields  []docsField // parameters
+	Body    docsBody
 	Answers []docsAnswer
 }
 
-type docsAnswer struct{ Status, Description, Type string }
+type docsBody struct{ Content, Type, Example string } // Content is that of a body without a type of its own
+
+type docsAnswer struct{ Status, Description, Content, Type string }
 
 // renderDocs makes the page once. It has no script and refers to nothing but its style.
 func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]byte, error) {
@@ -38,7 +42,9 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 	if err != nil {
 		return nil, err
 	}
-	view := docsView{BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description}
+	view := docsView{
+		BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description, Types: docsTypes(doc.Components.Schemas.Map()),
+	}
 	for _, r := range routes {
 		item := doc.Paths[operationPath(r)]
 		op := item.Get
@@ -46,11 +52,18 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 			op = item.Post
 		}
 		entry := docsOperation{Method: r.Method, Path: operationPath(r), Operation: op}
+		for _, p := range op.Parameters {
+			entry.Fields = append(entry.Fields, docsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required, docsValue: valueOf(p.Schema)})
+		}
 		if op.RequestBody != nil {
-			entry.Body = typeName(op.RequestBody.Content)
+			entry.Body.Content, entry.Body.Type = typeName(op.RequestBody.Content)
+			if example := bodyExamples()[r.Doc.ID]; example != nil {
+				entry.Body.Example = exampleText(example)
+			}
 		}
 		for status, response := range op.Responses {
-			entry.Answers = append(entry.Answers, docsAnswer{status, response.Description, typeName(response.Content)})
+			content, name := typeName(response.Content)
+			entry.Answers = append(entry.Answers, docsAnswer{status, response.Description, content, name})
 		}
 		slices.SortFunc(entry.Answers, func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) })
 		view.Operations = append(view.Operations, entry)
@@ -60,15 +73,15 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 	return b.Bytes(), err
 }
 
-func typeName(content map[string]*huma.MediaType) string {
+// typeName is the name of the type of a body, or what kind of content it is.
+func typeName(content map[string]*huma.MediaType) (kind, name string) {
 	for contentType, media := range content {
 		if media.Schema == nil || media.Schema.Ref == "" {
-			return contentType
+			return contentType, ""
 		}
-		const prefix = "#/components/schemas/"
-		return media.Schema.Ref[len(prefix):]
+		return "", strings.TrimPrefix(media.Schema.Ref, schemaPrefix)
 	}
-	return ""
+	return "", ""
 }
 
 func (h *documents) docsPage(*handler.Request) (handler.Response, error) {

@@ -47,6 +47,7 @@ func (h *documents) describe(version, basePath string, routes []handler.Route) e
 			Title: "Claude Ops", Version: version,
 			Description: "The one door through which AI operations agents propose changes, as pull requests that a person merges. " +
 				"Errors are application/problem+json with a code.",
+			License: &huma.License{Name: "MIT", Identifier: "MIT"},
 		},
 		Servers: []*huma.Server{{URL: basePath + "/"}},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
@@ -114,7 +115,7 @@ func boundBytes(schema *huma.Schema, t reflect.Type) {
 func described(types huma.Registry, r handler.Route) *huma.Operation {
 	op := &huma.Operation{
 		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary, Description: r.Doc.Description,
-		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.Pattern)},
+		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.Pattern)}, Security: []map[string][]string{},
 	}
 	if r.Scope != "" {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
@@ -130,13 +131,14 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 	}
 	if r.Doc.Body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemaOf(types, r.Doc.Body)},
+			"application/json": {Schema: schemaOf(types, r.Doc.Body), Example: bodyExamples()[r.Doc.ID]},
 		}}
 	}
 	for status, body := range r.Doc.Answers {
 		op.Responses[strconv.Itoa(status)] = answerOf(types, http.StatusText(status), r.Doc.ContentType, body)
 	}
-	op.Responses["default"] = answerOf(types, "Refused or failed", "application/problem+json", handler.Problem{})
+	op.Responses["4XX"] = answerOf(types, "Refused; the code says why", "application/problem+json", handler.Problem{})
+	op.Responses["default"] = answerOf(types, "Failed", "application/problem+json", handler.Problem{})
 	return op
 }
 

@@ -27,7 +27,7 @@ type ProposalEntry struct {
 	Branch     string        `json:"branch"`
 	Title      string        `json:"title"`
 	Paths      []string      `json:"paths"`
-	Outcome    string        `json:"outcome" enum:"opened,reused,dry_run,refused,failed"`
+	Outcome    string        `json:"outcome" enum:"opened,revised,reused,dry_run,refused,failed"`
 	Code       fault.Code    `json:"code" doc:"Empty on success"`
 	Message    string        `json:"message"`
 	DeniedBy   []record.Gate `json:"denied_by" doc:"Gates that refused"`

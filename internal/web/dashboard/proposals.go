@@ -31,7 +31,7 @@ type proposalPages struct {
 // filterParams are the fields of the form above the listing of proposals.
 type filterParams struct {
 	Repo    string `json:"repo,omitempty"`
-	Outcome string `json:"outcome,omitempty" enum:"opened,reused,dry_run,refused,failed"`
+	Outcome string `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
 	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,caps"`
 	Caller  string `json:"caller,omitempty"`
 	Since   string `json:"since,omitempty"` // a day

@@ -1,0 +1,16 @@
+package api
+
+// bodyExamples are bodies that show what the types of requests mean, by the ids of the operations. A test holds them against the
+// description.
+func bodyExamples() map[string]any {
+	return map[string]any{
+		"createPR": map[string]any{
+			"repo_owner": "demo", "repo_name": "home-cluster", "title": "Watch the inodes",
+			"body": "The disk had room, and no inode was left.", "change_type": "check",
+			"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n\n- Run `df -i`.\n"}},
+		},
+		"checkPolicy":  map[string]any{"paths": []any{"checks/disk.md", "prompts/observe.md"}, "tier": 2},
+		"startSession": map[string]any{"tier": 1, "note": "Look at the disk of node 3."},
+		"signIn":       map[string]any{"token": "the token that `claudeops token create` has printed"},
+	}
+}
