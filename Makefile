@@ -74,7 +74,7 @@ test-live: ## the contract suite, and late effects, against real forges: set GIT
 
 crash: ## processes killed at random moments, again and again; see docs/crash-safety.md
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/crash
-	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/deploy
+	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/deploy ./internal/packages
 
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
 	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)

@@ -70,6 +70,9 @@ func webToolsets(a *app) web.Toolsets {
 	if a.enabled(definitions.ToolsetName) {
 		out.Pages.Definitions = a.wire(needs{}).tools.definitions()
 	}
+	if a.enabled(packages.ToolsetName) {
+		out.Pages.Packages = a.wire(needs{}).tools.packages()
+	}
 	if a.enabled(scripts.ToolsetName) {
 		out.Pages.Scripts = scripts.NewDesk(func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }, a.wire(needs{}).tools.scripts)
 	}

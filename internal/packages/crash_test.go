@@ -23,7 +23,7 @@ import (
 const childVariable = "CLAUDEOPS_TEST_PACKAGES"
 
 // roundsVariable is how many random moments are tried; `make crash` sets it.
-const roundsVariable = "CLAUDEOPS_CRASH_ROUNDS"
+const roundsVariable = "CRASH_ROUNDS"
 
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(childVariable); spec != "" {

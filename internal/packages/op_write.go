@@ -147,7 +147,7 @@ type CreateRequest struct {
 	Name          *string  `json:"name,omitempty" maxLength:"256" doc:"Unset means the folder's"`
 	Version       *string  `json:"version,omitempty" maxLength:"64" doc:"Unset means 0.1.0"`
 	Description   *string  `json:"description,omitempty" maxLength:"256" doc:"Unset means what the artifacts say"`
-	ArtifactTypes []string `json:"artifact_types,omitempty" maxItems:"4" doc:"Only these: skill, agent, prompt, instruction"`
+	ArtifactTypes []string `json:"artifact_types,omitempty" nullable:"true" maxItems:"4" doc:"Only these: skill, agent, prompt, instruction"`
 	IncludeAll    bool     `json:"include_all,omitempty" default:"false" doc:"Has no effect: everything that is found is included"`
 }
 

@@ -14,6 +14,7 @@ type field struct {
 	name     string
 	index    int
 	required bool
+	nullable bool                 // a slice that may be null
 	most     int                  // elements of a slice; 0 for any number
 	integer  *reflect.StructField // whose tags bound a number; nil for none
 }
@@ -37,6 +38,7 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 			panic(fmt.Sprintf("strictjson: %s.%s has no name for JSON", t, f.Name))
 		}
 		one := field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)}
+		one.nullable = f.Tag.Get("nullable") == "true" && f.Type.Kind() == reflect.Slice
 		if f.Type.Kind() == reflect.Int {
 			one.integer = &f
 		}
@@ -138,6 +140,9 @@ func (d *decoder) memberValue(name string, fields []field, had *seen, into refle
 			return d.repeated()
 		}
 		had.known |= 1 << i
+		if f.nullable && d.in.PeekKind() == jsontext.KindNull {
+			return d.in.SkipValue()
+		}
 		sound := len(d.violations)
 		err := d.value(into.Field(f.index), f.required, f.most)
 		if err == nil && f.integer != nil && len(d.violations) == sound {

@@ -46,7 +46,7 @@ var errEnough = errors.New("enough violations")
 // of kind string, *string and *bool (null gives nil, unless required), bool, int, time.Time, a slice or a struct of such; anything else is a
 // mistake of the program and panics. A number for an int is written without fraction and exponent, so 1.0 and 1e3 are
 // refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows that many elements, of it and of
-// slices within it, is a violation and not decoded. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.
+// slices within it, is a violation and not decoded; and `nullable:"true"`: null gives nil. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.
 //
 // Each violation has code invalid_argument and as Path where it is, such as files[2].content; empty for the whole. Byte
 // offsets count from 0. Submitted text is repeated in at most 60 characters and without control characters. Malformed

@@ -208,6 +208,20 @@ func TestRequiredPointersMustNotBeNull(t *testing.T) {
 	}
 }
 
+func TestSlicesMayBeNullWhereTheirFieldSaysSo(t *testing.T) {
+	t.Parallel()
+	var dst struct {
+		Types []string `json:"types" nullable:"true" maxItems:"2"`
+		Other []string `json:"other"`
+	}
+	if got := lines(Decode([]byte(`{"types":null,"other":["a"]}`), &dst, Options{})); len(got) > 0 || dst.Types != nil || len(dst.Other) != 1 {
+		t.Errorf("violations: %v, decoded %+v", got, dst)
+	}
+	if got := lines(Decode([]byte(`{"types":[null],"other":null}`), &dst, Options{})); len(got) != 2 {
+		t.Errorf("violations: %v", got)
+	}
+}
+
 func TestDecodePanicsOnMistakesOfTheProgram(t *testing.T) {
 	t.Parallel()
 	var number int

@@ -8,6 +8,7 @@ import (
 // Toolsets is what the pages of toolsets ask. What is nil has no pages: its toolset is not enabled.
 type Toolsets struct {
 	Definitions Definitions
+	Packages    Packages
 	Scripts     Scripts
 	Deployments Deployments
 }
@@ -24,6 +25,9 @@ type pageSet interface {
 func (t Toolsets) pages(r *renderer, reader Reader) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
+	}
+	if t.Packages != nil {
+		sets = append(sets, &packagePages{r, t.Packages})
 	}
 	if t.Scripts != nil {
 		sets = append(sets, &scriptPages{r, t.Scripts})

@@ -1,0 +1,117 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/packages"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+)
+
+// Packages is what the catalogue asks of packages; *packages.Service is one. Errors are faults.
+type Packages interface {
+	Browse(ctx context.Context, b packages.Browsing) (packages.Shelf, error)
+	Offered(ctx context.Context, name string) (packages.Offer, error)
+}
+
+// packagePages are the part of the catalogue that shows packages.
+type packagePages struct {
+	*renderer
+	packages Packages
+}
+
+const (
+	packagesPath  = cataloguePath + "/packages"
+	packagesShown = 50
+)
+
+func (h *packagePages) nav() pages.NavItem {
+	return pages.NavItem{Path: packagesPath, Text: "Packages"}
+}
+
+// The name of a package may hold a slash, so that it is no part of the path.
+func (h *packagePages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
+	return []handler.Route{page(packagesPath, h.list), page("/catalogue/package", h.show)}
+}
+
+type packagesParams struct {
+	Text   string `json:"text,omitempty" maxLength:"200"`
+	Offset int    `json:"offset,omitempty" minimum:"0"`
+}
+
+func (q packagesParams) query(offset int) string {
+	at := url.Values{}
+	if q.Text != "" {
+		at.Set("text", q.Text)
+	}
+	if offset > 0 {
+		at.Set("offset", strconv.Itoa(offset))
+	}
+	return "?" + at.Encode()
+}
+
+// packagesView is a page of packages.
+type packagesView struct {
+	pages.Page
+	packages.Shelf
+	Failed       *fault.Error // why nothing can be listed
+	Text         string
+	From, To     int
+	Newer, Older string // queries of the pages before and after; "" for none
+}
+
+func (h *packagePages) list(req *handler.Request) (handler.Response, error) {
+	var q packagesParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	view := packagesView{Page: h.frame(req, "Packages", packagesPath), Text: q.Text}
+	shelf, err := h.packages.Browse(req.Context(), packages.Browsing{Text: q.Text, Offset: q.Offset, Limit: packagesShown})
+	if err != nil {
+		view.Failed = fault.From(err)
+		return h.html("packages", view)
+	}
+	view.Shelf, view.From, view.To = shelf, q.Offset+1, q.Offset+len(shelf.Offers)
+	if q.Offset > 0 {
+		view.Newer = q.query(max(q.Offset-packagesShown, 0))
+	}
+	if view.To < shelf.Total {
+		view.Older = q.query(q.Offset + packagesShown)
+	}
+	return h.html("packages", view)
+}
+
+// PackageLink is the address of the page of a package, without the base.
+func (packagesView) PackageLink(name string) string { return packageLink(name) }
+
+func packageLink(name string) string {
+	return cataloguePath + "/package?" + url.Values{"name": {name}}.Encode()
+}
+
+type packageParams struct {
+	Name string `json:"name" required:"true" maxLength:"200"`
+}
+
+// packageView is one package.
+type packageView struct {
+	pages.Page
+	packages.Offer
+}
+
+// PackageLink is the address of the page of another one, without the base.
+func (packageView) PackageLink(name string) string { return packageLink(name) }
+
+func (h *packagePages) show(req *handler.Request) (handler.Response, error) {
+	var q packageParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	found, err := h.packages.Offered(req.Context(), q.Name)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return h.html("package", packageView{h.frame(req, q.Name, packagesPath), found})
+}
