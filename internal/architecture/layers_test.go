@@ -100,7 +100,7 @@ func layers() map[string][]string {
 		"internal/web/metrics":              append([]string{"internal/session", "internal/web/handler", "internal/web/health", "internal/web/records"}, flow...),
 		"internal/web/live":                 append([]string{"internal/access", "internal/web/guard", "internal/web/handler"}, flow...),
 		"internal/web/api":                  append([]string{"internal/access", "internal/doctor", "internal/people", "internal/session", "internal/gitprovider/webhook"}, webParts...),
-		"internal/web/dashboard":            append([]string{"internal/access", "internal/definitions", "internal/deploy", "internal/people", "internal/review", "internal/scripts", "internal/session", "internal/web/pages"}, webParts...),
+		"internal/web/dashboard":            append([]string{"internal/access", "internal/definitions", "internal/deploy", "internal/packages", "internal/people", "internal/review", "internal/scripts", "internal/session", "internal/web/pages"}, webParts...),
 		"internal/web/pages":                {"internal/content"},
 		"internal/gitprovider/webhook":      domain,
 		"internal/follow":                   append([]string{"internal/gitprovider/webhook"}, flow...),

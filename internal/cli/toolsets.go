@@ -71,7 +71,7 @@ func webToolsets(a *app) web.Toolsets {
 		out.Pages.Definitions = a.wire(needs{}).tools.definitions()
 	}
 	if a.enabled(packages.ToolsetName) {
-		out.Pages.Packages = a.wire(needs{}).tools.packages()
+		out.Pages.Packages = packages.NewBrowser(a.wire(needs{}).tools.packages())
 	}
 	if a.enabled(scripts.ToolsetName) {
 		out.Pages.Scripts = scripts.NewDesk(func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }, a.wire(needs{}).tools.scripts)

@@ -49,10 +49,16 @@ type Browsing struct {
 	Offset, Limit int
 }
 
+// Browser looks at packages for people. Make it with NewBrowser.
+type Browser struct{ service *Service }
+
+// NewBrowser makes a Browser. It touches nothing.
+func NewBrowser(s *Service) *Browser { return &Browser{s} }
+
 // Browse lists the packages of all registries, and those that are installed, by name. A registry that cannot be read is a problem of the
 // answer; a configuration or a lock file that cannot be used is an error, which is a fault.
-func (s *Service) Browse(_ context.Context, b Browsing) (Shelf, error) {
-	v, err := s.open()
+func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
+	v, err := b.service.open()
 	if err != nil {
 		return Shelf{}, general(err)
 	}
@@ -60,7 +66,7 @@ func (s *Service) Browse(_ context.Context, b Browsing) (Shelf, error) {
 	entries := map[string]Match{}
 	for _, r := range v.registries {
 		out.Registries = append(out.Registries, r.Name)
-		found, err := Search([]Registry{r}, b.Text, "")
+		found, err := Search([]Registry{r}, q.Text, "")
 		if err != nil {
 			out.Problems = append(out.Problems, messageOf(err))
 		}
@@ -70,7 +76,7 @@ func (s *Service) Browse(_ context.Context, b Browsing) (Shelf, error) {
 			}
 		}
 	}
-	query := strings.ToLower(strings.TrimSpace(b.Text))
+	query := strings.ToLower(strings.TrimSpace(q.Text))
 	for name := range v.lock.Packages {
 		if _, has := entries[name]; !has && (IndexEntry{Name: name}).score(query) > 0 {
 			entries[name] = Match{IndexEntry: IndexEntry{Name: name}}
@@ -78,37 +84,37 @@ func (s *Service) Browse(_ context.Context, b Browsing) (Shelf, error) {
 	}
 	names := slices.Sorted(maps.Keys(entries))
 	out.Total = len(names)
-	from := min(b.Offset, len(names))
-	for _, name := range names[from:min(from+b.Limit, len(names))] {
-		out.Offers = append(out.Offers, s.offer(v, entries[name]))
+	from := min(q.Offset, len(names))
+	for _, name := range names[from:min(from+q.Limit, len(names))] {
+		out.Offers = append(out.Offers, v.offer(entries[name]))
 	}
 	return out, nil
 }
 
 // Offered is one package; fault.NotFound if neither a registry has it nor the project.
-func (s *Service) Offered(_ context.Context, name string) (Offer, error) {
+func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 	n, err := ParseName(name)
 	if err != nil {
 		return Offer{}, general(err)
 	}
-	v, err := s.open()
+	v, err := b.service.open()
 	if err != nil {
 		return Offer{}, general(err)
 	}
 	for _, r := range v.registries {
 		index, err := r.Index()
 		if i := slices.IndexFunc(index.Packages, func(e IndexEntry) bool { return e.Name == n.String() }); err == nil && i >= 0 {
-			return s.offer(v, Match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
+			return v.offer(Match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
 		}
 	}
 	if _, installed := v.lock.Packages[n.String()]; installed {
-		return s.offer(v, Match{IndexEntry: IndexEntry{Name: n.String()}}), nil
+		return v.offer(Match{IndexEntry: IndexEntry{Name: n.String()}}), nil
 	}
 	return Offer{}, fault.New(fault.NotFound, "no registry has the package %s, and it is not installed", n)
 }
 
 // offer adds to what the index has what the package's metadata and the lock file know.
-func (s *Service) offer(v *view, m Match) Offer {
+func (v *view) offer(m Match) Offer {
 	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest, Dependants: v.lock.dependents(m.Name)}
 	name, err := ParseName(m.Name)
 	if err != nil {

@@ -18,7 +18,7 @@ func packagesWorld(t *testing.T, files map[string]string) (*world, *packages.Ser
 	service := packages.NewService(packages.Settings{
 		Project: filepath.Join(root, "project"), Home: filepath.Join(root, "home"), State: filepath.Join(root, "home", ".agentpack"), Now: time.Now,
 	})
-	return newWorld(t, func(w *world) { w.web.Toolsets.Pages.Packages = service }), service, root
+	return newWorld(t, func(w *world) { w.web.Toolsets.Pages.Packages = packages.NewBrowser(service) }), service, root
 }
 
 // publish puts a package with a skill into a registry.

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-// Packages is what the catalogue asks of packages; *packages.Service is one. Errors are faults.
+// Packages is what the catalogue asks of packages; *packages.Browser is one. Errors are faults.
 type Packages interface {
 	Browse(ctx context.Context, b packages.Browsing) (packages.Shelf, error)
 	Offered(ctx context.Context, name string) (packages.Offer, error)
