@@ -17,6 +17,9 @@ go build -o "$scratch/spawn" ./bench/spawn
 ls -l "$binary" "$scratch/baseline" | awk '{printf "%s %.1f MB\n", $NF, $5/1e6}' | sed "s#$scratch/##; s#.*/bin/#bin/#"
 "$scratch/spawn" -n 100 "claudeops=$binary mcp-server" "baseline=$scratch/baseline"
 
+echo; echo "## The same through a session's door, with the connector beside the binary"
+bench/connect.sh "$binary" "$scratch/spawn"
+
 echo; echo "## claudeops serve over 100,000 attempts"
 go build -o "$scratch/http" ./bench/http
 "$scratch/http" "$binary"

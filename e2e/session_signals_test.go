@@ -127,17 +127,20 @@ func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 	default:
 		t.Errorf("recorded %+v", s)
 	}
-	r.assertSettles(t)
+	r.assertSettles(t, false)
 }
 
 // assertSettles holds that after `pr resume` there is a pull request with its branch, or neither, and that the same
-// proposal then comes to one.
-func (r *rig) assertSettles(t *testing.T) {
+// proposal then comes to one. With cut, the writer was killed while a request was on its way: what arrives after its death may leave a branch until
+// the same is proposed again.
+func (r *rig) assertSettles(t *testing.T, cut bool) {
 	t.Helper()
 	if got := r.exec(t, nil, "/app/claudeops", "pr", "resume"); got.code != 0 {
 		t.Errorf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	if branches, prs := r.branches(t), r.opened(t, r.container); len(branches) != prs || prs > 1 {
+	branches, prs := r.branches(t), r.opened(t, r.container)
+	late := cut && prs == 0 && len(branches) == 1
+	if len(branches) != prs && !late || prs > 1 {
 		t.Errorf("after pr resume there are branches %v and %d pull requests", branches, prs)
 	}
 	again := r.run(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2").one(t, "succeeded")
@@ -186,5 +189,5 @@ func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	if !strings.Contains(next.stderr, "interrupted") || !strings.Contains(next.stderr, id) {
 		t.Errorf("the next run does not say that %s was interrupted: %s", id, next.stderr)
 	}
-	r.assertSettles(t)
+	r.assertSettles(t, true)
 }

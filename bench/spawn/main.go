@@ -2,7 +2,7 @@
 // tools/list, and the server's largest resident memory. It runs the named commands in turn, so that their ratio holds on
 // a noisy machine.
 //
-//	spawn [-n ROUNDS] NAME=COMMAND...
+//	spawn [-n ROUNDS] [-env NAME=VALUE] NAME=COMMAND...
 package main
 
 import (
@@ -34,6 +34,7 @@ type sample struct {
 
 func main() {
 	rounds := flag.Int("n", 100, "rounds")
+	env := flag.String("env", "", "a variable of the servers' environment, as NAME=VALUE")
 	flag.Parse()
 	samples := map[string][]sample{}
 	var names []string
@@ -44,7 +45,7 @@ func main() {
 	for range *rounds {
 		for _, arg := range flag.Args() {
 			name, command, _ := strings.Cut(arg, "=")
-			s, err := spawn(strings.Fields(command))
+			s, err := spawn(strings.Fields(command), *env)
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "spawn: %s: %v\n", name, err)
 				os.Exit(1)
@@ -70,9 +71,9 @@ func report(name string, list []sample) {
 		ms(list[len(list)*9/10].answered), float64(rss[len(rss)/2])/1024, list[0].bytes)
 }
 
-func spawn(command []string) (sample, error) {
+func spawn(command []string, env string) (sample, error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // a measured child; it ends when its input ends
-	cmd.Env = []string{"HOME=" + os.TempDir()}
+	cmd.Env = []string{"HOME=" + os.TempDir(), env}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return sample{}, err

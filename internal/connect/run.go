@@ -57,6 +57,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	for {
 		conn, err := b.dial(ctx)
 		if conn == nil {
+			if b.held != nil {
+				b.refuse(*b.held)
+			}
 			b.answerAll(b.pending.lost(true))
 			return err
 		}
@@ -75,8 +78,10 @@ type bridge struct {
 	in      *reader
 	out     *writer
 	pending pending
-	ended   bool // the client sends nothing more
-	within  bool // the last piece was a part of a long message, and more of it comes
+	ended   bool   // the client sends nothing more
+	held    *piece // that came while the door was away
+	within  bool   // the last piece was a part of a long message, and more of it comes
+	rest    bool   // what comes is the rest of a message whose beginning went to a door that is gone
 }
 
 func (b *bridge) answerAll(lines [][]byte) {
@@ -109,31 +114,43 @@ func (b *bridge) dial(ctx context.Context) (Conn, error) {
 	}
 }
 
-// wait waits for the next attempt. With refuse, what the client sends meanwhile is answered.
+// wait waits for the next attempt. With refuse, what the client sends meanwhile is answered; otherwise one piece is held, so that the client's end is
+// noticed behind it.
 func (b *bridge) wait(ctx context.Context, pause time.Duration, refuse bool) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	pieces := b.in.pieces
-	if !refuse {
-		pieces = nil
+	if refuse && b.held != nil {
+		b.refuse(*b.held)
+		b.held = nil
 	}
-	for {
+	for !b.ended {
+		pieces := b.in.pieces
+		if b.held != nil {
+			pieces = nil
+		}
 		select {
 		case <-timer.C:
 			return
 		case <-ctx.Done():
 			return
 		case p := <-pieces:
-			if p.ended {
+			switch {
+			case p.ended:
 				b.ended = true
-				return
-			}
-			b.within = p.part && !p.last
-			if e, ok := look(p.text); ok && !p.part && e.isRequest() && !b.out.write(unsent().answer(e)) {
-				b.ended = true
-				return
+			case refuse:
+				b.refuse(p)
+			default:
+				b.held = &p
 			}
 		}
+	}
+}
+
+// refuse answers what was never sent.
+func (b *bridge) refuse(p piece) {
+	b.within = p.part && !p.last
+	if e, ok := look(p.text); ok && !p.part && e.isRequest() && !b.out.write(unsent().answer(e)) {
+		b.ended = true
 	}
 }
 
@@ -172,19 +189,18 @@ func (b *bridge) send(ctx context.Context, conn io.Writer, received <-chan struc
 			return
 		}
 	}
-	rest := b.within // of a message whose beginning went to a door that is gone
+	b.rest = b.within
+	if b.held != nil {
+		p := *b.held
+		b.held = nil
+		if !b.pass(p, conn) {
+			return
+		}
+	}
 	for !b.ended {
 		select {
 		case p := <-b.in.pieces:
-			b.ended, b.within = p.ended, p.part && !p.last
-			if rest || p.ended {
-				rest = rest && b.within
-				continue
-			}
-			if !p.part {
-				b.pending.sent(p.text)
-			}
-			if _, err := conn.Write(p.text); err != nil {
+			if !b.pass(p, conn) {
 				return
 			}
 		case <-received:
@@ -193,6 +209,20 @@ func (b *bridge) send(ctx context.Context, conn io.Writer, received <-chan struc
 			return
 		}
 	}
+}
+
+// pass passes a piece on; false if that failed.
+func (b *bridge) pass(p piece, conn io.Writer) bool {
+	b.ended, b.within = p.ended, p.part && !p.last
+	if b.rest || p.ended {
+		b.rest = b.rest && b.within
+		return true
+	}
+	if !p.part {
+		b.pending.sent(p.text)
+	}
+	_, err := conn.Write(p.text)
+	return err == nil
 }
 
 // receive passes on what the door says, whole messages alone, until there is no more or nobody reads.

@@ -9,7 +9,6 @@ package door
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -72,7 +71,7 @@ type Limits struct {
 	Handshake   time.Duration // for a connector to say its ticket, and for this side to know its session's processes; 5 s
 	Connections int           // of one door at the same time, with those in their handshake; 8
 	End         time.Duration // for calls that are under way when a door is closed; 35 s, which leaves a write 30 s
-	Messages    int64         // that one session may send in an hour; beyond, its messages wait; 5,000
+	Messages    int64         // that one session may send in an hour, and how often it may connect; beyond, they wait; 5,000
 	Bytes       int64         // the same in bytes; 128 MiB
 	Rows        int           // of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.
 }
@@ -91,6 +90,3 @@ func orDefault[T int | int64 | time.Duration](value, fallback T) T {
 	}
 	return value
 }
-
-// errClosed is why a connection ended that this side has closed.
-var errClosed = errors.New("the door was closed")

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,6 +136,9 @@ func TestAFurtherConnectionIsRecordedAndTheirNumberIsBounded(t *testing.T) {
 	first.ask(t, "a")
 	second := w.enter(connect.Lower{})
 	second.ask(t, "a")
+	for len(w.audit()) == 0 {
+		runtime.Gosched() // it is recorded beside the connection
+	}
 	if rows := w.audit(); len(rows) != 1 || rows[0].Outcome != record.OutcomeDone || rows[0].Action != door.ActionConnect {
 		t.Errorf("rows %+v", rows)
 	}
@@ -300,5 +304,24 @@ func TestALongPathIsCutShort(t *testing.T) {
 		if door.IsFolder(no, session) {
 			t.Errorf("%s is taken for the folder of a door", no)
 		}
+	}
+}
+
+func TestASessionThatConnectsAgainAndAgainIsHeldBack(t *testing.T) {
+	w := open(t, settings{limits: door.Limits{Messages: 3}})
+	for range 3 {
+		_ = w.enter(connect.Lower{}).Close()
+	}
+	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", strings.TrimPrefix(w.door.Address(), "unix:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "{\"claudeops\":1,\"ticket\":%q}\n", w.ticket()); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection beyond the bound was answered: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/connect"
@@ -19,6 +20,9 @@ import (
 func (d *Door) serve(conn net.Conn) {
 	stop := context.AfterFunc(d.state.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // whoever reads stops
 	defer stop()
+	if !d.arrive() {
+		return
+	}
 	if err := conn.SetDeadline(time.Now().Add(d.host.options.Limits.Handshake)); err != nil {
 		return
 	}
@@ -43,10 +47,24 @@ func (d *Door) serve(conn net.Conn) {
 		return
 	}
 	rights := d.rights.Lower(hello.Lower)
-	d.noteFurther(rights, peer)
+	if d.isFurther() {
+		d.state.served.Go(func() { d.rows.further(d.state.ctx, rights, peer) }) // the client need not wait for it, and the end of the door does
+	}
 	err = d.host.Serve(d.state.ctx, Arrival{Rights: rights, Way: "unix", Peer: peer.String(), Budget: d.budget, CutOff: d.shutOut}, &buffered{conn, in}, conn)
 	if err != nil {
 		d.host.options.Log.Warn("an agent's connection ended with an error", "session", d.rights.Session, "error", err)
+	}
+}
+
+// arrive waits until the session may connect once more; false if the door is closed before.
+func (d *Door) arrive() bool {
+	timer := time.NewTimer(d.arrivals.spend(0, 1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.state.ctx.Done():
+		return false
 	}
 }
 
@@ -131,15 +149,10 @@ func (d *Door) answer(conn net.Conn, a connect.Answer) bool {
 	return err == nil
 }
 
-// noteFurther records a connection that is made while there is another one. It has the rights of the first, and nothing is wrong with it: a
-// client may start its server anew.
-func (d *Door) noteFurther(rights Rights, peer Peer) {
-	for _, c := range d.host.Connections() {
-		if c.Session == rights.Session {
-			d.rows.further(d.state.ctx, rights, peer)
-			return
-		}
-	}
+// isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the first, and nothing is wrong
+// with it: a client may start its server anew.
+func (d *Door) isFurther() bool {
+	return slices.ContainsFunc(d.host.Connections(), func(c Connection) bool { return c.Session == d.rights.Session })
 }
 
 // buffered is a connection of which something was read ahead.

@@ -67,7 +67,8 @@ type Door struct {
 	ticket   [sha256.Size]byte
 	listener net.Listener
 	rows     *rows
-	budget   *Budget
+	budget   *Budget       // of what the session sends
+	arrivals *Budget       // of its connections, so that they cannot fill a log
 	members  chan struct{} // closed when member is set
 	member   func(pid int) bool
 	state    state
@@ -88,7 +89,7 @@ type state struct {
 func (h *Host) Open(s Spec) (*Door, error) {
 	d := &Door{
 		host: h, rights: s.Rights, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h), budget: h.NewBudget(),
-		members: make(chan struct{}),
+		arrivals: h.NewBudget(), members: make(chan struct{}),
 	}
 	d.state.conns = map[net.Conn]bool{}
 	if err := os.Mkdir(d.folder, 0o700); err != nil {

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"errors"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,9 @@ func credentials(c net.Conn) (Peer, error) {
 			return err
 		}
 		p = Peer{Known: true, UID: int(who.Uid), PID: int(who.Pid)}
+		if p.PID == 0 {
+			return errors.New("the process is in a namespace that is not seen from here")
+		}
 		handle, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 		if err != nil {
 			return nil //nolint:nilerr // an older kernel

@@ -63,6 +63,9 @@ func open(t *testing.T, s settings) *world {
 		Audit: w, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: w.time, NewID: w.id, Limits: s.limits, Credentials: s.credentials,
 	})
 	dir, err := os.MkdirTemp("", "door") // that of t is too long for a socket
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // as /tmp: the door's own folder is what keeps others out
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,3 +199,20 @@ func decode(t *testing.T, line string) connect.Answer {
 }
 
 func uid() int { return os.Getuid() }
+
+// TestMain lets this binary connect as another user does: with the address and the ticket's file as arguments.
+func TestMain(m *testing.M) {
+	const arguments = 3
+	if len(os.Args) != arguments || os.Args[0] != asOther {
+		os.Exit(m.Run())
+	}
+	ticket, err := connect.ReadTicket(os.Args[2])
+	if err == nil {
+		_, err = connect.Dial(context.Background(), os.Args[1], connect.Hello{Ticket: ticket}, connect.Transports())
+	}
+	fmt.Println(err)
+	os.Exit(0)
+}
+
+// asOther is the name under which this binary connects.
+const asOther = "other"

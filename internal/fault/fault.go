@@ -17,7 +17,7 @@ type Code string
 // The codes, in the order of the table in docs/codes.md.
 const (
 	InvalidArgument    Code = "invalid_argument"    // malformed request; Violations lists all
-	Unauthenticated    Code = "unauthenticated"     // REST only
+	Unauthenticated    Code = "unauthenticated"     // REST, and the connectors of agents
 	Forbidden          Code = "forbidden"           // REST only: the token, or where the request comes from, may not do this
 	TierDenied         Code = "tier_denied"         // this tier may not do this
 	ScopeDenied        Code = "scope_denied"        // a path outside the scope

@@ -126,9 +126,8 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 
 func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w := newWorld(t, "good")
-	s := w.runner.Settings
 	w.withDoors(tells)
-	s = w.runner.Settings
+	s := w.runner.Settings
 	leftFolder, other := s.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
 	leftDoor := s.doorFolder("01J000000000000000000000ZZ")
 	l, err := s.takeLock()

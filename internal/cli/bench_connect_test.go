@@ -1,0 +1,55 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/connect"
+	"github.com/claudeops/claudeops/internal/door"
+)
+
+// BenchmarkConnection is what an agent's connector waits for in this process: from its connection to the answer of tools/list.
+func BenchmarkConnection(b *testing.B) {
+	dir, err := os.MkdirTemp("", "bench") // that of b is too long for a socket
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
+	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	p := a.wire(needs{})
+	b.Cleanup(func() { _ = a.close() })
+	d, err := p.agents.Open(door.Spec{Rights: door.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}}, Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	d.Admit(func(int) bool { return true })
+	ticket, err := connect.ReadTicket(d.TicketFile())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		conn, err := connect.Dial(b.Context(), d.Address(), connect.Hello{Ticket: ticket}, connect.Transports())
+		if err != nil {
+			b.Fatal(err)
+		}
+		answers := bufio.NewReader(conn)
+		for id, method := range []string{"initialize", "tools/list"} {
+			if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`+"\n",
+				id, method); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := answers.ReadString('\n'); err != nil {
+				b.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+	}
+}
