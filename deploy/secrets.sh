@@ -9,7 +9,7 @@ umask 077
 folder=${1:-secrets}
 mkdir -p "$folder"
 chmod 700 "$folder"
-for name in github_token github_app_private_key gitea_token claudeops_api_tokens claudeops_database_url claudeops_mark_key claudeops_apprise_urls \
+for name in github_token github_app_private_key gitea_token claudeops_api_tokens claudeops_database_url claudeops_mark_key claudeops_audit_sink claudeops_apprise_urls \
     claudeops_webhook_url claudeops_webhook_secret github_webhook_secret gitea_webhook_secret fractary_registry_token anthropic_api_key \
     anthropic_auth_token claude_code_oauth_token; do
     file=$folder/$name

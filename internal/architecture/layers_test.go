@@ -37,6 +37,7 @@ func layers() map[string][]string {
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
+			"internal/auditsink",
 			"internal/confine",
 			"internal/config",
 			"internal/definitions",
@@ -86,6 +87,8 @@ func layers() map[string][]string {
 		"internal/scripts":                  append([]string{"internal/access", "internal/operation", "internal/processtree", "internal/record", "internal/toolset"}, domain...),
 		"internal/packages":                 append([]string{"internal/deploy", "internal/filelock", "internal/operation", "internal/record", "internal/toolset"}, domain...),
 		"internal/record":                   domain,
+		"internal/auditsink/tamper":         nil,
+		"internal/auditsink":                {"internal/fault", "internal/filelock", "internal/record"},
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
 		"internal/session":                  append([]string{"internal/door", "internal/filelock", "internal/processtree", "internal/content", "internal/record", "internal/people"}, domain...),
 		"internal/access":                   append([]string{"internal/secretfile"}, domain...),

@@ -146,38 +146,3 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	}
 	fmt.Fprintf(w, "  row %d, hash %s\n  after      %s\n", e.Seq, e.Hash, e.PrevHash)
 }
-
-func auditVerifyCommand(a *app) *cobra.Command {
-	var head string
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Recompute the hash chain of the record",
-		Long: "verify recomputes the hash of every row. Rows that were cut off the end leave a whole, shorter chain: keep the head\n" +
-			"that verify prints somewhere else, and give it with --expect-head the next time.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := a.wire(needs{records: true}).store.Audit.Verify(cmd.Context(), head)
-			if err != nil {
-				return err
-			}
-			answer := map[string]any{
-				"ok": report.OK(), "rows": report.Rows, "head": report.Head, "head_seq": report.HeadSeq,
-				"first_bad": report.FirstBad, "problem": report.Problem,
-			}
-			err = a.print(answer, func(w *strings.Builder) {
-				fmt.Fprintf(w, "%d rows, head %s\n", report.Rows, report.Head)
-				if report.OK() {
-					w.WriteString("The chain is whole.\n")
-				} else {
-					fmt.Fprintf(w, "NOT WHOLE: %s\n", report.Problem)
-				}
-			})
-			if err == nil && !report.OK() {
-				return silentExit(fault.ExitRefused)
-			}
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&head, "expect-head", "", "hash that an earlier verify printed; it must still be in the chain")
-	return cmd
-}

@@ -81,7 +81,7 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 func newDoctor(p *parts) *doctor.Doctor {
 	o := doctor.Options{
 		Config: p.cfg, Rules: doctor.Rules{Policy: p.rules.policy, ReadOnly: p.rules.readOnly()}, Redact: p.scanner.Redact,
-		Records: p.store, Audit: p.store.Audit, Outbox: p.store.Outbox, Registry: p.providers.registry, Key: p.keyOfMarks,
+		Records: p.store, Audit: p.comparedAudit(), Outbox: p.store.Outbox, Registry: p.providers.registry, Key: p.keyOfMarks,
 		Notifying: p.notifier.Names(),
 		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return mergedMCP(p.cfg, offers, nil) },
 	}

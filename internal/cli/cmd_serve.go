@@ -87,7 +87,7 @@ func runServe(ctx context.Context, a *app) error {
 	background.Go(func() {
 		prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Run(ctx, time.Tick(prflow.RoundsTick))
 	})
-	background.Go(func() { keepPruned(ctx, p) })
+	keepRecords(ctx, p, &background)
 	background.Go(func() { agents.Keep(ctx) })
 	background.Go(func() { keepDeployed(ctx, p) })
 	if err := handler.Watch(ctx); err != nil {
@@ -150,7 +150,7 @@ func refuseGuesses(a *app, p *parts) error {
 // refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
 // recorded, and so nothing be done. A database that is away for a while is none of these.
 func refuseUnusableState(ctx context.Context, p *parts) error {
-	err := servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}.Ping(ctx)
+	err := servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {
 		return err
 	}

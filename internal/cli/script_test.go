@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/claudeops/claudeops/internal/auditsink/tamper"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/forgetest/memhost"
@@ -72,9 +73,23 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
-			"serve": startServer, "fetch": fetch, "endserve": endServer,
+			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit,
 		},
 	})
+}
+
+// tamperWithAudit removes rows of the audit by their numbers and hashes the rest anew: tamper DATABASE [SEQ...].
+func tamperWithAudit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: tamper DATABASE [SEQ...]")
+	}
+	var remove []int64
+	for _, arg := range args[1:] {
+		seq, err := strconv.ParseInt(arg, 10, 64)
+		ts.Check(err)
+		remove = append(remove, seq)
+	}
+	ts.Check(tamper.Rewrite(ts.MkAbs(args[0]), remove...))
 }
 
 // setUp gives each script an environment in which only claudeops's own variables are set.

@@ -29,7 +29,7 @@ type sessionPulls struct {
 }
 
 func newSessionPulls(p *parts) sessionPulls {
-	return sessionPulls{p.store, p.flow.Reader(), time.Now}
+	return sessionPulls{p.store.Store, p.flow.Reader(), time.Now}
 }
 
 // Recent implements session.Pulls.

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -23,7 +25,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 		Network:  networkOf(p, at), Access: p.access,
 		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
-			Attempts: servedRecords{p.store.History, p.store, stateFolderOf(p.cfg)}, Audit: p.store.Audit, Replies: p.store.Replies,
+			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
 		},
 		Sessions: agents,
@@ -32,9 +34,12 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 			Remaining: p.providers.remaining, Latency: p.providers.latency,
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
-		Rules:    web.Rules{Policy: p.rules.effective, Doctor: newDoctor(p).Look},
-		Live:     web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
-		Env:      handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
+		Rules: web.Rules{
+			Policy: p.rules.effective, Doctor: newDoctor(p).Look,
+			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return compareWithPulls(ctx, p) },
+		},
+		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
+		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/auditsink"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/door"
@@ -27,7 +29,7 @@ type parts struct {
 	cfg       config.Config
 	log       *slog.Logger
 	rules     rules
-	store     *store.Store
+	store     exportedStore
 	scanner   *content.Scanner
 	access    *access.Gatekeeper
 	people    *people.Service
@@ -36,6 +38,12 @@ type parts struct {
 	notifier  *notify.Deliverer
 	tools     tools
 	agents    *door.Host // who is connected from elsewhere
+}
+
+// exportedStore is the store, and what exports the heads of its audit.
+type exportedStore struct {
+	*store.Store
+	sinks *auditsink.Exporter
 }
 
 // needs is what a command says of itself before its parts are made.
@@ -59,10 +67,12 @@ func (a *app) wire(n needs) *parts {
 	}
 	p.rules = readRules(p.cfg.Permissions)
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
-	p.store = store.New(p.cfg.Records.Dir, store.Options{
+	p.store.Store = store.New(p.cfg.Records.Dir, store.Options{
 		DatabaseURL: p.cfg.Records.DatabaseURL,
 		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: n.records,
+		Appended: func(ctx context.Context) { p.store.sinks.Appended(ctx) },
 	})
+	p.store.sinks = newSinks(p)
 	p.access = access.NewGatekeeper(access.Options{
 		Tokens: p.store.Access, Logins: p.store.Access, Configured: p.cfg.Web.Tokens, AnonymousRead: p.cfg.Web.AnonymousRead, Now: time.Now,
 		Random: rand.Reader,
@@ -92,7 +102,8 @@ func authorize(a *app, p *parts) {
 			Policy: p.rules.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly(),
 			Session: p.cfg.SessionID,
 		},
-		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Key: p.markKey, Notifier: p.notifier,
+		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Notifier: p.notifier,
+		Proof: prflow.Proof{Key: p.markKey, Head: p.store.Audit.Head, Exported: p.store.sinks.Required},
 	})
 	p.tools = a.newTools(p)
 }
@@ -126,6 +137,7 @@ func (a *app) close() error {
 		return nil
 	}
 	a.parts.notifier.Close()
+	a.parts.store.sinks.Close()
 	return a.parts.store.Close()
 }
 

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,15 +20,38 @@ type Records struct {
 	DatabaseURL string        // PostgreSQL; "" means SQLite in Dir
 	MarkKey     string        // 64 hexadecimal digits; "" means the key file in Dir
 	Retention   time.Duration // how long contents are kept; 0 means for ever
+	AuditSinks  []string      // where the heads of the audit are exported to; may hold secrets
 }
 
 func (e *env) records() Records {
 	r := Records{
 		DirDefault: e.get("CLAUDEOPS_STATE_DIR") == "", DatabaseURL: e.secret("CLAUDEOPS_DATABASE_URL"),
-		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.retention(),
+		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.retention(), AuditSinks: auditSinks(e),
 	}
 	r.Dir, r.Problem = e.stateDir()
 	return r
+}
+
+// minQuerySecret is how long a value in the query of an address must be to count as a secret, in bytes: a shorter one may be any word.
+const minQuerySecret = 8
+
+// auditSinks reads addresses, of which those over https may hold secrets.
+func auditSinks(e *env) []string {
+	sinks := splitList(e.variableOrFile("CLAUDEOPS_AUDIT_SINK"))
+	for _, sink := range sinks {
+		u, err := url.Parse(sink)
+		if err == nil && u.Scheme != "https" && u.Scheme != "http" {
+			continue
+		}
+		e.remember(sink)
+		if err != nil {
+			continue
+		}
+		for _, values := range u.Query() {
+			e.rememberWhole(slices.DeleteFunc(values, func(v string) bool { return len(v) < minQuerySecret })...)
+		}
+	}
+	return sinks
 }
 
 // stateDir is CLAUDEOPS_STATE_DIR, else the folder of the XDG Base Directory Specification.

@@ -93,6 +93,7 @@ func recordVariables() []Variable {
 		{Name: "CLAUDEOPS_DATABASE_URL", Meaning: "records in PostgreSQL instead of SQLite in the state folder", Values: "postgres://user:password@host:5432/database", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_MARK_KEY", Meaning: "key of the marks, when machines share a database", Values: "64 hexadecimal digits; unset means mark.key in the state folder", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_RETENTION", Meaning: "age at which contents are removed, never the audit", Values: "7d or more, such as 90d or 2160h; unset and 0 keep everything"},
+		{Name: "CLAUDEOPS_AUDIT_SINK", Meaning: "where the heads of the audit are exported", Values: "absolute paths, syslog, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT or https://HOST/PATH, separated by commas; unset means nowhere", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_APPRISE_URLS", Meaning: "where Apprise sends notifications", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_WEBHOOK_URL", Meaning: "where notifications are posted", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_WEBHOOK_SECRET", Meaning: "key of the webhook's signature", Secret: true, Server: true},

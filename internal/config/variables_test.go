@@ -78,7 +78,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[name] = found[name] || method.Sel.Name == "secret"
+		found[name] = found[name] || method.Sel.Name == "secret" || method.Sel.Name == "variableOrFile"
 		return true
 	})
 }

@@ -143,6 +143,6 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		NewID: func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
 		Clock: prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
-		Key:   func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) },
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) }},
 	}), nil
 }

@@ -44,9 +44,10 @@ type Records interface {
 	Path() string
 }
 
-// Audit verifies the audit; *store.Audit is one.
+// Audit verifies the audit, and says how far it was exported; *store.Audit is one.
 type Audit interface {
 	Verify(ctx context.Context, expectHead string) (record.AuditReport, error)
+	Exports(ctx context.Context) ([]record.AuditExport, error)
 }
 
 // Outbox counts the notices; *store.Outbox is one.
@@ -92,7 +93,7 @@ func New(o Options) *Doctor { return &Doctor{o} }
 
 // Look opens what is configured, and contacts nobody.
 func (d *Doctor) Look(ctx context.Context) []Finding {
-	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.key()}
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key()}
 	out = append(out, d.providers()...)
 	out = append(out, d.git(ctx), d.defaultProvider())
 	out = append(out, d.list()...)

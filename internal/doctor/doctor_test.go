@@ -35,7 +35,8 @@ func (f *forge) Ping(context.Context) error { return f.ping }
 // sound are records in which nothing is wrong.
 type sound struct{ err error }
 
-func (s sound) Check(context.Context) error { return s.err }
+func (s sound) Check(context.Context) error                         { return s.err }
+func (sound) Exports(context.Context) ([]record.AuditExport, error) { return nil, nil }
 func (sound) Verify(context.Context, string) (record.AuditReport, error) {
 	return record.AuditReport{}, nil
 }

@@ -46,6 +46,9 @@ type file struct {
 	Notify       *struct {
 		Refused bool `yaml:"refused"`
 	} `yaml:"notify"`
+	Audit *struct {
+		RequireSink bool `yaml:"require_sink"`
+	} `yaml:"audit"`
 }
 
 type scopeSection struct {

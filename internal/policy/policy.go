@@ -28,18 +28,24 @@ const (
 
 // Policy is the effective set of rules. It is immutable after loading.
 type Policy struct {
-	Source        string // file that it came from, or "embedded default"
-	Scope         gitprovider.Scope
-	Tiers         gitprovider.TierLimits
-	Targets       Targets
-	Limits        Limits
-	Text          Text
-	Labels        []string     // always begins with gitprovider.LabelOurs
-	Pulls         PullRequests // what they get beside labels
-	Duplicates    Duplicates   // whose open pull requests keep a change of the same files off
-	Revisions     Revisions    // commits that an agent adds to its open pull requests
-	NotifyRefused bool         // whether people are told of refusals, too
-	ToolTiers     []ToolTier   // of tools whose lowest tier the policy raises, by name
+	Source     string // file that it came from, or "embedded default"
+	Scope      gitprovider.Scope
+	Tiers      gitprovider.TierLimits
+	Targets    Targets
+	Limits     Limits
+	Text       Text
+	Labels     []string     // always begins with gitprovider.LabelOurs
+	Pulls      PullRequests // what they get beside labels
+	Duplicates Duplicates   // whose open pull requests keep a change of the same files off
+	Revisions  Revisions    // commits that an agent adds to its open pull requests
+	Server     Server       // what holds for the server itself, whatever is proposed
+	ToolTiers  []ToolTier   // of tools whose lowest tier the policy raises, by name
+}
+
+// Server is what holds for the server itself, whatever is proposed.
+type Server struct {
+	NotifyRefused bool // whether people are told of refusals, too
+	RequireSink   bool // nothing is proposed unless every head of the audit was exported before
 }
 
 // Targets are the repositories and branches that proposals may be made for.
@@ -220,6 +226,7 @@ type View struct {
 	Mentions         []string  `json:"mentions"`
 	ClosingKeywords  bool      `json:"closing_keywords"`
 	NotifyRefused    bool      `json:"notify_refused"`
+	RequireSink      bool      `json:"require_sink" doc:"Nothing is proposed unless the audit was exported to every sink before"`
 	Tier2Caps        Caps      `json:"tier2_caps"`
 	Tier3Caps        Caps      `json:"tier3_caps"`
 	AllowForks       bool      `json:"allow_forks"`
@@ -254,7 +261,7 @@ func (p Policy) View() View {
 		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
 		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max,
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
-		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.NotifyRefused,
+		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.ToolTiers...),
@@ -270,7 +277,7 @@ func (p Policy) Hash() string {
 	rules := []any{
 		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches, p.Targets.Pins,
 		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
-		p.Text.Mentions, p.Text.ClosingKeywords, p.NotifyRefused, p.Pulls, p.Targets.AllowForks,
+		p.Text.Mentions, p.Text.ClosingKeywords, p.Server.NotifyRefused, p.Pulls, p.Targets.AllowForks,
 		p.Duplicates, p.Revisions, p.Limits.CooldownLabel,
 	}
 	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
@@ -278,6 +285,9 @@ func (p Policy) Hash() string {
 	}
 	if len(p.ToolTiers) > 0 {
 		rules = append(rules, p.ToolTiers)
+	}
+	if p.Server.RequireSink {
+		rules = append(rules, "audit.require_sink")
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

@@ -85,7 +85,8 @@ func (f file) outgoing(p *Policy) error {
 		p.Text.Mentions = append(p.Text.Mentions, name)
 	}
 	p.Text.ClosingKeywords = f.Closing
-	p.NotifyRefused = f.Notify != nil && f.Notify.Refused
+	p.Server.NotifyRefused = f.Notify != nil && f.Notify.Refused
+	p.Server.RequireSink = f.Audit != nil && f.Audit.RequireSink
 	return nil
 }
 

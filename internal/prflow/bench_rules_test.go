@@ -52,7 +52,7 @@ func rulesCreation(b *testing.B) *creation {
 	}
 	c := New(Options{
 		Authority: Authority{Policy: p, Tier: 3}, History: emptyHistory{}, Log: slog.New(slog.DiscardHandler),
-		Clock: Clock{Now: time.Now}, Key: func() ([]byte, error) { return make([]byte, 32), nil },
+		Clock: Clock{Now: time.Now}, Proof: Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
 		NewID: func() string { return "request" },
 	}).newCreation(operation.Caller{}, record.ActionCreate)
 	c.request.changes = changes

@@ -63,7 +63,7 @@ func (w *writer) tryCommit(ctx context.Context) error {
 
 // commitMessage is the title, where the commit comes from, and our mark.
 func (w *writer) commitMessage() (string, error) {
-	key, err := w.service.Key()
+	key, err := w.service.Proof.Key()
 	if err != nil {
 		return "", err
 	}

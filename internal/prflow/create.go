@@ -77,7 +77,7 @@ func (s *Service) newCreation(caller operation.Caller, action string) *creation 
 	return &creation{
 		service: s, log: log, action: action, request: r, verdicts: verdicts{},
 		progress: &progress{caller: caller, every: s.ProgressEvery},
-		rules:    rules{s.Authority, s.Secrets},
+		rules:    rules{s.Authority, s.Secrets, s.Proof.Exported},
 		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
 }
@@ -116,6 +116,9 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	c.progress.phase("checking the request")
 	c.request.decode(raw, c.rules)
 	if err := c.checkRequest(ctx); err != nil {
+		return CreateResult{}, err
+	}
+	if err := c.service.Proof.readHead(ctx, &c.draft); err != nil {
 		return CreateResult{}, err
 	}
 	if err := c.draftOn(c.freeBranch()); err != nil {

@@ -12,6 +12,7 @@ import (
 type draft struct {
 	branch, title, body string
 	digest              string // of the change at its place
+	head                string // of the audit, as the mark has it; see markHead
 }
 
 // draftOn sets the draft to one for the branch.
@@ -22,14 +23,14 @@ func (c *creation) draftOn(branch string) (err error) {
 
 // draftFor makes the draft for a branch, which the mark in the body names.
 func (c *creation) draftFor(branch string) (draft, error) {
-	key, err := c.service.Key()
+	key, err := c.service.Proof.Key()
 	if err != nil {
 		return draft{}, err
 	}
-	d := draft{branch: branch, title: c.request.text.title, digest: c.evidence.digest(&c.request)}
+	d := draft{branch: branch, title: c.request.text.title, digest: c.evidence.digest(&c.request), head: c.draft.head}
 	m := mark{
 		Provider: c.evidence.resolution.Provider.Name(), Repo: strings.ToLower(c.evidence.snapshot.Repo.String()), Branch: branch,
-		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()),
+		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()), Audit: d.head,
 	}
 	if rev := c.evidence.revision; rev != nil {
 		m.Request, m.Revision, m.RevisedBy = rev.mark.Request, rev.made+1, c.request.id

@@ -116,7 +116,7 @@ func (b *bench) dropContentsOfMark(number int) {
 	if len(older) == len(payload) {
 		b.Fatalf("the mark has no contents: %s", payload)
 	}
-	key, err := b.options.Key()
+	key, err := b.options.Proof.Key()
 	if err != nil {
 		b.Fatal(err)
 	}

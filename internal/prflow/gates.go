@@ -18,7 +18,8 @@ type gate struct {
 // rules are what the operator has laid down.
 type rules struct {
 	Authority
-	secrets Secrets
+	secrets  Secrets
+	exported func(ctx context.Context) error // Proof.Exported
 }
 
 // phase says what a gate needs to have been read. The phases follow one another.
@@ -36,7 +37,7 @@ const (
 func gates() []gate {
 	return []gate{
 		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), revisionGate(),
-		duplicateGate(), cooldownGate(), capsGate(),
+		duplicateGate(), cooldownGate(), auditGate(), capsGate(),
 	}
 }
 

@@ -71,7 +71,7 @@ func newBench(t *testing.T) *bench {
 		Log:       slog.New(slog.DiscardHandler),
 		Clock:     prflow.Clock{Now: b.clock.Now, Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) }},
 		NewID:     func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
-		Key:       func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+		Proof:     prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
 	}
 	return b
 }

@@ -28,6 +28,8 @@ type mark struct {
 	RevisedBy string `json:"revised_by,omitempty"`
 	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Audit is the head of the audit before the proposal was recorded; see markHead. Marks of older programs have none.
+	Audit string `json:"audit,omitempty"`
 }
 
 // markDigits is how much of each fingerprint a mark has: a body has little room, and that of a hundred files must fit.

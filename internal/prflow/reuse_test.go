@@ -192,7 +192,7 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(request(nil))
 		body := b.body(first.Number)
-		b.options.Key = func() ([]byte, error) { return []byte("another key, of 32 bytes--------"), nil }
+		b.options.Proof.Key = func() ([]byte, error) { return []byte("another key, of 32 bytes--------"), nil }
 		if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 || b.body(first.Number) != body {
 			t.Errorf("warnings %q, body\n%s", again.Warnings, b.body(first.Number))
 		}

@@ -36,14 +36,23 @@ type Options struct {
 	Log   *slog.Logger
 	Clock Clock
 	NewID func() string // request ids: unique, sortable by time
-	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it.
-	Key func() ([]byte, error)
+	Proof Proof
 	// Notifier tells people; nil for nobody.
 	Notifier record.Notifier
 	// ProgressEvery is how often a caller hears that a write still takes; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
 	Step func(step string)
+}
+
+// Proof is what lets others check what is recorded.
+type Proof struct {
+	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it. It is required.
+	Key func() ([]byte, error)
+	// Head returns the head of the audit, which goes into the mark of a pull request; nil: marks have none.
+	Head func(ctx context.Context) (seq int64, hash string, err error)
+	// Exported makes sure that every head of the audit was exported, for a policy that requires it; nil: nothing exports it.
+	Exported func(ctx context.Context) error
 }
 
 // Clock is how time passes; tests have one of their own.
@@ -115,7 +124,7 @@ func (s *Service) step(name string) {
 
 // notices makes the notices for an event, if anybody wants them.
 func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice {
-	if s.Notifier == nil || event == record.EventRefused && !s.Authority.Policy.NotifyRefused {
+	if s.Notifier == nil || event == record.EventRefused && !s.Authority.Policy.Server.NotifyRefused {
 		return nil
 	}
 	return s.Notifier.Notices(event, a)

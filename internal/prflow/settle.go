@@ -22,7 +22,7 @@ type settler struct {
 }
 
 func (s *Service) settler() *settler {
-	return &settler{s.Ledger, s.History, s.Registry, s.Key, s.Clock, s.log()}
+	return &settler{s.Ledger, s.History, s.Registry, s.Proof.Key, s.Clock, s.log()}
 }
 
 // lease is how long a reservation counts as being worked on if the store does not know its holder. It is longer than

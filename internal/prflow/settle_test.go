@@ -95,7 +95,7 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 		{"it is", func(*bench) {}, true},
 		{"the records and the key are lost", func(b *bench) {
 			b.loseState()
-			b.options.Key = func() ([]byte, error) { return []byte("another key for tests, of 32 bytes"), nil }
+			b.options.Proof.Key = func() ([]byte, error) { return []byte("another key for tests, of 32 bytes"), nil }
 		}, true},
 		{"made by others, without a mark", func(b *bench) {
 			b.loseState()

@@ -38,8 +38,11 @@ type AuditReport struct {
 	FirstBad int64  `json:"first_bad,omitempty"` // number of the first row that is missing, altered or out of place; 0 if there is none
 	Problem  string `json:"problem,omitempty"`   // what is wrong, in a sentence; "" if nothing is
 
+	// Checks says with whose heads it was compared, and with whose it could not be.
+	Checks []HeadCheck `json:"checks,omitempty"`
+
 	ExpectedSeq int64 `json:"-"` // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
 }
 
-// OK reports whether the chain is whole and contains the expected head.
+// OK reports whether the chain is whole, contains the expected head, and agrees with every head that it was compared with.
 func (r AuditReport) OK() bool { return r.Problem == "" }

@@ -16,6 +16,7 @@ const (
 	GateRevision   Gate = "revision"
 	GateDuplicate  Gate = "duplicate"
 	GateCooldown   Gate = "cooldown"
+	GateAudit      Gate = "audit"
 	GateCaps       Gate = "caps"
 )
 

@@ -39,7 +39,7 @@ func (w *world) newMachine() *machine {
 	key := rand.Text()
 	o := w.service().Options
 	o.Ledger, o.History = s.Ledger, s.History
-	o.Key = func() ([]byte, error) { return []byte(key), nil }
+	o.Proof.Key = func() ([]byte, error) { return []byte(key), nil }
 	o.Clock.Sleep = func(ctx context.Context, d time.Duration) { // as long as others may need here
 		select {
 		case <-ctx.Done():

@@ -123,7 +123,7 @@ func (w *world) service() *prflow.Service {
 		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
 		Authority: prflow.Authority{Policy: w.policy, Tier: gitprovider.TierInvestigate},
 		Log:       logger, Clock: prflow.Clock{Now: w.now, Sleep: noSleep}, NewID: rand.Text,
-		Key: func() ([]byte, error) { return []byte(w.key), nil },
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte(w.key), nil }, Head: w.store.Audit.Head},
 	})
 }
 

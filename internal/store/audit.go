@@ -34,6 +34,7 @@ func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt
 	if _, err = tx.ExecContext(ctx, insert, append(args, row.Hash)...); err != nil {
 		return row.Seq, err
 	}
+	d.appending.Store(tx, struct{}{})
 	return row.Seq, indexAttempt(ctx, tx, row)
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"sync"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -18,6 +19,8 @@ type database struct {
 	sem    chan struct{} // holds a token while somebody looks at the fields below
 	conn   *connection   // nil until it is open
 	closed bool
+
+	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
 }
 
 // connection is a database that is open.
@@ -101,10 +104,18 @@ func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
 		return c.asFault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }() // without effect after a commit
-	if err := fn(tx); err != nil {
+	err = fn(tx)
+	_, appended := d.appending.LoadAndDelete(tx)
+	if err != nil {
 		return c.asFault(ctx, err)
 	}
-	return c.asFault(ctx, tx.Commit())
+	if err := tx.Commit(); err != nil {
+		return c.asFault(ctx, err)
+	}
+	if appended && d.opts.Appended != nil {
+		d.opts.Appended(ctx)
+	}
+	return nil
 }
 
 // read runs fn on one consistent view of the database.

@@ -174,3 +174,16 @@ func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (
 			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
 	}, "SELECT "+pullColumns+fromPulls+clauses, args...)
 }
+
+// Merged returns the pull requests of a repository that are recorded as merged, the newest first.
+func (p *Pulls) Merged(ctx context.Context, repo record.RepoName, limit int) (keys []record.PullKey, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.state = 'merged'
+			ORDER BY r.number DESC LIMIT $4`, text(repo.Provider), text(repo.Owner), text(repo.Name), limit)
+		for _, r := range records {
+			keys = append(keys, r.PullKey)
+		}
+		return err
+	})
+	return keys, err
+}

@@ -25,6 +25,8 @@ type Options struct {
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
 	MakeParents bool
+	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits for it.
+	Appended func(ctx context.Context)
 	// MustExist refuses, with fault.NotFound, to make a new database: for commands that only look at one.
 	MustExist bool
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
@@ -44,6 +45,8 @@ type Toolsets struct {
 type Rules struct {
 	Policy func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Doctor func(ctx context.Context) []doctor.Finding
+	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
+	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 }
 
 // Sessions is what people do with the sessions of agents. Errors are faults.

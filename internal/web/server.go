@@ -60,8 +60,10 @@ const maxProposals = 8
 func assemble(o Options) ([]handler.Route, *Server, error) {
 	s := &Server{
 		env: o.Env, mux: http.NewServeMux(),
-		guard:  guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
-		health: health.New(health.Options{Doctor: o.Rules.Doctor, Audit: o.Records.Audit, Registry: o.Providers.Registry, Env: o.Env}),
+		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
+		health: health.New(health.Options{
+			Doctor: o.Rules.Doctor, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry, Env: o.Env,
+		}),
 	}
 	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, now: o.Env.Now}
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})

@@ -122,7 +122,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Registry: registry, Ledger: s.Ledger, History: s.History, Secrets: scanner,
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate}, Log: log, NewID: newID,
 		Clock: prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
-		Key:   func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
 	}
 	w.web = web.Options{
 		Settings: handler.Settings{Version: "test"}, Network: guard.Network{Loopback: true},

@@ -83,10 +83,11 @@ func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (Audi
 
 type verifyParams struct {
 	ExpectHead string `json:"expect_head,omitempty" doc:"A head that an earlier verification gave; it must still be in the chain"`
+	Pulls      bool   `json:"pulls,omitempty" doc:"Also compare with the marks of pull requests, which costs requests to the providers"`
 }
 
 // verify reads the whole record, one request at a time.
 func (h *audit) verify(ctx context.Context, _ operation.Call, q verifyParams) (AuditReport, error) {
-	report, err := h.health.VerifyAudit(ctx, q.ExpectHead)
+	report, err := h.health.VerifyAudit(ctx, q.ExpectHead, q.Pulls)
 	return AuditReport{err == nil && report.OK(), report}, err
 }

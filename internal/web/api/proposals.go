@@ -46,7 +46,7 @@ type proposalParams struct {
 	Provider string    `json:"provider,omitempty"`
 	Outcome  string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
 	Code     string    `json:"code,omitempty" doc:"Code of a refusal or failure" example:"scope_denied"`
-	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,caps"`
+	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,audit,caps"`
 	Door     string    `json:"door,omitempty" enum:"mcp,rest,cli,web"`
 	Caller   string    `json:"caller,omitempty" doc:"The whole name"`
 	Session  string    `json:"session,omitempty" doc:"Id of an agent's session"`

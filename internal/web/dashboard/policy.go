@@ -130,6 +130,8 @@ func sections(v policy.View) []section {
 			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
 				choose(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
 			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
+			choose(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
+				"A sink of the audit that fails stops no proposal."),
 		}},
 	}
 }

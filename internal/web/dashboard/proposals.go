@@ -32,7 +32,7 @@ type proposalPages struct {
 type filterParams struct {
 	Repo    string `json:"repo,omitempty"`
 	Outcome string `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
-	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,caps"`
+	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,audit,caps"`
 	Caller  string `json:"caller,omitempty"`
 	Since   string `json:"since,omitempty"` // a day
 	Until   string `json:"until,omitempty"` // a day, inclusive

@@ -103,14 +103,19 @@ func (c *Checker) LastVerification() Verification {
 	return c.verified.last
 }
 
-// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given. Others wait meanwhile.
-func (c *Checker) VerifyAudit(ctx context.Context, expectHead string) (record.AuditReport, error) {
+// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given, and agree with the marks of pull requests at the
+// providers, if pulls is true. Others wait meanwhile.
+func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool) (record.AuditReport, error) {
 	done, err := c.heavy.Wait(ctx)
 	if err != nil {
 		return record.AuditReport{}, err
 	}
 	defer done()
 	report, err := c.audit.Verify(ctx, expectHead)
+	if err == nil && pulls && c.compare != nil {
+		checks, failed := c.compare(ctx)
+		report, err = report.Against(checks...), failed
+	}
 	if err == nil && !report.OK() && expectHead == "" {
 		c.verified.keep(report, nil, true, c.env.Now()) // bad news is for the pages, too
 	}

@@ -7,22 +7,26 @@ import (
 
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// Options are what a Checker is made of. All are required.
+// Options are what a Checker is made of. All are required but ComparePulls.
 type Options struct {
-	Doctor   func(ctx context.Context) []doctor.Finding
-	Audit    records.Audit
-	Registry *gitprovider.Registry
-	Env      handler.Env
+	Doctor func(ctx context.Context) []doctor.Finding
+	Audit  records.Audit
+	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
+	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
+	Registry     *gitprovider.Registry
+	Env          handler.Env
 }
 
 // Checker finds out how this server is. It is safe for concurrent use.
 type Checker struct {
 	doctor   func(ctx context.Context) []doctor.Finding
 	audit    records.Audit
+	compare  func(ctx context.Context) ([]record.HeadCheck, error)
 	registry *gitprovider.Registry
 	env      handler.Env
 
@@ -36,6 +40,6 @@ type Checker struct {
 // New makes a Checker that has found out nothing yet.
 func New(o Options) *Checker {
 	return &Checker{
-		doctor: o.Doctor, audit: o.Audit, registry: o.Registry, env: o.Env, heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
+		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env, heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
 	}
 }

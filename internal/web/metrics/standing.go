@@ -35,6 +35,7 @@ type standing struct {
 	open     []record.OpenPulls
 	others   record.OpenPulls
 	notices  record.NoticeCounts
+	exports  exports
 }
 
 // read takes what is recorded as it is now, unless it was just read. What cannot be read keeps its last values.
@@ -56,6 +57,9 @@ func (s *standing) read(ctx context.Context) error {
 	}
 	notices, err := s.records.Notices.NoticeCounts(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.exports.read(ctx, s.records.Audit); err != nil {
 		return err
 	}
 	s.at, s.readable = now, true
@@ -102,7 +106,7 @@ func (*standing) auditRows() *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(), s.auditRows(),
+		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(), s.auditRows(), s.exports.waiting(), s.exports.failing(),
 	} {
 		out <- desc
 	}
@@ -131,6 +135,7 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	for _, o := range s.open {
 		s.collectOpen(send, o, o.Provider, o.Owner+"/"+o.Name)
 	}
+	s.exports.collect(send)
 	if s.others.All() > 0 {
 		s.collectOpen(send, s.others, otherRepositories, otherRepositories)
 	}

@@ -40,6 +40,8 @@ type Audit interface {
 	VerifyAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error)
 	// Head is the number of the last row and its hash; 0 if there is none.
 	Head(ctx context.Context) (seq int64, hash string, err error)
+	// Exports says how far the heads were exported, for each sink.
+	Exports(ctx context.Context) ([]record.AuditExport, error)
 }
 
 // Replies remembers what was answered under an Idempotency-Key.

@@ -1,0 +1,4 @@
+package auditsink
+
+// nonBlocking has no meaning here.
+const nonBlocking = 0

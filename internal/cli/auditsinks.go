@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/auditsink"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// newSinks makes what exports the heads of the audit. It contacts nothing.
+func newSinks(p *parts) *auditsink.Exporter {
+	host, _ := os.Hostname() // syslog has a word for a machine without a name
+	sinks := auditsink.New(auditsink.Options{
+		Addresses: p.cfg.Records.AuditSinks, Audit: p.store.Audit, Host: host, Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Warn: func(ctx context.Context, sink, problem string) {
+			if problem == "" {
+				p.log.InfoContext(ctx, "the audit is exported again", "sink", sink)
+				return
+			}
+			p.log.WarnContext(ctx, "the audit is not exported", "sink", sink, "problem", p.scanner.Redact(problem))
+		},
+	})
+	for _, problem := range sinks.Problems {
+		p.log.Warn(problem)
+	}
+	return sinks
+}
+
+// headLog writes the head of each row of the audit to the log, whichever process has added it.
+func headLog(p *parts) *auditsink.Log {
+	return &auditsink.Log{Audit: p.store.Audit, Tell: func(h record.Head) {
+		p.log.Info("audit head", "seq", h.Seq, "hash", h.Hash, "row_time", h.Time.UTC().Format(time.RFC3339Nano))
+	}}
+}
+
+// keepRecords removes what is old, exports the heads of the audit and writes them to the log, until ctx ends.
+func keepRecords(ctx context.Context, p *parts, background *sync.WaitGroup) {
+	background.Go(func() { keepPruned(ctx, p) })
+	background.Go(func() { p.store.sinks.Keep(ctx) })
+	background.Go(func() { headLog(p).Keep(ctx) })
+}
+
+// comparedAudit is the audit, whose verification compares it with what its sinks hold.
+type comparedAudit struct {
+	*store.Audit
+	sinks *auditsink.Exporter
+}
+
+func (p *parts) comparedAudit() comparedAudit { return comparedAudit{p.store.Audit, p.store.sinks} }
+
+// Verify is store.Audit.Verify. What the sinks have not taken yet is exported to them after they were found to agree.
+func (a comparedAudit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
+	report, err := a.Audit.Verify(ctx, expectHead)
+	if err != nil {
+		return report, err
+	}
+	return a.compare(ctx, report, 0)
+}
+
+// VerifyAfter is store.Audit.VerifyAfter. Of files it reads what was added since.
+func (a comparedAudit) VerifyAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error) {
+	report, err := a.Audit.VerifyAfter(ctx, known)
+	if err != nil {
+		return report, err
+	}
+	return a.compare(ctx, report, known.HeadSeq)
+}
+
+// Exports says how far the heads were exported to each sink that is configured now.
+func (a comparedAudit) Exports(ctx context.Context) (out []record.AuditExport, err error) {
+	noted, err := a.Audit.Exports(ctx)
+	for _, name := range a.sinks.Names() {
+		export := record.AuditExport{Sink: name}
+		for _, e := range noted {
+			if e.Sink == name {
+				export = e
+			}
+		}
+		out = append(out, export)
+	}
+	return out, err
+}
+
+func (a comparedAudit) compare(ctx context.Context, report record.AuditReport, after int64) (record.AuditReport, error) {
+	checks, err := a.sinks.Check(ctx, after)
+	if err != nil {
+		return report, err
+	}
+	report.Checks = nil
+	report = report.Against(checks...)
+	if report.OK() {
+		_ = a.sinks.Export(ctx) // told and noted
+	}
+	return report, nil
+}
+
+// Bounds of what a comparison with pull requests reads.
+const (
+	closedPullsBack = 90 * 24 * time.Hour // how far back those closed without a merge are looked at
+	maxMergedPulls  = 20                  // merged ones, of each repository
+	maxMarkedRepos  = 100
+)
+
+// compareWithPulls compares the audit with the marks of pull requests at the providers, in every repository that something was
+// proposed to: a few requests each.
+func compareWithPulls(ctx context.Context, p *parts) ([]record.HeadCheck, error) {
+	repos, err := markedRepositories(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var out []record.HeadCheck
+	for i, repo := range repos {
+		against := "marks of pull requests in " + repo.Provider + ":" + repo.Owner + "/" + repo.Name
+		if i >= maxMarkedRepos {
+			out = append(out, auditsink.Unchecked("marks of pull requests in other repositories",
+				fault.New(fault.LimitReached, "%d repositories are looked at, and %d more have pull requests", maxMarkedRepos, len(repos)-i)))
+			break
+		}
+		check, err := compareWithMarks(ctx, p, repo, against)
+		if err != nil {
+			check = auditsink.Unchecked(against, err)
+		}
+		out = append(out, check)
+	}
+	return out, nil
+}
+
+// markedRepositories are those that something was proposed to, and those that the operator has named: the records may have been
+// emptied.
+func markedRepositories(ctx context.Context, p *parts) ([]record.RepoName, error) {
+	repos, err := p.store.History.Repositories(ctx)
+	for _, pattern := range p.rules.policy.AllRepositories() {
+		repo := record.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
+		if strings.ContainsAny(repo.Owner+repo.Name, "*?[{") {
+			continue
+		}
+		if repo.Provider == "" {
+			repo.Provider = p.flow.Reader().ProviderOf(repo.Owner, repo.Name)
+		}
+		if repo.Provider != "" && !slices.Contains(repos, repo) {
+			repos = append(repos, repo)
+		}
+	}
+	return repos, err
+}
+
+func compareWithMarks(ctx context.Context, p *parts, repo record.RepoName, against string) (record.HeadCheck, error) {
+	reader := p.flow.Reader()
+	found, err := reader.HeadsAt(ctx, repo.Provider, repo.Owner, repo.Name, time.Now().Add(-closedPullsBack))
+	if err != nil {
+		return record.HeadCheck{}, err
+	}
+	heads, err := mergedHeads(ctx, p, reader, repo)
+	if err != nil {
+		return record.HeadCheck{}, err
+	}
+	heads = append(heads, found.Heads...)
+	check, err := auditsink.Compare(ctx, p.store.Audit, against, heads)
+	if err == nil && check.Heads == 0 {
+		check.Result = record.HeadsUnchecked
+		check.Detail = fmt.Sprintf("no mark there has a head: %d are of older versions, and %d pull requests have none that our key has signed",
+			found.Marks, found.Others)
+	}
+	return check, err
+}
+
+// mergedHeads reads the marks of the newest pull requests that are recorded as merged: a snapshot has none of them.
+func mergedHeads(ctx context.Context, p *parts, reader prflow.Reader, repo record.RepoName) (heads []record.Head, err error) {
+	merged, err := p.store.Pulls.Merged(ctx, repo, maxMergedPulls)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range merged {
+		h, ok, err := reader.HeadOf(ctx, key.Provider, key.Owner, key.Repo, key.Number)
+		if fault.CodeOf(err) == fault.NotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			heads = append(heads, h)
+		}
+	}
+	return heads, nil
+}

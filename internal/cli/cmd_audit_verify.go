@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/auditsink"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// auditVerification is what a verification of the command line compares the chain with, beside the sinks.
+type auditVerification struct {
+	expectHead string
+	files      []string // of heads
+	pulls      bool
+}
+
+func auditVerifyCommand(a *app) *cobra.Command {
+	var v auditVerification
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Recompute the hash chain of the record, and compare it with heads that were kept elsewhere",
+		Long: "verify recomputes the hash of every row. Whoever can write the records can replace the chain by another one that is sound: so\n" +
+			"verify compares it with the heads in the files of CLAUDEOPS_AUDIT_SINK, and says which sinks it cannot read. --heads compares it\n" +
+			"with a file of heads: of a sink, of syslog, a log of claudeops serve, or what verify --json printed. --pulls compares it with the marks of pull\n" +
+			"requests at the providers, which costs some requests for each repository. It ends with exit code 3 if anything differs.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := v.verify(cmd.Context(), a.wire(needs{records: true}))
+			if err != nil {
+				return err
+			}
+			answer := map[string]any{
+				"ok": report.OK(), "rows": report.Rows, "head": report.Head, "head_seq": report.HeadSeq,
+				"first_bad": report.FirstBad, "problem": report.Problem, "checks": append([]record.HeadCheck{}, report.Checks...),
+			}
+			err = a.print(answer, func(w *strings.Builder) { describeVerification(w, report) })
+			if err == nil && !report.OK() {
+				return silentExit(fault.ExitRefused)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&v.expectHead, "expect-head", "", "hash that an earlier verify printed; it must still be in the chain")
+	cmd.Flags().StringArrayVar(&v.files, "heads", nil, "file of heads that were kept; may be repeated")
+	cmd.Flags().BoolVar(&v.pulls, "pulls", false, "compare with the marks of pull requests at the providers")
+	return cmd
+}
+
+func (v auditVerification) verify(ctx context.Context, p *parts) (record.AuditReport, error) {
+	var kept [][]record.Head
+	for _, file := range v.files { // before anything takes long
+		heads, err := headsIn(file)
+		if err != nil {
+			return record.AuditReport{}, err
+		}
+		kept = append(kept, heads)
+	}
+	report, err := p.comparedAudit().Verify(ctx, v.expectHead)
+	if err != nil {
+		return report, err
+	}
+	for i, heads := range kept {
+		check, err := auditsink.Compare(ctx, p.store.Audit, "file of heads "+v.files[i], heads)
+		if err != nil {
+			return report, err
+		}
+		report = report.Against(check)
+	}
+	if !v.pulls {
+		return report, nil
+	}
+	checks, err := compareWithPulls(ctx, p)
+	return report.Against(checks...), err
+}
+
+func headsIn(path string) ([]record.Head, error) {
+	f, err := os.Open(path) // #nosec G304: the operator names the file
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, fault.Wrap(err, fault.InvalidArgument, "the file of heads %s cannot be read: %s", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	heads, err := auditsink.ReadHeads(f)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.InvalidArgument, "the file of heads %s: %s", path, err)
+	}
+	return heads, nil
+}
+
+func describeVerification(w *strings.Builder, report record.AuditReport) {
+	fmt.Fprintf(w, "%d rows, head %s\n", report.Rows, report.Head)
+	if report.OK() {
+		w.WriteString("The chain is whole.\n")
+	} else {
+		fmt.Fprintf(w, "NOT WHOLE: %s\n", report.Problem)
+	}
+	rows := [][]string{}
+	for _, c := range report.Checks {
+		detail := c.Detail
+		if c.Result == record.HeadsAgree {
+			detail = fmt.Sprintf("%d heads, the newest of row %s", c.Heads, strconv.FormatInt(c.LastSeq, 10))
+		}
+		rows = append(rows, []string{string(c.Result), c.Against, shown(detail, 400)})
+	}
+	if len(rows) > 0 {
+		w.WriteString("Compared with:\n")
+		columns(w, rows)
+	} else {
+		w.WriteString("It was compared with nothing that is kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
+	}
+}
