@@ -17,7 +17,7 @@ run completion bash > "$out/completions/claudeops.bash"
 run completion zsh > "$out/completions/_claudeops"
 run completion fish > "$out/completions/claudeops.fish"
 
-if run man --help > /dev/null 2>&1; then
+if run man --help 2> /dev/null | grep -q "^  claudeops man"; then
   run man "$out/man" > /dev/null
 else
   {

@@ -24,7 +24,7 @@ bash -n "$root/usr/share/bash-completion/completions/claudeops" || fail "the com
 program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$root/usr/lib/systemd/system/claudeops.service")
 [ -x "$root$program" ] || fail "the unit starts $program, which is not there"
 
-in_root() { env -i HOME=/root PATH=/usr/bin CLAUDEOPS_STATE_DIR=/root/state chroot "$root" "$@"; }
+in_root() { env -i HOME=/root PATH=/usr/bin:/usr/sbin CLAUDEOPS_STATE_DIR=/root/state "$(command -v chroot)" "$root" "$@"; }
 version=$(dpkg-deb --field "$deb" Version)
 in_root /usr/bin/claudeops version
 in_root /usr/bin/claudeops policy check checks/disk.md
@@ -32,5 +32,5 @@ in_root /usr/bin/claudeops doctor > /dev/null || [ $? -eq 3 ] || fail "doctor di
 in_root /usr/bin/claudeops audit verify
 
 dpkg --root="$root" --remove claudeops
-[ -z "$(find "$root/usr" -not -type d -print -quit)" ] || fail "leaves files behind"
+[ -z "$(find "$root" -path "$root/usr/*" -not -type d -print -quit)" ] || fail "leaves files behind"
 echo "$deb ($version): installed, run and removed"
