@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what the packages hold beside the program, in dist-files: manual pages, completions, and the systemd unit with the path
-# of the packages. goreleaser runs it first; see .goreleaser.yaml.
+# Makes what the packages hold beside the program, in dist-files: manual pages, completions, the systemd unit with the path
+# of the packages, and the Dockerfile with the programs of the release. goreleaser runs it first; see .goreleaser.yaml.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=dist-files
@@ -29,3 +29,4 @@ fi
 gzip -9 -n "$out"/man/*.1
 
 sed -e 's,/usr/local/bin/claudeops,/usr/bin/claudeops,' deploy/claudeops.service > "$out/claudeops.service"
+sed -f deploy/packages/dockerfile.sed Dockerfile > "$out/Dockerfile"

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/deploytest"
 	"github.com/claudeops/claudeops/internal/forges"
 )
 
@@ -104,18 +107,32 @@ func TestThePluginHasTheSkillAndTheVersionOfTheSource(t *testing.T) {
 	}
 }
 
-// The image of a release is that of the Dockerfile, but for where its program comes from.
+// The image of a release is that of the Dockerfile, but for where its programs come from.
 func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
-	_, here, found := strings.Cut(read(t, "Dockerfile"), "FROM ${NODE_IMAGE} AS cli\n")
-	_, release, foundRelease := strings.Cut(read(t, "deploy/packages/Dockerfile"), "FROM ${NODE_IMAGE} AS cli\n")
-	here = regexp.MustCompile(`(?m)^COPY --from=build /out/(\S+) `).ReplaceAllString(here, "COPY $${TARGETPLATFORM}/$1 ")
-	release = strings.Replace(release, "ARG TARGETPLATFORM\n", "", 1)
-	if !found || !foundRelease || here != release {
-		t.Errorf("deploy/packages/Dockerfile is not the Dockerfile with a program that is copied:\n%s\nwant\n%s", release, here)
+	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
+	cmd.Dir = filepath.Join("..", "..")
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, cli, _ := stages(t)
-	if !strings.Contains(read(t, "deploy/packages/Dockerfile"), "\nARG NODE_IMAGE="+cli.Base+"\n") {
-		t.Errorf("the image of a release is not made from %s", cli.Base)
+	all, err := deploytest.ParseDockerfile(string(text))
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d stages, %v:\n%s", len(all), err, text)
+	}
+	_, cli, final := stages(t)
+	if !reflect.DeepEqual(all[0], cli) || all[1].Base != final.Base {
+		t.Errorf("the stages are\n%+v\n%+v, want\n%+v\n%+v", all[0], all[1], cli, final)
+	}
+	var want []string
+	for _, c := range final.Each("COPY") {
+		want = append(want, regexp.MustCompile(`^--from=build /out/`).ReplaceAllString(c.Args, "$${TARGETPLATFORM}/"))
+	}
+	var got []string
+	for _, c := range all[1].Each("COPY") {
+		got = append(got, c.Args)
+	}
+	if !slices.Equal(got, want) || all[1].Last("CMD").Args != final.Last("CMD").Args || all[1].Last("USER").Args != final.Last("USER").Args {
+		t.Errorf("the image of a release copies %q, want %q", got, want)
 	}
 }
 
