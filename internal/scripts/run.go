@@ -53,6 +53,8 @@ type Machine struct {
 	Variable func(name string) (string, bool)     // of the environment, as scripts may see it
 	Redact   func(text string) string             // takes our tokens out of what scripts print
 	NewID    func() string
+	// Confine is the command and its options, out of reach of what is Claude Ops' own; an error says why that cannot be.
+	Confine func(processtree.Command, processtree.Options) (processtree.Command, processtree.Options, error)
 }
 
 // Runner runs scripts, so many at once. Make it with NewRunner. It is safe for concurrent use.
@@ -180,11 +182,18 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 	id := r.machine.NewID()
 	mark := "CLAUDEOPS_SCRIPT_RUN=" + id
 	command.Env = r.environment(mark)
-	group, err := processtree.MakeGroup("claudeops-script-" + id)
-	if err != nil {
-		group = "" // as for most users; the reaper does without
+	options := processtree.Options{Grace: grace, Mark: mark, MostProcesses: r.settings.Processes}
+	if r.settings.Boundary {
+		var err error
+		if command, options, err = r.machine.Confine(command, options); err != nil {
+			return Result{}, fmt.Errorf("the settings ask for a boundary: %w", err)
+		}
 	}
-	return r.follow(ctx, command, processtree.Options{Grace: grace, Mark: mark, Group: group, MostProcesses: r.settings.Processes}, s.Limits)
+	group, err := processtree.MakeGroup("claudeops-script-" + id)
+	if err == nil { // most users can make none; the reaper does without
+		options.Group = group
+	}
+	return r.follow(ctx, command, options, s.Limits)
 }
 
 // writeWrapper writes run.ps1 into a folder of its own.

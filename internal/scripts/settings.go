@@ -39,6 +39,8 @@ type Settings struct {
 	Extra     map[string]string // further scripts: name to path
 	Env       []string          // variables that scripts may see besides PATH, HOME, LANG and TMPDIR
 	Own       map[string]Own    // by the tool's name
+	// Boundary says that scripts run under rules of Landlock, out of reach of what is Claude Ops' own.
+	Boundary bool
 }
 
 // Limits bound one run.
@@ -62,8 +64,8 @@ type settingsFile struct {
 	OutputCapBytes  *int              `yaml:"output_cap_bytes"`
 	AtOnce          *int              `yaml:"at_once"`
 	MaxProcesses    *int              `yaml:"max_processes"`
-	Allow           []string          `yaml:"allow"`
-	Deny            []string          `yaml:"deny"`
+	Boundary        string            `yaml:"boundary"`
+	At              selection         `yaml:",inline"`
 	Tools           selection         `yaml:"tools"`
 	ExtraTools      map[string]string `yaml:"extra_tools"`
 	Env             []string          `yaml:"env"`
@@ -117,8 +119,11 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 			return Settings{}, errors.New("max_processes must be from 1 to 100000")
 		}
 	}
-	s.Allow, s.Deny = slices.Concat(f.Allow, f.Tools.Allow), slices.Concat(f.Deny, f.Tools.Deny)
+	s.Allow, s.Deny = slices.Concat(f.At.Allow, f.Tools.Allow), slices.Concat(f.At.Deny, f.Tools.Deny)
 	s.Env = f.Env
+	if s.Boundary = f.Boundary == "landlock"; !s.Boundary && f.Boundary != "" && f.Boundary != "none" {
+		return Settings{}, fmt.Errorf("boundary must be none or landlock, not %q", f.Boundary)
+	}
 	for name, path := range f.ExtraTools {
 		s.Extra[name] = below(s.WorkingDir, path)
 	}
