@@ -163,7 +163,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = root.Close() }()
-			got, err := overlaid(t.Context(), root, m, Tree{"SKILL.md": {Content: Bytes([]byte("upstream\n"))}}, "box", "p", fakePatch)
+			got, err := overlaid(t.Context(), root, m, Tree{"SKILL.md": {Content: Bytes([]byte("upstream\n"))}}, levelsIn(root, "box", "p"), fakePatch)
 			if codeOf(err) != c.code || string(got["SKILL.md"].Content.bytes) != c.want {
 				t.Errorf("%q, %v", got["SKILL.md"].Content.bytes, err)
 			}

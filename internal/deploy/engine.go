@@ -21,6 +21,7 @@ import (
 // call is, it first finishes or takes back what a killed one began, and says so in its warnings.
 type Engine struct {
 	state     State
+	hashes    *hashes                 // of files that have not changed; nil: every file is read
 	noWriting string                  // why not even what was cut off may be finished; "" if it may
 	dies      func(step string) bool  // tests end the process here; nil does nothing
 	fails     func(step string) error // tests let a write fail here
@@ -125,24 +126,25 @@ func (e *Engine) log(ev event) {
 	_ = f.Close()
 }
 
-// plan is Plan while the lock is held.
-func (e *Engine) plan(desired *Desired) (p *Plan, last *Snapshot, err error) {
+// plan is Plan while the lock is held. known is nil for one that is carried out: every file is read.
+func (e *Engine) plan(desired *Desired, known *hashes) (p *Plan, last *Snapshot, err error) {
 	if last, err = e.state.Last(); err != nil {
 		return nil, nil, err
 	}
-	p, err = makePlan(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), desired, last)
+	p, err = makePlan(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), known, desired, last)
 	return p, last, err
 }
 
 // Plan says what Apply would change. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error) {
 	said, err := e.looking(ctx, func() error {
-		p, _, err = e.plan(desired)
+		p, _, err = e.plan(desired, e.hashes)
 		return err
 	})
 	if err == nil && said != "" {
 		p.Warnings = append(p.Warnings, said)
 	}
+	e.hashes.keep()
 	return p, err
 }
 
@@ -152,7 +154,7 @@ func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error
 func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
 	said, err := e.changing(ctx, func() error {
 		var last *Snapshot
-		if p, last, err = e.plan(desired); err != nil {
+		if p, last, err = e.plan(desired, nil); err != nil {
 			return err
 		}
 		if err := p.agreed(approval); err != nil {

@@ -122,6 +122,10 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 
 // Files are the files of a source at a commit.
 func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, error) {
+	return g.files(ctx, s, commit, nil)
+}
+
+func (g *Git) files(ctx context.Context, s *GitSource, commit string, known *hashes) (Tree, error) {
 	folder, err := g.Folder(ctx, s, commit)
 	if err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, err
 		return nil, ioError(folder, err)
 	}
 	defer func() { _ = root.Close() }()
-	tree, ok, err := ReadTree(root, path.Join(".", s.Subdir))
+	tree, ok, err := readTree(root, path.Join(".", s.Subdir), known)
 	switch {
 	case err != nil:
 		return nil, gitFailed(s, "the files of %s at %s cannot be used: %s", s.URL, commit[:12], err)

@@ -30,10 +30,11 @@ func safe(text string) string {
 
 // skillName is the folder of a skill: what follows the first colon of its id, or the id.
 func skillName(id string) string {
-	if _, name, ok := strings.Cut(id, ":"); ok && regexp.MustCompile(`\A[A-Za-z0-9_][A-Za-z0-9._-]*\z`).MatchString(name) {
+	_, name, _ := strings.Cut(id, ":")
+	if plain := strings.ReplaceAll(name, ".", "_"); name != "" && safe(plain) == plain && name[0] != '.' && name[0] != '-' {
 		return name
 	}
-	if name := safe(id); name != "" {
+	if name = safe(id); name != "" {
 		return name
 	}
 	return "module"

@@ -45,7 +45,7 @@ func (s set) doctor() operation.Operation {
 
 // Doctor looks at the folders that are deployed to.
 func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warnings []string, err error) {
-	d, err := s.desire(ctx, r)
+	d, err := s.desire(ctx, r, s.engine.hashes)
 	if err != nil {
 		return data, nil, err
 	}

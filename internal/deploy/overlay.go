@@ -39,14 +39,23 @@ type patchFile struct {
 // Patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
 type Patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
 
-// levels are the folders of a module's overlays, low to high.
-func levels(id, machine, project string) []overlay {
-	key := fsKey(id)
+// levels are the folders that have overlays of modules, low to high.
+func levels(machine, project string) []overlay {
 	return []overlay{
-		{level: GlobalLevel, dir: path.Join("overlays", key)},
-		{level: MachineLevel, dir: path.Join("overlays", "machines", machine, key)},
-		{level: ProjectLevel, dir: path.Join("projects", project, "overlays", key)},
+		{level: GlobalLevel, dir: "overlays"},
+		{level: MachineLevel, dir: path.Join("overlays", "machines", machine)},
+		{level: ProjectLevel, dir: path.Join("projects", project, "overlays")},
 	}
+}
+
+// levelsIn are the levels that a repository has, so that not every module is looked for at each.
+func levelsIn(root *os.Root, machine, project string) (out []overlay) {
+	for _, level := range levels(machine, project) {
+		if _, err := root.Stat(level.dir); !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, level)
+		}
+	}
+	return out
 }
 
 // readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it has files of
@@ -180,9 +189,10 @@ func (o overlay) apply(ctx context.Context, id string, base Tree, patch Patcher)
 	return out, nil
 }
 
-// overlaid is a module's tree with its overlays.
-func overlaid(ctx context.Context, root *os.Root, m Module, base Tree, machine, project string, patch Patcher) (Tree, error) {
-	for _, level := range levels(m.ID, machine, project) {
+// overlaid is a module's tree with its overlays, of the levels that there are.
+func overlaid(ctx context.Context, root *os.Root, m Module, base Tree, there []overlay, patch Patcher) (Tree, error) {
+	for _, level := range there {
+		level.dir = path.Join(level.dir, fsKey(m.ID))
 		o, ok, err := readOverlay(root, level)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -104,19 +105,21 @@ func (p *Plan) Digest() string {
 
 // makePlan compares what should be there with what is. A file that was deployed and should not be there any more is deleted; a file that
 // nobody deployed never is.
-func makePlan(d disk, desired *Desired, last *Snapshot) (*Plan, error) {
+func makePlan(d disk, known *hashes, desired *Desired, last *Snapshot) (*Plan, error) {
+	looks := &looker{disk: d, hashes: known}
+	defer looks.close()
 	h, err := readHeld(d, desired, last)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, disk: d, desired: desired, held: h, modes: map[FileKey]uint32{}, kept: map[FileKey]string{}}
 	for _, key := range desired.keys() {
-		if err := p.compare(d, key, desired.Files[key]); err != nil {
+		if err := p.compare(looks, key, desired.Files[key]); err != nil {
 			return nil, err
 		}
 	}
-	for key := range h.managed {
-		if err := p.unwanted(d, key); err != nil {
+	for _, key := range slices.SortedFunc(maps.Keys(h.managed), compareKeys) {
+		if err := p.unwanted(looks, key); err != nil {
 			return nil, err
 		}
 	}
@@ -124,11 +127,11 @@ func makePlan(d disk, desired *Desired, last *Snapshot) (*Plan, error) {
 	return p, nil
 }
 
-func (p *Plan) compare(d disk, key FileKey, want DesiredFile) error {
+func (p *Plan) compare(looks *looker, key FileKey, want DesiredFile) error {
 	if other, taken := p.held.others[key.Path]; taken && p.held.owners[key.Path] != p.desired.Owner {
 		return ownedByAnother(key, p.held.owners[key.Path], other)
 	}
-	at, err := d.look(key.Path)
+	at, err := looks.look(key.Path)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (p *Plan) compare(d disk, key FileKey, want DesiredFile) error {
 		Target: key.Target, Op: Create, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), After: &hash, Reason: "is not there", before: at, after: want,
 	}
 	if at.what == aFolder {
-		clear, err := d.onlyHas(key.Path, p.goes)
+		clear, err := looks.disk.onlyHas(key.Path, p.goes)
 		if err != nil {
 			return err
 		}
@@ -202,7 +205,7 @@ func (p *Plan) goes(name string) bool {
 	return false
 }
 
-func (p *Plan) unwanted(d disk, key FileKey) error {
+func (p *Plan) unwanted(looks *looker, key FileKey) error {
 	for _, t := range TargetNames() { // another target may want the same file
 		if _, wanted := p.desired.Files[FileKey{t, key.Path}]; wanted {
 			return nil
@@ -211,7 +214,7 @@ func (p *Plan) unwanted(d disk, key FileKey) error {
 	if _, others := p.held.others[key.Path]; others {
 		return nil
 	}
-	at, err := d.look(key.Path)
+	at, err := looks.look(key.Path)
 	if err != nil || !at.exists || at.what != "" || p.changedSince(key, at) {
 		return err
 	}

@@ -143,7 +143,7 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 	if err != nil {
 		return from, nil, err
 	}
-	from = reading{repo: repo, dir: repo, trusted: true}
+	from = reading{repo: repo, dir: repo, trusted: true, hashes: s.engine.hashes}
 	own, err := s.configuration(ctx, c.Provider, c.Owner, c.Name)
 	if err != nil {
 		return from, nil, err

@@ -51,12 +51,18 @@ type reading struct {
 	trusted bool   // it may name a folder of Codex anywhere
 	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its ref means now.
 	commit func(*GitSource) string
+	hashes *hashes // nil: every file is read
 }
 
 // Desire reads the configuration and says which files should be there.
 func (s Setup) Desire(ctx context.Context, r Request) (*Desired, error) {
+	return s.desire(ctx, r, s.inPlace(r))
+}
+
+// inPlace is where the configuration is that is in place.
+func (s Setup) inPlace(r Request) reading {
 	repo := s.repo(r.Repo)
-	return s.desire(ctx, r, reading{repo: repo, dir: repo, trusted: s.Places.Trusted || repo == s.repo("")})
+	return reading{repo: repo, dir: repo, trusted: s.Places.Trusted || repo == s.repo("")}
 }
 
 func (s Setup) desire(ctx context.Context, r Request, from reading) (*Desired, error) {
@@ -124,6 +130,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	}
 	defer func() { _ = root.Close() }()
 	project := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
+	there := levelsIn(root, machine, project)
 	out := make([]rendered, len(modules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
@@ -133,7 +140,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			continue
 		}
 		group.Go(func() error {
-			tree, err := s.files(ctx, root, m, func(g *GitSource) string {
+			tree, err := s.files(ctx, root, m, from.hashes, func(g *GitSource) string {
 				if commit := lock.commit(m); commit != "" || from.commit == nil {
 					return commit
 				}
@@ -142,7 +149,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			if err != nil {
 				return err
 			}
-			if tree, err = overlaid(ctx, root, m, tree, machine, project, s.Git.Patch); err != nil {
+			if tree, err = overlaid(ctx, root, m, tree, there, s.Git.Patch); err != nil {
 				return err
 			}
 			out[i] = rendered{m, tree}
@@ -156,7 +163,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 }
 
 // files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
-func (s Setup) files(ctx context.Context, root *os.Root, m Module, known func(*GitSource) string) (Tree, error) {
+func (s Setup) files(ctx context.Context, root *os.Root, m Module, hashes *hashes, known func(*GitSource) string) (Tree, error) {
 	if g := m.Source.Git; g != nil {
 		commit := known(g)
 		if commit == "" {
@@ -165,9 +172,9 @@ func (s Setup) files(ctx context.Context, root *os.Root, m Module, known func(*G
 				return nil, err
 			}
 		}
-		return s.Git.Files(ctx, g, commit)
+		return s.Git.files(ctx, g, commit, hashes)
 	}
-	tree, ok, err := ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path))
+	tree, ok, err := readTree(root, filepath.ToSlash(m.Source.LocalPath.Path), hashes)
 	switch {
 	case err != nil:
 		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).with("module_id", m.ID)

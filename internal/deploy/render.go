@@ -114,8 +114,9 @@ func asIs(name string) string { return name }
 
 func (r *renderer) skills(root string) error {
 	for _, m := range r.of(Skill) {
+		name := skillName(m.ID)
 		for _, rel := range m.tree.paths() {
-			if err := r.add(root, skillName(m.ID)+"/"+rel, m.tree[rel], m.ID); err != nil {
+			if err := r.add(root, name+"/"+rel, m.tree[rel], m.ID); err != nil {
 				return err
 			}
 		}

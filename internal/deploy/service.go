@@ -72,7 +72,10 @@ func NewService(s Settings) *Service {
 	}
 	git := NewGit(s.Git, s.UserHome, home, s.GitEnv)
 	engine := NewEngine(home, s.Now)
-	engine.noWriting = s.NoWriting
+	engine.noWriting, engine.hashes = s.NoWriting, newHashes(home, s.Now)
+	if s.NoWriting != "" {
+		engine.hashes.file = ""
+	}
 	return &Service{engine: engine, version: s.Version, repos: s.Repos, setup: Setup{
 		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder), Trusted: s.Trusted},
 		Machine: s.Machine, Origin: git.Origin, Git: git,
@@ -92,7 +95,7 @@ func (s *Service) ready() error {
 
 // Status compares with what was deployed.
 func (s *Service) Status(ctx context.Context, r Request) (targets []TargetName, list []Drift, warnings []string, err error) {
-	d, err := s.desire(ctx, r)
+	d, err := s.desire(ctx, r, s.engine.hashes)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -102,7 +105,7 @@ func (s *Service) Status(ctx context.Context, r Request) (targets []TargetName, 
 
 // Plan says what a deployment would change.
 func (s *Service) Plan(ctx context.Context, r Request) (*Plan, error) {
-	d, err := s.desire(ctx, r)
+	d, err := s.desire(ctx, r, s.engine.hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (s *Service) Plan(ctx context.Context, r Request) (*Plan, error) {
 
 // Apply deploys. done is nil if nothing had to be done, or in a dry run.
 func (s *Service) Apply(ctx context.Context, r Request, approval Approval, dryRun bool) (p *Plan, done *Done, err error) {
-	d, err := s.desire(ctx, r)
+	d, err := s.desire(ctx, r, nil) // what is written is what is read now
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,11 +141,13 @@ func (s *Service) Snapshot(id string) (*Snapshot, error) {
 	return s.engine.state.Snapshot(id)
 }
 
-func (s *Service) desire(ctx context.Context, r Request) (*Desired, error) {
+func (s *Service) desire(ctx context.Context, r Request, known *hashes) (*Desired, error) {
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	return s.setup.Desire(ctx, r)
+	from := s.setup.inPlace(r)
+	from.hashes = known
+	return s.setup.desire(ctx, r, from)
 }
 
 // Project is the folder that project files go to.

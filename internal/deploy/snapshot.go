@@ -119,6 +119,25 @@ func noSnapshot(id string) error {
 	return newError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", short(id)).with("snapshot_id", short(id))
 }
 
+// again is Snapshot for one that is read all the time: nobody changes what it returns.
+func (s State) again(id string) (*Snapshot, error) {
+	info, err := os.Stat(filepath.Join(s.dir, "snapshots", id+".json"))
+	if err != nil {
+		return s.Snapshot(id)
+	}
+	known, ok := identify(info)
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	if snap := s.seen.snapshot; ok && snap != nil && snap.ID == id && s.seen.id == known {
+		return snap, nil
+	}
+	snap, err := s.Snapshot(id)
+	if err == nil {
+		s.seen.id, s.seen.snapshot = known, snap
+	}
+	return snap, err
+}
+
 // Last is the newest snapshot; an empty one if there is none. One that cannot be read is passed over.
 func (s State) Last() (*Snapshot, error) {
 	ids, err := s.IDs()
@@ -126,7 +145,7 @@ func (s State) Last() (*Snapshot, error) {
 		return nil, err
 	}
 	for _, id := range slices.Backward(ids) {
-		if snap, err := s.Snapshot(id); err == nil {
+		if snap, err := s.again(id); err == nil {
 			return snap, nil
 		}
 	}

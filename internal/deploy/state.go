@@ -7,19 +7,28 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 )
 
 // State is the folder where deployments are remembered: state/ of AGENTPACK_HOME. Contents are kept once, under their hash, in objects;
 // a snapshot names the files of a moment; a journal stands there while files are being changed.
 type State struct {
-	dir string
-	now func() time.Time
+	dir  string
+	now  func() time.Time
+	seen *seenSnapshot
+}
+
+// seenSnapshot is the snapshot that was read last, as long as its file is the same.
+type seenSnapshot struct {
+	mu       sync.Mutex
+	id       fileID
+	snapshot *Snapshot
 }
 
 // NewState makes a State. It touches no disk.
 func NewState(home string, now func() time.Time) State {
-	return State{dir: filepath.Join(home, "state"), now: now}
+	return State{dir: filepath.Join(home, "state"), now: now, seen: &seenSnapshot{}}
 }
 
 // journal is what is being done: enough to finish it, and to take it back.

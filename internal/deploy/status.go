@@ -43,7 +43,7 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 		if err != nil {
 			return err
 		}
-		out, warnings, err = drift(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), desired, last)
+		out, warnings, err = drift(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), e.hashes, desired, last)
 		return err
 	})
 	if said != "" {
@@ -52,7 +52,9 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 	return out, warnings, err
 }
 
-func drift(d disk, desired *Desired, last *Snapshot) (out []Drift, warnings []string, err error) {
+func drift(d disk, known *hashes, desired *Desired, last *Snapshot) (out []Drift, warnings []string, err error) {
+	looks := &looker{disk: d, hashes: known}
+	defer looks.close()
 	h, err := readHeld(d, desired, last)
 	if err != nil {
 		return nil, nil, err
@@ -75,8 +77,8 @@ func drift(d disk, desired *Desired, last *Snapshot) (out []Drift, warnings []st
 		warnings = append(warnings, r.Dir+" has no manifest of "+string(r.Target)+": nothing was deployed there yet, or it was removed")
 	}
 	roots := slices.Concat(desired.Roots, h.dropped)
-	for key, hash := range expected {
-		item, differs, err := compareDeployed(d, roots, key, hash)
+	for _, key := range slices.SortedFunc(maps.Keys(expected), compareKeys) {
+		item, differs, err := compareDeployed(looks, roots, key, expected[key])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -102,8 +104,8 @@ func drift(d disk, desired *Desired, last *Snapshot) (out []Drift, warnings []st
 	return out, warnings, nil
 }
 
-func compareDeployed(d disk, roots []RootDir, key FileKey, hash string) (item Drift, differs bool, err error) {
-	at, err := d.look(key.Path)
+func compareDeployed(looks *looker, roots []RootDir, key FileKey, hash string) (item Drift, differs bool, err error) {
+	at, err := looks.look(key.Path)
 	if err != nil {
 		return Drift{}, false, err
 	}

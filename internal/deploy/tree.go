@@ -3,11 +3,11 @@ package deploy
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -35,6 +35,11 @@ func (t Tree) paths() []string { return slices.Sorted(maps.Keys(t)) }
 // ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed as far as they
 // stay in the root; .git and .agentpack are left out. ok is false if there is nothing at the path.
 func ReadTree(root *os.Root, name string) (out Tree, ok bool, err error) {
+	return readTree(root, name, nil)
+}
+
+// readTree is ReadTree, and leaves files unread whose hash is known.
+func readTree(root *os.Root, name string, known *hashes) (out Tree, ok bool, err error) {
 	name = path.Clean(name)
 	info, err := root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,9 +48,9 @@ func ReadTree(root *os.Root, name string) (out Tree, ok bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %s", name, reason(err))
 	}
-	r := treeReader{root: root, tree: Tree{}}
+	r := treeReader{root: root, tree: Tree{}, known: known}
 	if !info.IsDir() {
-		err = r.file(name, path.Base(name), info)
+		err = r.file(root, name, name, path.Base(name), info)
 		return r.tree, true, err
 	}
 	err = r.folder(name, "", 0)
@@ -56,6 +61,7 @@ type treeReader struct {
 	root  *os.Root
 	tree  Tree
 	bytes int64
+	known *hashes
 }
 
 // maxTreeDepth bounds folders in folders, so that links in a circle end.
@@ -65,12 +71,12 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 	if depth > maxTreeDepth {
 		return fmt.Errorf("%s: has more than %d folders in each other", name, maxTreeDepth)
 	}
-	dir, err := r.root.Open(name)
+	dir, err := r.root.OpenRoot(name)
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
-	entries, err := dir.ReadDir(-1)
-	_ = dir.Close()
+	defer func() { _ = dir.Close() }()
+	entries, err := list(dir)
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
@@ -79,14 +85,19 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 			continue
 		}
 		inner, innerRel := path.Join(name, e.Name()), path.Join(rel, e.Name())
-		info, err := r.root.Stat(inner)
+		from, as := dir, e.Name()
+		info, err := dir.Lstat(as)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 { // it may lead to anywhere in the root
+			from, as = r.root, inner
+			info, err = r.root.Stat(inner)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %s", inner, reason(err))
 		}
 		if info.IsDir() {
 			err = r.folder(inner, innerRel, depth+1)
 		} else {
-			err = r.file(inner, innerRel, info)
+			err = r.file(from, as, inner, innerRel, info)
 		}
 		if err != nil {
 			return err
@@ -95,7 +106,18 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 	return nil
 }
 
-func (r *treeReader) file(name, rel string, info fs.FileInfo) error {
+// list are the entries of a folder.
+func list(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.ReadDir(-1)
+}
+
+// file takes a file, which is as in from. name is its name in the root, rel that in the tree.
+func (r *treeReader) file(from *os.Root, as, name, rel string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: is no regular file", name)
@@ -104,20 +126,52 @@ func (r *treeReader) file(name, rel string, info fs.FileInfo) error {
 	case len(r.tree) == maxTreeFiles:
 		return fmt.Errorf("%s: is the file after the %dth, which is the most that are read", name, maxTreeFiles)
 	}
-	f, err := r.root.Open(name)
-	if err != nil {
-		return fmt.Errorf("%s: %s", name, reason(err))
+	if r.bytes+info.Size() > maxTreeBytes {
+		return r.tooMuch(name)
 	}
-	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	full := filepath.Join(r.root.Name(), filepath.FromSlash(name))
+	if hash, known := r.known.of(full, info); known {
+		r.bytes += info.Size()
+		r.tree[rel] = TreeFile{Content: r.later(full, hash), size: info.Size(), Executable: info.Mode()&0o100 != 0}
+		return nil
+	}
+	began := r.known.time()
+	content, info, err := readPlain(from, as)
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
 	if r.bytes += int64(len(content)); r.bytes > maxTreeBytes {
-		return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
+		return r.tooMuch(name)
 	}
-	r.tree[rel] = TreeFile{Content: Bytes(content), size: int64(len(content)), Executable: info.Mode()&0o100 != 0}
+	f := TreeFile{Content: Bytes(content), size: int64(len(content)), Executable: info.Mode()&0o100 != 0}
+	r.known.note(full, info, began, f.Content.SHA256())
+	r.tree[rel] = f
 	return nil
+}
+
+func (r *treeReader) tooMuch(name string) error {
+	return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
+}
+
+// later is the content of a file that is read when it is asked for.
+func (r *treeReader) later(full, hash string) Content {
+	root := r.root.Name()
+	return Content{hash: hash, read: func() ([]byte, error) {
+		again, err := os.OpenRoot(root)
+		if err != nil {
+			return nil, ioError(full, err)
+		}
+		defer func() { _ = again.Close() }()
+		name, err := filepath.Rel(root, full)
+		if err != nil {
+			return nil, ioError(full, err)
+		}
+		content, _, err := readPlain(again, name)
+		if err != nil {
+			return nil, ioError(full, err)
+		}
+		return content, nil
+	}}
 }
 
 // Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each, sorted.

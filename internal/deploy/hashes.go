@@ -1,0 +1,186 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// hashes remembers the hash of each file that was read, with what the system said of the file then, as git's index does: a plan with
+// nothing changed asks the system about each file and reads none. It is a cache: one that is damaged or missing costs time alone, and
+// nothing that is about to be written believes it. A nil one remembers nothing.
+type hashes struct {
+	file string // where it is kept between processes; "" for nowhere
+	now  func() time.Time
+
+	mu    sync.Mutex
+	read  bool
+	known map[string]hashed
+	fresh int // entries that the file does not have
+}
+
+// fileID is what the system says of a file. Of two that are the same, the file was not written in between; see hashes.note.
+type fileID struct {
+	Size, Changed, Status int64 // Changed and Status: when its content and its inode were changed, in nanoseconds
+	Inode, Device         uint64
+	Mode                  uint32
+}
+
+type hashed struct {
+	id  fileID
+	sum [sha256.Size]byte
+}
+
+// Bounds of what is remembered.
+const (
+	maxHashes = 200_000
+	// leastFresh is how many new entries are worth a file.
+	leastFresh = 256
+	// settled is how long a file must not have been changed before it is read, so that its hash is remembered: a file system may give a
+	// change just after the reading the same time. FAT has the coarsest clock, of two seconds.
+	settled = 2 * time.Second
+)
+
+func newHashes(agentpackHome string, now func() time.Time) *hashes {
+	return &hashes{file: filepath.Join(agentpackHome, "cache", "hashes"), now: now}
+}
+
+// of is the hash of a file, if it is known.
+func (h *hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
+	if h == nil {
+		return "", false
+	}
+	id, ok := identify(info)
+	if !ok {
+		return "", false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.load()
+	e, ok := h.known[name]
+	if !ok || e.id != id {
+		return "", false
+	}
+	return hex.EncodeToString(e.sum[:]), true
+}
+
+// note remembers the hash of a file that was read after began; info is from before the reading.
+func (h *hashes) note(name string, info fs.FileInfo, began time.Time, hash string) {
+	if h == nil {
+		return
+	}
+	id, ok := identify(info)
+	sum, err := hex.DecodeString(hash)
+	if newest := max(id.Changed, id.Status); !ok || err != nil || len(sum) != sha256.Size || newest > began.Add(-settled).UnixNano() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.load()
+	if len(h.known) >= maxHashes {
+		clear(h.known)
+	}
+	h.known[name] = hashed{id, [sha256.Size]byte(sum)}
+	h.fresh++
+}
+
+// The file begins with a mark and the SHA-256 of what follows: for each entry the length of its name, the name, the rest of it.
+func hashesMark() []byte { return []byte("claudeops hashes 1\n") }
+
+func (h *hashes) load() {
+	if h.read {
+		return
+	}
+	h.read, h.known = true, map[string]hashed{}
+	text, err := os.ReadFile(h.file)
+	body, ok := bytes.CutPrefix(text, hashesMark())
+	if err != nil || !ok || len(body) < sha256.Size {
+		return
+	}
+	want, body := [sha256.Size]byte(body), body[sha256.Size:]
+	if sha256.Sum256(body) != want {
+		return
+	}
+	in := bytes.NewReader(body)
+	for in.Len() > 0 && len(h.known) < maxHashes {
+		var length uint16
+		var id fileID
+		var e hashed
+		if binary.Read(in, binary.LittleEndian, &length) != nil {
+			return
+		}
+		name := make([]byte, length)
+		if _, err := in.Read(name); err != nil {
+			return
+		}
+		fixed := make([]byte, entryBytes)
+		if n, err := in.Read(fixed); err != nil || n != entryBytes {
+			return
+		}
+		id.decode(fixed)
+		e.id = id
+		copy(e.sum[:], fixed[entryBytes-sha256.Size:])
+		h.known[string(name)] = e
+	}
+}
+
+// entryBytes is the size of an entry without its name.
+const entryBytes = 5*8 + 4 + sha256.Size
+
+func (id *fileID) decode(b []byte) {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	id.Size, id.Changed, id.Status = int64(word(0)), int64(word(1)), int64(word(2)) //nolint:gosec // as encode wrote them
+	id.Inode, id.Device, id.Mode = word(3), word(4), binary.LittleEndian.Uint32(b[40:])
+}
+
+func (id fileID) encode(b []byte) []byte {
+	for _, n := range []uint64{uint64(id.Size), uint64(id.Changed), uint64(id.Status), id.Inode, id.Device} { //nolint:gosec // and back
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return binary.LittleEndian.AppendUint32(b, id.Mode)
+}
+
+// keep writes the file, if that is worth it. One that cannot be written is left.
+func (h *hashes) keep() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fresh < leastFresh || h.file == "" {
+		return
+	}
+	h.fresh = 0
+	var body bytes.Buffer
+	entry := make([]byte, 0, entryBytes)
+	for name, e := range h.known {
+		if len(name) > 1<<16-1 {
+			continue
+		}
+		_ = binary.Write(&body, binary.LittleEndian, uint16(len(name))) //nolint:gosec // bounded above
+		body.WriteString(name)
+		entry = e.id.encode(entry[:0])
+		body.Write(append(entry, e.sum[:]...))
+	}
+	if os.MkdirAll(filepath.Dir(h.file), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(h.file), ".hashes-*")
+	if err != nil {
+		return
+	}
+	out, sum := bufio.NewWriter(f), sha256.Sum256(body.Bytes())
+	_, _ = out.Write(hashesMark())
+	_, _ = out.Write(sum[:])
+	_, _ = out.Write(body.Bytes())
+	if out.Flush() != nil || f.Close() != nil || os.Rename(f.Name(), h.file) != nil {
+		_ = os.Remove(f.Name())
+	}
+}

@@ -1,0 +1,108 @@
+package deploy
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// looker looks at many files, one after the other: the folder of the last one stays open, and the hash of a file that has not changed is
+// remembered. It is for what changes nothing. Close it.
+type looker struct {
+	disk   disk
+	hashes *hashes
+	dir    string   // the folder that is open
+	folder *os.Root // nil if there is none at dir
+}
+
+func (l *looker) close() {
+	if l.folder != nil {
+		_ = l.folder.Close()
+	}
+	l.folder, l.dir = nil, ""
+}
+
+// look is disk.look.
+func (l *looker) look(name string) (found, error) {
+	dir := filepath.Dir(name)
+	if dir != l.dir {
+		if err := l.open(dir); err != nil {
+			return found{}, err
+		}
+	}
+	if l.folder == nil {
+		return found{}, nil
+	}
+	base := filepath.Base(name)
+	info, err := l.folder.Lstat(base)
+	switch {
+	case absent(err):
+		return found{}, nil
+	case err != nil:
+		return found{}, ioError(name, err)
+	}
+	if what := notPlain(info); what != "" {
+		return found{exists: true, what: what}, nil
+	}
+	at := found{exists: true, mode: info.Mode().Perm()}
+	if hash, known := l.hashes.of(name, info); known {
+		at.hash = hash
+		return at, nil
+	}
+	began := l.hashes.time()
+	content, info, err := readPlain(l.folder, base)
+	if err != nil {
+		return found{}, ioError(name, err)
+	}
+	at.hash = hashOf(content)
+	l.hashes.note(name, info, began, at.hash)
+	return at, nil
+}
+
+// open opens the folder of the next files. One that is not there, or is a file, holds nothing.
+func (l *looker) open(dir string) error {
+	l.close()
+	root, rel, err := l.disk.within(dir)
+	switch {
+	case absent(err):
+		l.dir = dir
+		return nil
+	case err != nil:
+		return ioError(dir, err)
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(rel)
+	if err == nil && info.IsDir() {
+		l.folder, err = root.OpenRoot(rel)
+	}
+	if err != nil && !absent(err) {
+		return ioError(dir, err)
+	}
+	l.dir = dir
+	return nil
+}
+
+// readPlain reads a file of a folder, with what the system said of it before.
+func readPlain(folder *os.Root, name string) ([]byte, fs.FileInfo, error) {
+	f, err := folder.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	return content, info, err
+}
+
+// time is when a reading begins.
+func (h *hashes) time() time.Time {
+	if h == nil {
+		return time.Time{}
+	}
+	return h.now()
+}
