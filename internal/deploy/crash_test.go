@@ -19,6 +19,7 @@ import (
 
 // TestMain lets the tests start this program as a process that deploys until it is killed.
 func TestMain(m *testing.M) {
+	limitedIfAsked()
 	if dir := os.Getenv("DEPLOY_UNTIL_KILLED"); dir != "" {
 		if err := deployUntilKilled(dir, os.Getenv("DEPLOY_TIMES")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

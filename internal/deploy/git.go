@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Git runs the git command for modules of other repositories. Neither the user's configuration nor that of a repository takes part, and
@@ -116,6 +117,9 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 		if err := g.fetch(ctx, s, commit, folder); err != nil {
 			return "", err
 		}
+	} else {
+		now := time.Now()
+		_ = os.Chtimes(folder, now, now) // Prune removes what nobody uses
 	}
 	return folder, nil
 }

@@ -27,7 +27,6 @@ func manyFiles() map[string]string {
 	return files
 }
 
-
 func changesOf(t *testing.T, s *Service) (out []string) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), Request{})
