@@ -186,6 +186,9 @@ func (w *work) writeManifests(texts map[string]string) error {
 			}
 			continue
 		}
+		if at, err := w.disk.read(name); err == nil && at.what == "" && string(at.content) == texts[name] {
+			continue // what is taken back needs no room on a disk that is full
+		}
 		if err := w.disk.write(name, []byte(texts[name]), 0o644, w.Snapshot.ID); err != nil {
 			return err
 		}
@@ -256,10 +259,8 @@ func (w *work) takeBack(because error) error {
 		return because
 	}
 	w.Undo = true
-	err := w.engine.state.writeJSON("journal.json", w.journal)
-	if undoErr := w.undo(); undoErr != nil {
-		err = undoErr
-	}
+	_ = w.engine.state.writeJSON("journal.json", w.journal) // there may be no room; a process that is killed now is finished instead
+	err := w.undo()
 	if err == nil {
 		return because
 	}
