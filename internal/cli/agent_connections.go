@@ -38,13 +38,15 @@ func serveAgent(ctx context.Context, a *app, p *parts, r door.Rights, c door.Cli
 }
 
 // withRights is this run of the command line as a connection sees it. Store, scanner and notifications are shared, and the providers, too, unless
-// the policy has been changed since this process began: it is read again for each connection, as mcp-server reads it at its start.
+// the policy has been changed since this process began: it is read again for each connection, as mcp-server reads it at its start. Only the tier
+// can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
 func withRights(a *app, p *parts, r door.Rights) *app {
 	own := &app{streams: a.streams, lookup: p.cfg.Sessions.Variable, more: a.more, folder: r.Folder}
 	q := *p
 	allowed := &q.cfg.Permissions
-	allowed.Tier, allowed.DryRun, allowed.ReadOnly = r.Tier, r.DryRun, r.ReadOnly
-	allowed.Toolsets, allowed.AllowWrite = r.Toolsets, r.AllowWrite
+	allowed.Tier, allowed.Toolsets = r.Tier, r.Toolsets
+	allowed.DryRun, allowed.ReadOnly = allowed.DryRun || r.DryRun, allowed.ReadOnly || r.ReadOnly
+	allowed.AllowWrite = allowed.AllowWrite && r.AllowWrite
 	q.cfg.SessionID = r.Session
 	q.rules = readRules(q.cfg.Permissions)
 	if !reflect.DeepEqual(q.rules.policy, p.rules.policy) {
