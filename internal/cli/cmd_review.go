@@ -31,6 +31,7 @@ func reviewCommand(a *app) *cobra.Command {
 
 func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 	var repo string
+	var lines lineFlags
 	r := review.Request{Verb: verb.Name, Provider: local.Name}
 	cmd := &cobra.Command{
 		Use: verb.Name + " NUMBER", Short: verb.Short, Args: usageArgs(cobra.ExactArgs(1)),
@@ -40,6 +41,9 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 				return err
 			}
 			r.Owner, r.Name, r.Number = ref.Owner, ref.Name, number
+			if r.Comments, err = lines.comments(); err != nil {
+				return err
+			}
 			if verb.Name == review.LiftCooldown && !cmd.Flags().Changed("provider") {
 				r.Provider = a.wire(needs{}).flow.Reader().ProviderOf(ref.Owner, ref.Name)
 			}
@@ -53,9 +57,12 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 	if verb.Name == review.LiftCooldown {
 		cmd.Flags().StringVar(&r.Provider, "provider", "", "where the repository is, if several providers are enabled")
 	}
+	if verb.Lines {
+		lines.add(cmd)
+	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
-			"merge although changes were requested, or the head moved since it was approved")
+			"merge although changes were requested, checks fail, or the head moved since it was approved")
 	}
 	return cmd
 }

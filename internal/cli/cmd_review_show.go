@@ -97,9 +97,17 @@ func reviewShowCommand(a *app) *cobra.Command {
 }
 
 func printDetail(a *app, d local.Detail) error {
+	type comment struct {
+		Path     string `json:"path"`
+		Line     int    `json:"line"`
+		Before   bool   `json:"before,omitempty"`
+		Outdated bool   `json:"outdated,omitempty"`
+		Body     string `json:"body"`
+	}
 	type review struct {
 		Author, State, Body string
 		SubmittedAt         time.Time
+		Comments            []comment `json:"Comments,omitempty"`
 	}
 	answer := struct {
 		reviewEntry
@@ -109,7 +117,11 @@ func printDetail(a *app, d local.Detail) error {
 		Diff      string   `json:"diff"`
 	}{reviewEntry: reviewEntryOf(d.PullRequest), Body: d.Body, Mergeable: d.Mergeable, Reviews: []review{}, Diff: d.Diff}
 	for _, r := range d.Reviews {
-		answer.Reviews = append(answer.Reviews, review{r.Author, string(r.State), r.Body, r.SubmittedAt.UTC()})
+		entry := review{Author: r.Author, State: string(r.State), Body: r.Body, SubmittedAt: r.SubmittedAt.UTC()}
+		for _, c := range r.Comments {
+			entry.Comments = append(entry.Comments, comment{c.Path, c.Line, c.Before, c.Commit != d.HeadCommit, c.Body})
+		}
+		answer.Reviews = append(answer.Reviews, entry)
 	}
 	return a.print(answer, func(w *strings.Builder) {
 		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State, d.HeadCommit)
@@ -117,6 +129,17 @@ func printDetail(a *app, d local.Detail) error {
 		for _, r := range answer.Reviews {
 			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), shown(r.Author, 100), r.State)
 			lines(w, "  ", r.Body)
+			for _, c := range r.Comments {
+				about := ""
+				if c.Before {
+					about = " before the change"
+				}
+				if c.Outdated {
+					about += " (the branch has moved since)"
+				}
+				fmt.Fprintf(w, "  %s:%d%s\n", visible(c.Path), c.Line, about)
+				lines(w, "    ", c.Body)
+			}
 		}
 		w.WriteByte('\n')
 		if d.DiffTooLarge {

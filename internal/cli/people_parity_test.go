@@ -26,12 +26,26 @@ type attempt struct {
 	action people.Action // of its row
 }
 
-// reviewAttempt decides about a pull request at the command line and in the dashboard.
+// reviewAttempt decides about a pull request at the command line, over REST and in the dashboard.
 func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[string]string, more ...string) attempt {
 	form := url.Values{"action": {verb}}
 	args := []string{"review", verb, number, "--repo", repo}
+	owner, repoName, _ := strings.Cut(repo, "/")
+	body := map[string]any{"repo_owner": owner, "repo_name": repoName, "provider": "local"}
+	route, said := verb, "comment"
+	if verb != "merge" && verb != "close" {
+		route, said, body["event"] = "reviews", "body", verb
+	}
 	for i := 0; i < len(more); i += 2 {
 		form.Set(more[i], more[i+1])
+		switch more[i] {
+		case "comment":
+			body[said] = more[i+1]
+		case "force":
+			body["force"] = true
+		default:
+			body[more[i]] = more[i+1]
+		}
 		if more[i] == "force" {
 			args = append(args, "--force")
 			continue
@@ -43,6 +57,9 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
 			"dashboard": func(w *peopleWorld) fault.Code {
 				return w.throughServer("/pulls/local/"+repo+"/"+number+"/review", form)
+			},
+			"REST": func(w *peopleWorld) fault.Code {
+				return w.throughServer("/api/v1/prs/"+number+"/"+route, body)
 			},
 		}}
 }

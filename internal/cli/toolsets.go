@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/packages"
@@ -43,10 +44,17 @@ func (a *app) toolsets() []operation.Toolset { return append(a.ownToolsets(), a.
 func (a *app) ownToolsets() []operation.Toolset {
 	kernel := func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }
 	pulls := prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow })
-	pulls.Operations = append(pulls.Operations, review.LiftOperation(
-		func() *review.Service { return newReviews(a.wire(needs{})) },
-		func(owner, name string) string { return a.wire(needs{}).flow.Reader().ProviderOf(owner, name) },
-	))
+	desk := review.Desk{
+		Service:    func() *review.Service { return newReviews(a.wire(needs{})) },
+		ProviderOf: func(owner, name string) string { return a.wire(needs{}).flow.Reader().ProviderOf(owner, name) },
+	}
+	pulls.Operations = append(pulls.Operations, desk.Operations()...)
+	rejectProposal := pulls.Reject
+	pulls.Reject = func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
+		if !desk.Reject(ctx, call, name, why) {
+			rejectProposal(ctx, call, name, why)
+		}
+	}
 	return []operation.Toolset{
 		pulls,
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),

@@ -56,6 +56,17 @@ type Review struct {
 	State       ReviewState
 	Body        string
 	SubmittedAt time.Time // zero while pending
+	// Comments are on lines of files, as far as the provider reads them.
+	Comments []LineComment
+}
+
+// LineComment is what a review says of one line of a file. Body is untrusted text.
+type LineComment struct {
+	Path   string
+	Line   int    // from 1
+	Before bool   // the line is one of the file as it was before the change, such as one that the change removes
+	Commit string // the head that the line is counted in, or whose base it is counted in
+	Body   string
 }
 
 // ChecksState is the combined state of CI on the head commit.

@@ -99,6 +99,17 @@ type ReviewEntry struct {
 	State       string `json:"state" enum:"approved,changes_requested,commented,dismissed,pending"`
 	Body        string `json:"body"`
 	SubmittedAt string `json:"submitted_at,omitempty"` // RFC 3339, UTC
+
+	Comments []LineEntry `json:"comments,omitempty" doc:"On lines of files, where the provider tells them"`
+}
+
+// LineEntry is what a review says of one line of a file.
+type LineEntry struct {
+	Path     string `json:"path"`
+	Line     int    `json:"line" doc:"From 1"`
+	Before   bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`
+	Outdated bool   `json:"outdated,omitempty" doc:"The branch has moved since, so that the line may be another one by now"`
+	Body     string `json:"body"`
 }
 
 // ChecksEntry is the combined CI state and the contexts that fail.
@@ -155,7 +166,16 @@ func statusResult(st gitprovider.Status) StatusResult {
 	for _, r := range st.Reviews {
 		out.Reviews = append(out.Reviews, ReviewEntry{
 			Author: clean(r.Author, maxName), State: string(r.State), Body: clean(r.Body, maxReview),
-			SubmittedAt: timestamp(r.SubmittedAt),
+			SubmittedAt: timestamp(r.SubmittedAt), Comments: lineEntries(r.Comments, st.HeadCommit),
+		})
+	}
+	return out
+}
+
+func lineEntries(comments []gitprovider.LineComment, head string) (out []LineEntry) {
+	for _, c := range comments {
+		out = append(out, LineEntry{
+			Path: clean(c.Path, gitprovider.MaxPathBytes), Line: c.Line, Before: c.Before, Outdated: c.Commit != head, Body: clean(c.Body, maxReview),
 		})
 	}
 	return out

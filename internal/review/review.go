@@ -1,4 +1,4 @@
-// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, remark,
+// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, comment,
 // merge, close. The command line and the dashboard both call it, so that one rule holds for both; see internal/people.
 //
 // It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
@@ -24,6 +24,7 @@ type Host interface {
 	Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
 	Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n local.MergeNote) (local.Merged, error)
 	Close(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error)
 }
 
 // Detail is a pull request as a person reviews it.
@@ -66,7 +67,8 @@ type Request struct {
 	Verb        string // the name of one of Verbs
 	Comment     string
 	Head        string // commit that the person looked at; "" takes the branch as it is
-	Force       bool   // merge although changes were requested, or the head has moved
+	Force       bool   // merge although changes were requested, checks fail, or the head has moved
+	Comments    []gitprovider.LineComment
 	By          operation.Caller
 }
 
@@ -98,7 +100,7 @@ func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 		if !known {
 			return UnknownVerb()
 		}
-		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head}, Force: r.Force}
+		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments}, Force: r.Force}
 		if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
 			return err
 		}
@@ -122,7 +124,9 @@ func (s *Service) liftCooldown(ctx context.Context, r Request, row people.Row) e
 	case !found:
 		return fault.New(fault.NotFound, "there is no pull request of ours with the number %d in %s/%s at %s", r.Number, r.Owner, r.Name, r.Provider)
 	case pull.State == gitprovider.StateMerged:
-		return fault.New(fault.Conflict, "#%d was merged, so that nothing of it rests", r.Number)
+		return fault.New(fault.Conflict, "#%d was merged, so it has no cooldown", r.Number)
+	case pull.Open():
+		return fault.New(fault.Conflict, "#%d is open, so it has no cooldown; one begins when it is closed without merging", r.Number)
 	}
 	return s.Records.LiftCooldown(ctx, pull.PullKey, row(r.Comment))
 }
@@ -140,6 +144,14 @@ func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.Rep
 		return Detail{}, err
 	}
 	return s.Host.Show(ctx, ref, number)
+}
+
+// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of Show.
+func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+	if err := s.readable(provider, ref); err != nil {
+		return nil, err
+	}
+	return s.Host.Texts(ctx, ref, head, paths, maxBytes)
 }
 
 // List returns the pull requests of a repository in a state, "" for all, oldest first. Errors are those of Show.

@@ -21,6 +21,7 @@ type Verb struct {
 	Short string // what it does, for help
 	Done  string // what was done, to go before "#7"
 	Force bool   // heeds Request.Force
+	Lines bool   // heeds Request.Comments
 
 	action people.Action
 	event  record.Event      // what people are told; "" for nothing
@@ -33,13 +34,13 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 // Verbs lists them.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "approve", Short: "Approve a pull request", Done: "approved", action: people.Approve, act: plain(Host.Approve)},
+		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, action: people.Approve, act: plain(Host.Approve)},
 		{
-			Name: "request-changes", Short: "Ask for changes; needs --comment", Done: "asked for changes to",
-			action: people.RequestChanges, act: plain(Host.RequestChanges),
+			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
+			Lines: true, action: people.RequestChanges, act: plain(Host.RequestChanges),
 		},
 		{
-			Name: "comment", Short: "Make a remark; needs --comment", Done: "remarked on", action: people.Comment,
+			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true, action: people.Comment,
 			act: plain(Host.Comment),
 		},
 		{

@@ -16,6 +16,7 @@ const (
 	maxToldPulls  = 10
 	maxToldReview = 1000     // bytes of a review
 	maxReviews    = 5        // the last ones of each pull request
+	maxToldLines  = 20       // comments on lines, of each review
 	maxToldBytes  = 16 << 10 // of all pull requests
 )
 
@@ -182,6 +183,25 @@ type toldReview struct {
 	State  gitprovider.ReviewState `json:"state"`
 	At     time.Time               `json:"submitted_at,omitzero"`
 	Body   string                  `json:"body,omitempty"`
+	Lines  []toldLine              `json:"comments,omitempty"`
+}
+
+// toldLine is what a review says of one line of a file.
+type toldLine struct {
+	Path   string `json:"path"`
+	Line   int    `json:"line"`
+	Before bool   `json:"before,omitempty"`
+	Body   string `json:"body"`
+}
+
+// tellReview is a review with the first comments on lines; size is that of its texts.
+func tellReview(r gitprovider.Review) (told toldReview, size int) {
+	told = toldReview{Author: r.Author, State: r.State, At: r.SubmittedAt, Body: r.Body}
+	for _, c := range r.Comments[:min(len(r.Comments), maxToldLines)] {
+		told.Lines = append(told.Lines, toldLine{c.Path, c.Line, c.Before, c.Body})
+		size += len(c.Path) + len(c.Body)
+	}
+	return told, size + len(r.Body) + len(r.Author)
 }
 
 // tellPulls are as many pull requests as the bounds permit; left is how many are left out.
@@ -196,8 +216,9 @@ func tellPulls(pulls []Pull) (told []toldPull, left int) {
 			one.EndedAt = p.EndedAt
 		}
 		for _, r := range p.Reviews[max(0, len(p.Reviews)-maxReviews):] {
-			one.Reviews = append(one.Reviews, toldReview{r.Author, r.State, r.SubmittedAt, r.Body})
-			size += len(r.Body) + len(r.Author)
+			review, length := tellReview(r)
+			one.Reviews = append(one.Reviews, review)
+			size += length
 		}
 		if size += len(p.Title) + len(p.URL); len(told) == maxToldPulls || size > maxToldBytes && len(told) > 0 {
 			return told, len(pulls) - len(told)
@@ -213,6 +234,11 @@ func (p Pull) cleaned(clean cleaner) Pull {
 	reviews := append([]gitprovider.Review{}, p.Reviews...)
 	for i := range reviews {
 		reviews[i].Author, reviews[i].Body = clean.name(reviews[i].Author), clean.text(reviews[i].Body, maxToldReview)
+		reviews[i].Comments = slices.Clone(reviews[i].Comments)
+		for j := range reviews[i].Comments {
+			c := &reviews[i].Comments[j]
+			c.Path, c.Body = clean.name(c.Path), clean.text(c.Body, maxToldReview)
+		}
 	}
 	p.Reviews = reviews
 	return p

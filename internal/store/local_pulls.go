@@ -111,11 +111,35 @@ func (l *LocalPulls) AddReview(ctx context.Context, repo string, number int, rev
 		if _, err := localPull(ctx, tx, repo, number); err != nil {
 			return err
 		}
+		position := 0
+		const next = `SELECT COALESCE(MAX(position), 0) + 1 FROM local_reviews WHERE repo = $1 AND number = $2`
+		if err := tx.QueryRowContext(ctx, next, text(repo), number).Scan(&position); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us)
-			SELECT $1, $2, COALESCE(MAX(position), 0) + 1, $3, $4, $5, $6 FROM local_reviews WHERE repo = $1 AND number = $2`,
-			text(repo), number, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt))
-		return err
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			text(repo), number, position, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt))
+		if err != nil {
+			return err
+		}
+		for i, c := range review.Comments {
+			_, err := tx.ExecContext(ctx, `INSERT INTO local_review_comments (repo, number, review, position, path, line, before, commit_id, body)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+				text(repo), number, position, i+1, text(c.Path), c.Line, number01(c.Before), text(c.Commit), text(c.Body))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// number01 is a truth as a column of numbers has it.
+func number01(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func localPullArgs(repo string, pr *gitprovider.PullRequest) []any {
@@ -143,8 +167,31 @@ func selectLocalPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...a
 }
 
 func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) ([]gitprovider.Review, error) {
-	return selectRows(ctx, tx, func(rows *sql.Rows, r *gitprovider.Review) error {
-		return rows.Scan((*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt))
-	}, `SELECT author, state, body, submitted_us FROM local_reviews
+	indexes := map[int]int{} // by position
+	reviews, err := selectRows(ctx, tx, func(rows *sql.Rows, r *gitprovider.Review) error {
+		position := 0
+		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt))
+		indexes[position] = len(indexes)
+		return err
+	}, `SELECT position, author, state, body, submitted_us FROM local_reviews
 		WHERE repo = $1 AND number = $2 ORDER BY position`, text(repo), number)
+	if err != nil || len(reviews) == 0 {
+		return reviews, err
+	}
+	type row struct {
+		gitprovider.LineComment
+		review int
+	}
+	comments, err := selectRows(ctx, tx, func(rows *sql.Rows, c *row) error {
+		before := 0
+		err := rows.Scan(&c.review, (*text)(&c.Path), &c.Line, &before, (*text)(&c.Commit), (*text)(&c.Body))
+		c.Before = before != 0
+		return err
+	}, `SELECT review, path, line, before, commit_id, body FROM local_review_comments
+		WHERE repo = $1 AND number = $2 ORDER BY review, position`, text(repo), number)
+	for _, c := range comments {
+		r := &reviews[indexes[c.review]]
+		r.Comments = append(r.Comments, c.LineComment)
+	}
+	return reviews, err
 }

@@ -150,6 +150,10 @@ func TestReviewsAreKeptInTheirOrder(t *testing.T) {
 	want := []gitprovider.Review{
 		{Author: "joe", State: gitprovider.ReviewChangesRequested, Body: "no \\ \xff", SubmittedAt: noon().Add(time.Hour)},
 		{Author: "ann", State: gitprovider.ReviewPending},
+		{Author: "ann", State: gitprovider.ReviewCommented, SubmittedAt: noon(), Comments: []gitprovider.LineComment{
+			{Path: "checks/disk.md", Line: 3, Commit: "abc", Body: "Why \\ \x00?"},
+			{Path: "checks/disk.md", Line: 7, Before: true, Commit: "abc", Body: "Keep it."},
+		}},
 		{Author: "joe", State: gitprovider.ReviewApproved, SubmittedAt: noon()},
 	}
 	for _, r := range want {

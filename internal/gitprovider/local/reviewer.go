@@ -27,12 +27,16 @@ type Note struct {
 	// Head is the head commit that the person looked at. If it is given and the branch has moved since, the call is a
 	// conflict and does nothing. "" takes the branch as it is.
 	Head string
+	// Comments are on lines of files that the pull request changes, at most 50. Their Commit is set by the call. They are for
+	// Approve, RequestChanges and Comment.
+	Comments []gitprovider.LineComment
 }
 
 const (
-	maxWho  = 100
-	maxBody = 64 << 10
-	maxDiff = 1 << 20
+	maxWho      = 100
+	maxBody     = 64 << 10
+	maxComments = 50
+	maxDiff     = 16 << 20
 )
 
 // List returns the pull requests in a state ("" for all), oldest first. URL, and for open ones head and paths, are
@@ -56,7 +60,7 @@ type Detail struct {
 	// Diff is the unified diff from the commit where base and head part; for a pull request that is not open any more,
 	// that of its head commit alone, or "" if git has it no longer. It is untrusted text.
 	Diff string
-	// DiffTooLarge says that the diff was left out because it is larger than 1 MiB.
+	// DiffTooLarge says that the diff was left out because it is larger than 16 MiB.
 	DiffTooLarge bool
 }
 
@@ -84,13 +88,31 @@ func (r *Reviewer) RequestChanges(ctx context.Context, ref gitprovider.RepoRef, 
 	return r.review(ctx, ref, number, gitprovider.ReviewChangesRequested, n)
 }
 
-// Comment records a remark. It is possible on pull requests that are not open, too.
+// Comment records a comment. It is possible on pull requests that are not open, too.
 func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
 	if err := n.check(true); err != nil {
 		return err
 	}
-	repo, err := r.p.open(ctx, ref)
+	if len(n.Comments) == 0 {
+		repo, err := r.p.open(ctx, ref)
+		if err != nil {
+			return err
+		}
+		return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+	}
+	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
+		return err
+	}
+	pr, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
+	if err != nil {
+		return err
+	}
+	pr = seen.current(repo, pr)
+	if n.Head != "" && n.Head != pr.HeadCommit {
+		return movedSince(pr)
+	}
+	if n.Comments, err = repo.placed(ctx, seen.branches, pr, n.Comments); err != nil {
 		return err
 	}
 	return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
@@ -101,8 +123,11 @@ func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number i
 	if err := n.check(verdict == gitprovider.ReviewChangesRequested); err != nil {
 		return err
 	}
-	repo, pr, _, err := r.openPR(ctx, ref, number, n)
+	repo, pr, seen, err := r.openPR(ctx, ref, number, n)
 	if err != nil {
+		return err
+	}
+	if n.Comments, err = repo.placed(ctx, seen.branches, pr, n.Comments); err != nil {
 		return err
 	}
 	if verdict == gitprovider.ReviewApproved {
@@ -156,10 +181,13 @@ func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number i
 	}
 	pr = seen.current(repo, pr)
 	if n.Head != "" && n.Head != pr.HeadCommit {
-		return nil, pr, seen, fault.New(fault.Conflict,
-			"the branch %s has moved since you looked at it; look at the pull request again", pr.Branch)
+		return nil, pr, seen, movedSince(pr)
 	}
 	return repo, pr, seen, nil
+}
+
+func movedSince(pr gitprovider.PullRequest) *fault.Error {
+	return fault.New(fault.Conflict, "the branch %s has moved since you looked at it; look at the pull request again", pr.Branch)
 }
 
 func stillOpen(pr gitprovider.PullRequest) error {
@@ -175,10 +203,10 @@ func (n Note) check(needsBody bool) error {
 		return fault.New(fault.InvalidArgument, "say who you are: a name of 1 to %d bytes without control characters", maxWho)
 	case len(n.Body) > maxBody:
 		return fault.New(fault.InvalidArgument, "the text is longer than %d bytes; shorten it", maxBody)
-	case needsBody && strings.TrimSpace(n.Body) == "":
-		return fault.New(fault.InvalidArgument, "say what should change or what you want to remark: the text is empty")
+	case needsBody && strings.TrimSpace(n.Body) == "" && len(n.Comments) == 0:
+		return fault.New(fault.InvalidArgument, "the text is empty; write what should change, or your comment")
 	}
-	return nil
+	return checkLineComments(n.Comments)
 }
 
 // diff is the unified diff of a pull request; see Detail.
@@ -193,14 +221,12 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 	}
 	defer w.close()
 	span := []string{"--root", pr.HeadCommit}
-	if k := (pair{have.tips[pr.Base], pr.HeadCommit}); k.base != "" && pr.State == gitprovider.StateOpen {
-		compared, err := repo.compare(ctx, []pair{k})
-		if err != nil {
-			return "", false, err
-		}
-		if fork := compared[k].fork; fork != "" {
-			span = []string{fork, pr.HeadCommit}
-		}
+	fork, err := repo.forkOf(ctx, have, pr)
+	if err != nil {
+		return "", false, err
+	}
+	if fork != "" {
+		span = []string{fork, pr.HeadCommit}
 	}
 	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", pr.HeadCommit); err != nil || code != 0 {
 		return "", false, err
@@ -213,4 +239,14 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 		return "", true, nil
 	}
 	return string(out), false, err
+}
+
+// forkOf is the commit where base and head of an open pull request part; "" where there is none, and for one that has ended.
+func (repo *repository) forkOf(ctx context.Context, have branches, pr gitprovider.PullRequest) (string, error) {
+	k := pair{have.tips[pr.Base], pr.HeadCommit}
+	if k.base == "" || pr.State != gitprovider.StateOpen {
+		return "", nil
+	}
+	compared, err := repo.compare(ctx, []pair{k})
+	return compared[k].fork, err
 }

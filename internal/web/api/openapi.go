@@ -100,12 +100,17 @@ func tidy(schema *huma.Schema) {
 	}
 }
 
-// boundBytes says of texts that are bounded in bytes that they have no more characters than that.
+// boundBytes says of texts that are bounded in bytes that they have no more characters than that, and leaves out what is in the path.
 func boundBytes(schema *huma.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return
 	}
 	for _, f := range operation.Fields(t) {
+		if f.Tag.Get("path") != "" { // it is no part of the body
+			delete(schema.Properties, f.JSON)
+			schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == f.JSON })
+			continue
+		}
 		if most, err := strconv.Atoi(f.Tag.Get("maxBytes")); err == nil {
 			schema.Properties[f.JSON].MaxLength = &most
 		}
@@ -182,16 +187,23 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 	for _, name := range inPath {
 		out = append(out, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}})
 	}
-	if r.Doc.Params == nil {
+	fields := r.Doc.Params
+	if fields == nil {
+		fields = r.Doc.Body
+	}
+	if t := reflect.TypeOf(fields); t == nil || t.Kind() != reflect.Struct {
 		return out
 	}
-	for _, field := range operation.Fields(reflect.TypeOf(r.Doc.Params)) {
+	for _, field := range operation.Fields(reflect.TypeOf(fields)) {
 		schema := huma.SchemaFromField(types, field.StructField, "")
 		if field.Type.Kind() == reflect.Int {
 			schema.Format = ""
 		}
 		if at := slices.Index(inPath, field.Tag.Get("path")); at >= 0 {
 			out[at].Schema, out[at].Description = schema, field.Tag.Get("doc")
+			continue
+		}
+		if r.Doc.Params == nil { // it is in the body
 			continue
 		}
 		out = append(out, &huma.Param{

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"net/http"
 	"reflect"
 	"slices"
@@ -93,6 +94,7 @@ func (h *operations) handle(
 	var raw []byte
 	if err == nil && o.Route.MaxBody > 0 {
 		raw, err = handler.ReadBody(req, "application/json")
+		raw = withPath(req, raw, o)
 	} else if err == nil {
 		raw, err = handler.Arguments(req, queryOf(req, o), o.Input)
 	}
@@ -109,6 +111,21 @@ func (h *operations) handle(
 		output, err := o.Handle(req.Context(), call(req, raw))
 		return response(output), err
 	})
+}
+
+// withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too is there twice,
+// which decoders refuse. What is no object stays as it is.
+func withPath(req *handler.Request, raw []byte, o operation.Operation) []byte {
+	rest, isObject := bytes.CutPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
+	inPath, err := handler.Arguments(req, "", o.Input)
+	if !isObject || err != nil || len(inPath) <= len("{}") {
+		return raw
+	}
+	inPath = inPath[:len(inPath)-1]
+	if !bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("}")) {
+		inPath = append(inPath, ',')
+	}
+	return append(inPath, rest...)
 }
 
 // queryOf is the query of a request. Nobody looks at it if it has no part in the input.
