@@ -62,7 +62,7 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
-			"merge although changes were requested, checks fail, or the head moved since it was approved")
+			"merge although changes were requested, or the head moved since it was approved")
 	}
 	return cmd
 }

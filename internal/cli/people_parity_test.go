@@ -56,7 +56,7 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 		doors: map[string]func(*peopleWorld) fault.Code{
 			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
 			"dashboard": func(w *peopleWorld) fault.Code {
-				return w.throughServer("/pulls/local/"+repo+"/"+number+"/review", form)
+				return w.throughPage("/pulls/local/"+repo+"/"+number, "/review", form)
 			},
 			"REST": func(w *peopleWorld) fault.Code {
 				return w.throughServer("/api/v1/prs/"+number+"/"+route, body)

@@ -174,6 +174,12 @@ func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 // throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an empty form.
 func (w *peopleWorld) throughServer(path string, body any) fault.Code {
 	w.Helper()
+	return w.throughPage("", path, body)
+}
+
+// throughPage is throughServer for a form of a page that was looked at before; "" for none.
+func (w *peopleWorld) throughPage(page, path string, body any) fault.Code {
+	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	reader, writer := io.Pipe()
 	ended := make(chan int, 1)
@@ -195,7 +201,29 @@ func (w *peopleWorld) throughServer(path string, body any) fault.Code {
 	}
 	host, _, _ := strings.Cut(at, "/")
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	return w.post("http://"+host+path, body)
+	if page != "" {
+		w.look("http://" + host + page)
+	}
+	return w.post("http://"+host+page+path, body)
+}
+
+// look asks for a page.
+func (w *peopleWorld) look(address string) {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+seed.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	_ = answer.Body.Close()
 }
 
 func (w *peopleWorld) post(address string, body any) fault.Code {

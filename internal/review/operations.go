@@ -3,11 +3,13 @@ package review
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
 // LiftRequest names a closed pull request of ours.
@@ -47,7 +49,7 @@ type MergeRequest struct {
 	Provider  string `json:"provider,omitempty" doc:"Where the repository is, if several providers are enabled"`
 	Head      string `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"For the message of the merge commit"`
-	Force     bool   `json:"force,omitempty" doc:"Merge although changes were requested, checks fail, or the branch moved after it was approved"`
+	Force     bool   `json:"force,omitempty" doc:"Merge although changes were requested, or the branch moved after it was approved"`
 }
 
 // CloseRequest asks to close a pull request without merging it.
@@ -106,48 +108,53 @@ func person(name, summary, path, id, notes string, body int64) operation.Operati
 func (d Desk) opinion() operation.Operation {
 	o := person(nameReview, "Approve a pull request, ask for changes, or comment on it and on its lines", "reviews", "reviewPR",
 		forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody)
-	return operation.New(o, func(ctx context.Context, call operation.Call, in OpinionRequest) (Outcome, error) {
-		r := Request{Verb: in.Event, Comment: in.Body, Head: in.Head}
+	return decide(d, o, func(in OpinionRequest) Request {
+		r := Request{Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: in.Event, Comment: in.Body, Head: in.Head}
 		for _, c := range in.Comments {
 			r.Comments = append(r.Comments, gitprovider.LineComment{Path: c.Path, Line: c.Line, Before: c.Before, Body: c.Body})
 		}
-		return d.do(ctx, call, r, place{in.Provider, in.RepoOwner, in.RepoName, in.Number})
+		return r
 	})
 }
 
 func (d Desk) merge() operation.Operation {
 	o := person(nameMerge, "Merge a pull request", "merge", "mergePR", forPeople+
-		"Conflict, unless force is true, if changes are requested, checks fail, or the branch moved after it was opened or last approved.", maxBody)
-	return operation.New(o, func(ctx context.Context, call operation.Call, in MergeRequest) (Outcome, error) {
-		r := Request{Verb: "merge", Comment: in.Comment, Head: in.Head, Force: in.Force}
-		return d.do(ctx, call, r, place{in.Provider, in.RepoOwner, in.RepoName, in.Number})
+		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.", maxBody)
+	return decide(d, o, func(in MergeRequest) Request {
+		return Request{
+			Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: "merge", Comment: in.Comment, Head: in.Head,
+			Force: in.Force,
+		}
 	})
 }
 
 func (d Desk) close() operation.Operation {
-	o := person(nameClose, "Close a pull request without merging it", "close", "closePR", forPeople, maxBody)
-	return operation.New(o, func(ctx context.Context, call operation.Call, in CloseRequest) (Outcome, error) {
-		r := Request{Verb: "close", Comment: in.Comment, Head: in.Head}
-		return d.do(ctx, call, r, place{in.Provider, in.RepoOwner, in.RepoName, in.Number})
+	o := person(nameClose, "Close a pull request without merging it", "close", "closePR", strings.TrimSpace(forPeople), maxBody)
+	return decide(d, o, func(in CloseRequest) Request {
+		return Request{
+			Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: "close", Comment: in.Comment, Head: in.Head,
+		}
 	})
 }
 
 func (d Desk) lift() operation.Operation {
 	o := person(nameLift, "Let the files of a closed pull request be proposed again at once", "lift-cooldown", "liftCooldown",
 		"For people. One that is closed again later is not lifted.", 0)
-	return operation.New(o, func(ctx context.Context, call operation.Call, in LiftRequest) (Outcome, error) {
-		return d.do(ctx, call, Request{Verb: LiftCooldown, Comment: in.Comment}, place{in.Provider, in.RepoOwner, in.RepoName, in.Number})
+	return decide(d, o, func(in LiftRequest) Request {
+		return Request{Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: LiftCooldown, Comment: in.Comment}
 	})
 }
 
-// place is the pull request that a request names.
-type place struct {
-	provider, owner, name string
-	number                int
-}
-
-func (d Desk) do(ctx context.Context, call operation.Call, r Request, at place) (Outcome, error) {
-	r.Provider, r.Owner, r.Name, r.Number = cmp.Or(at.provider, d.ProviderOf(at.owner, at.name)), at.owner, at.name, at.number
-	r.By = call.Caller
-	return d.Service().Do(ctx, r)
+// decide completes an operation that does what its input asks for. Arguments that cannot be read are recorded like every other refusal.
+func decide[In any](d Desk, o operation.Operation, read func(In) Request) operation.Operation {
+	return operation.NewRaw[In](o, func(ctx context.Context, call operation.Call) (Outcome, error) {
+		var in In
+		violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{})
+		r := read(in)
+		r.By, r.Provider = call.Caller, cmp.Or(r.Provider, d.ProviderOf(r.Owner, r.Name))
+		if len(violations) > 0 {
+			return Outcome{}, d.Service().Refused(ctx, r, fault.Refusal(violations))
+		}
+		return d.Service().Do(ctx, r)
+	})
 }

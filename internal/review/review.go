@@ -67,8 +67,9 @@ type Request struct {
 	Verb        string // the name of one of Verbs
 	Comment     string
 	Head        string // commit that the person looked at; "" takes the branch as it is
-	Force       bool   // merge although changes were requested, checks fail, or the head has moved
+	Force       bool   // merge although changes were requested, the head has moved, or something was not shown
 	Comments    []gitprovider.LineComment
+	Unseen      string // what of the change the person was not shown, where that is known; it takes Force to merge then
 	By          operation.Caller
 }
 
@@ -99,6 +100,9 @@ func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 		}
 		if !known {
 			return UnknownVerb()
+		}
+		if verb.Force && !r.Force && r.Unseen != "" {
+			return fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 		}
 		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments}, Force: r.Force}
 		if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {

@@ -87,6 +87,23 @@ func (d document) has(texts ...string) {
 	}
 }
 
+// lacks fails the test if the page says any of it.
+func (d document) lacks(texts ...string) {
+	d.Helper()
+	for _, text := range texts {
+		if strings.Contains(d.text, text) {
+			d.Errorf("the page says %q: %.3000s", text, d.text)
+		}
+	}
+}
+
+// within is a part of the page.
+func (d document) within(n *html.Node) document { return document{TB: d.TB, root: n, path: d.path} }
+
+func hasAttr(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
 // ofChart says whether a drawing is the chart of the overview, or of its key: bars, lines and short words.
 func ofChart(svg *html.Node) bool {
 	figure := svg.Parent
@@ -151,6 +168,9 @@ func (d document) wellFormed(target string) {
 		}
 	})
 	for _, table := range d.find("table") {
+		if ofText(table) {
+			continue
+		}
 		if !slices.ContainsFunc(slices.Collect(table.ChildNodes()), func(n *html.Node) bool { return n.Data == "caption" }) {
 			d.Errorf("%s: a table without caption", target)
 		}
@@ -158,6 +178,14 @@ func (d document) wellFormed(target string) {
 	if len(d.find("main")) != 1 || len(d.find("h1")) != 1 || strings.ContainsAny(d.text, "\u202e\u200b\u2066\x1b\x00") {
 		d.Errorf("%s: no main, no single h1, or hidden characters", target)
 	}
+}
+
+// ofText reports whether an element is part of a text that others wrote.
+func ofText(n *html.Node) bool {
+	for n != nil && !strings.Contains(attr(n, "class"), "prose") {
+		n = n.Parent
+	}
+	return n != nil
 }
 
 // ownScript is the address of a script that pages may have.

@@ -3,8 +3,10 @@ package web_test
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
@@ -46,6 +48,9 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	}
 	for _, button := range d.find("button") {
 		action := attr(button, "value")
+		if action == "" { // signs out
+			continue
+		}
 		a := w.submit(at+"/review", url.Values{"action": {action}, "comment": {"Good.\r\nYes."}, "head": {head}, "force": {"yes"}})
 		if action == "close" {
 			w.read(a, "close", 409).has("is closed already")
@@ -76,6 +81,95 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
 	if len(r.done) != 5 || len(r.refused) != 5 || r.refused[4].By.Name != "reader" {
 		t.Errorf("%d reviews, refused %+v", len(r.done), r.refused)
+	}
+}
+
+// longDiff has two parts.
+func longDiff() string {
+	return "--- a/checks/long.md\n+++ b/checks/long.md\n@@ -1 +1,4001 @@\n-old\n" + strings.Repeat("+new\n", 4001) +
+		"--- /dev/null\n+++ b/checks/new.md\n@@ -0,0 +1,2 @@\n+# New\n+Text\n"
+}
+
+func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
+	r := &reviewer{diff: longDiff()}
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	const at = "/pulls/fake/joe/infra/1"
+	merge := url.Values{"action": {"merge"}, "comment": {"Take it."}}
+	w.read(w.submit(at+"/review", merge), "nothing shown", 409).has("You have not been shown the difference", "Merge it all the same", "Take it.")
+	if len(r.done) != 0 || len(r.refused) != 1 {
+		t.Fatalf("done %+v, refused %+v", r.done, r.refused)
+	}
+	w.page(at, 200).has("You have not been shown part 2 of 2", "The file goes on in part 2.", "2 files")
+	w.read(w.submit(at+"/review", merge), "one part shown", 409).has("part 2 of 2")
+	second := w.page(at+"?part=2", 200)
+	second.has("continued", "checks/new.md")
+	second.lacks("You have not been shown")
+	if a := w.submit(at+"/review", merge); a.StatusCode != 303 || len(r.done) != 1 {
+		t.Errorf("all shown: %d, done %+v", a.StatusCode, r.done)
+	}
+	reader := w.signIn(w.token("bob", 3, "read", "review"))
+	w.read(w.submit(at+"/review", merge, with(reader)), "another person", 409)
+	merge.Set("force", "yes")
+	if a := w.submit(at+"/review", merge, with(reader)); a.StatusCode != 303 || len(r.done) != 2 {
+		t.Errorf("with the box: %d, done %+v", a.StatusCode, r.done)
+	}
+}
+
+func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
+	r := &reviewer{diff: longDiff(), texts: map[string]string{"checks/new.md": "# New\n\n| a |\n|---|\n| b |\n"}}
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	const at = "/pulls/fake/joe/infra/1"
+	d := w.page(at+"?part=2&on=f2n2", 200)
+	d.has("Comment on line 2 of checks/new.md", "New a b")
+	form := url.Values{}
+	for _, f := range d.find("form") {
+		if attr(f, "id") != "line-form" {
+			continue
+		}
+		for _, in := range d.within(f).find("input") {
+			form.Set(attr(in, "name"), attr(in, "value"))
+		}
+	}
+	form.Set("action", "comment")
+	form.Set("comment", "Why?")
+	a := w.submit(at+"/review", form)
+	if to := a.Header.Get("Location"); a.StatusCode != 303 || to != at+"?done=comment&part=2#f2n2" {
+		t.Fatalf("%d %s", a.StatusCode, to)
+	}
+	want := []gitprovider.LineComment{{Path: "checks/new.md", Line: 2, Body: "Why?"}}
+	if got := r.done[0]; got.Comment != "" || fmt.Sprint(got.Comments) != fmt.Sprint(want) {
+		t.Errorf("%+v", got)
+	}
+	form.Set("line", "x")
+	w.read(w.submit(at+"/review", form), "no line", 400).has("a comment on a line names a file and a line", "Why?")
+	w.page(at+"?part=2&on=%3Cx", 200).lacks("Comment on line")
+}
+
+func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
+	r := &reviewer{}
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	const at = "/pulls/fake/joe/infra/1"
+	d := w.read(w.submit(at+"/review", url.Values{"action": {"close"}, "comment": {"Not now, <i> please."}}), "refused", 409)
+	d.has("is closed already", "Not now, <i> please.")
+	for _, area := range d.find("textarea") {
+		if attr(area, "id") != "comment" {
+			continue
+		}
+		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "comment-problem comment-help" || !hasAttr(area, "autofocus") {
+			t.Errorf("the field says not what is wrong: %v", area.Attr)
+		}
+	}
+	for path, to := range map[string]string{at + "/review": at, at + "/review?part=2": at, "/proposals/x/promote": "/proposals/x", "/sessions/x/stop": "/sessions/x", "/sign-out": "/"} {
+		a := w.do("GET", path, "", header("Accept", "text/html"))
+		if a.StatusCode != 303 || a.Header.Get("Location") != to {
+			t.Errorf("a reload of %s: %d %s", path, a.StatusCode, a.Header.Get("Location"))
+		}
 	}
 }
 

@@ -54,6 +54,15 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 			form.Set(attr(input, "name"), attr(input, "value"))
 		}
 	}
+	wrongForm := url.Values{"token": {"claudeops_wrong"}, "next": {form.Get("next")}}
+	again := w.read(w.submit("/ops/sign-in", wrongForm), "/ops/sign-in", 401)
+	for _, input := range again.find("input") {
+		if name := attr(input, "name"); name == "next" && attr(input, "value") != form.Get("next") {
+			t.Errorf("after a wrong token next is %q", attr(input, "value"))
+		} else if name == "token" && (attr(input, "aria-describedby") != "token-problem token-help" || attr(input, "value") != "") {
+			t.Errorf("after a wrong token the field is %v", input.Attr)
+		}
+	}
 	in := w.submit("/ops/sign-in", form)
 	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/proposals?q=a%26b" || len(in.Cookies()) != 1 {
 		t.Fatalf("%d %v", in.StatusCode, in.Header)

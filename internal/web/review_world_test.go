@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -18,6 +19,8 @@ type reviewer struct {
 	refused  []review.Request
 	warnings []string
 	problem  string // why the policy cannot be read
+	diff     string // "" for a small one
+	texts    map[string]string
 }
 
 // service is the use case with the settings of the world as they are now.
@@ -35,6 +38,10 @@ func (r *reviewer) Reviews(provider string) bool { return r.service().Reviews(pr
 
 func (r *reviewer) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (local.Detail, error) {
 	return r.service().Show(ctx, provider, ref, number)
+}
+
+func (r *reviewer) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+	return r.service().Texts(ctx, provider, ref, head, paths, maxBytes)
 }
 
 func (r *reviewer) Do(ctx context.Context, request review.Request) (review.Outcome, error) {
@@ -55,9 +62,13 @@ func (r *reviewer) Refused(ctx context.Context, request review.Request, why erro
 // reviewHost lets everything be done to the fake's pull requests but closing them.
 type reviewHost struct{ *reviewer }
 
+func (h reviewHost) Texts(context.Context, gitprovider.RepoRef, string, []string, int) (map[string]string, error) {
+	return h.texts, nil
+}
+
 func (h reviewHost) Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error) {
 	status, err := h.fake.Status(ctx, ref, number)
-	return local.Detail{Status: status, Diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n"}, err
+	return local.Detail{Status: status, Diff: cmp.Or(h.diff, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n")}, err
 }
 
 func (h reviewHost) List(ctx context.Context, ref gitprovider.RepoRef, _ gitprovider.State) ([]gitprovider.PullRequest, error) {

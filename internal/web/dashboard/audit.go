@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -54,6 +55,14 @@ func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	return h.html("audit", view)
+}
+
+// auditRowPath is the address of a row of the audit, without the base.
+func auditRowPath(seq int64) string {
+	if seq < 1 {
+		return "/audit"
+	}
+	return fmt.Sprintf("/audit?before=%d#row-%d", seq+1, seq)
 }
 
 // linesAtOnce is how many rows are read at a time.

@@ -181,7 +181,7 @@ func (h *catalogue) show(req *handler.Request) (handler.Response, error) {
 		view.Links = append(view.Links, link)
 	}
 	if found.Diff != "" {
-		diff := pages.ParseDiff(h.env.Redact(found.Diff), false)
+		diff := pages.ParseDiff(h.env.Redact(found.Diff), false, 1)
 		view.Changes = &diff
 	}
 	if found.Definition.Prompt != "" {

@@ -3,6 +3,9 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/operation"
 
@@ -43,6 +46,8 @@ type Reviewer interface {
 	// Reviews reports whether the pull requests of the provider are reviewed here.
 	Reviews(provider string) bool
 	Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (review.Detail, error)
+	// Texts are the contents of files at the head commit, of those that have at most maxBytes.
+	Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error)
 	// Do does what a person decides, and records it.
 	Do(ctx context.Context, r review.Request) (review.Outcome, error)
 	// Refused records a decision that was refused before Do was asked. Its Verb may be empty.
@@ -111,7 +116,7 @@ func New(o Options) (*Dashboard, error) {
 	d := &Dashboard{
 		renderer: r, toolsets: o.Toolsets.pages(r, o.Providers.Reader), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
-		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Toolsets.concerns},
+		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
@@ -166,7 +171,27 @@ func (d *Dashboard) Routes() []handler.Route {
 	for _, set := range d.toolsets {
 		routes = append(routes, set.routes(page)...)
 	}
-	return routes
+	routes = append(routes, d.reloads(routes)...)
+	// Signing out is the guard's.
+	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})
+}
+
+// reloads lead whoever asks for the address of a form, as a browser does that loads its answer again, to the page that the form is on.
+func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
+	for _, r := range routes {
+		twin := func(other handler.Route) bool { return other.Method == http.MethodGet && other.Pattern == r.Pattern }
+		if r.Method != http.MethodPost || slices.ContainsFunc(routes, twin) {
+			continue
+		}
+		out = append(out, handler.Route{
+			Method: http.MethodGet, Pattern: r.Pattern, Scope: access.Read, Page: true,
+			Handle: func(req *handler.Request) (handler.Response, error) {
+				address := req.URL.EscapedPath()
+				return d.goTo(address[:strings.LastIndexByte(address, '/')]), nil
+			},
+		})
+	}
+	return out
 }
 
 // following makes the page of a handler one that follows what happens. It notes where the record is before the handler

@@ -120,7 +120,7 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 		}
 	}
 	if text.Len() > 0 {
-		diff := pages.ParseDiff(h.env.Redact(text.String()), false)
+		diff := pages.ParseDiff(h.env.Redact(text.String()), false, 1)
 		view.Drifted = &diff
 	}
 	if view.Waiting, err = h.deployments.Waiting(); err != nil {

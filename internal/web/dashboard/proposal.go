@@ -22,10 +22,10 @@ const (
 	maxWholeInAll  = 1 << 20
 )
 
-// viewParams choose how a difference is shown.
-type viewParams struct {
+// proposalParams choose what the page of a proposal shows.
+type proposalParams struct {
 	View string `json:"view,omitempty" enum:"unified,split"`
-	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
+	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
 }
 
 // proposalPage is all that is known of one proposal.
@@ -76,7 +76,7 @@ func (s pullSeen) Occasion() string {
 }
 
 func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
-	var q viewParams
+	var q proposalParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
@@ -96,7 +96,7 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		view.Change, title = h.change(req, p, q.View == "split"), p.Title
+		view.Change, title = h.change(req, p, q), p.Title
 		if view.Change.Seen, err = h.pullSeen(req.Context(), p); err != nil {
 			return handler.Response{}, err
 		}
@@ -142,7 +142,7 @@ func (h *proposalPages) pullSeen(ctx context.Context, p record.Proposal) (*pullS
 	return &pullSeen{r}, nil
 }
 
-func (h *proposalPages) change(req *handler.Request, p record.Proposal, split bool) *change {
+func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *change {
 	c := &change{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
 		c.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
@@ -153,7 +153,7 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, split bo
 		}
 		return c
 	}
-	c.Diff, c.DiffNote = h.compare(req, p, split)
+	c.Diff, c.DiffNote = h.compare(req, p, q)
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
@@ -169,7 +169,7 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, split bo
 }
 
 // compare shows what a proposal changes in its base branch as it is now. The record has the new contents only.
-func (h *proposalPages) compare(req *handler.Request, p record.Proposal, split bool) (pages.Diff, string) {
+func (h *proposalPages) compare(req *handler.Request, p record.Proposal, q proposalParams) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(req.Context(), compareTimeout)
 	defer cancel()
 	found, err := h.reader.Compare(ctx, p)
@@ -177,7 +177,8 @@ func (h *proposalPages) compare(req *handler.Request, p record.Proposal, split b
 		return pages.Diff{}, "There is no difference to show, since the repository could not be read: " +
 			fault.From(err).Message
 	}
-	diff := pages.ParseDiff(h.env.Redact(found.Diff), split)
+	diff := pages.ParseDiff(h.env.Redact(found.Diff), q.View == "split", q.Part)
+	diff.Here = h.base + proposalPath(p.ID)
 	base := h.env.Line(p.Base)
 	switch {
 	case len(diff.Files) == 0 || found.Diff == "":

@@ -71,7 +71,7 @@ func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
 		}
 	}
 	if text.Len() > 0 {
-		diff := pages.ParseDiff(h.env.Redact(text.String()), false)
+		diff := pages.ParseDiff(h.env.Redact(text.String()), false, 1)
 		view.Diff = &diff
 	}
 	return h.html("pull_deployment", view)

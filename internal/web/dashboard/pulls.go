@@ -1,8 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,6 +23,7 @@ import (
 // Bounds of the page of one pull request.
 const (
 	maxReviews    = 100
+	maxRowsAsked  = 5 // proposals whose rows of the audit are looked for
 	statusTimeout = 15 * time.Second
 )
 
@@ -32,6 +33,8 @@ type pullPages struct {
 	reader   Reader
 	reviewer Reviewer
 	attempts records.Attempts
+	pulls    records.Pulls
+	seen     *seenParts
 	deploys  func(ctx context.Context, at target) bool // whether it would change something on this machine
 }
 
@@ -65,24 +68,45 @@ func (t target) Repository() record.RepoName {
 // pullPage is one pull request.
 type pullPage struct {
 	pages.Page
-	Target      target
-	Status      gitprovider.Status // its reviews are Reviews
-	Head        string             // what a review is about
-	Prose       pages.Prose
-	Mind        []string // what a person should know before merging
-	Made        []step   // the proposals that it consists of, oldest first; empty if there is one alone
-	Reviews     []gitprovider.Review
-	MoreReviews int
+	Target target
+	Status gitprovider.Status // its reviews are Reviews
+	Head   string             // what a review is about
+	Prose  pages.Prose
+	Mind   []string // what a person should know before merging
+	Made   []step   // the proposals that it consists of, oldest first
+	End    *pullEnd // nil while it is open, and where nobody knows
+	opinions
 	difference
 	decision
 	Deploys bool // what it would change on this machine is to be shown
 }
 
 // step is a proposal that opened a pull request or added to it.
-type step struct{ record.Proposal }
+type step struct {
+	record.Proposal
+	Seq int64 // of its row of the audit; 0 if it is not known
+}
 
-// Link is its address, without the base.
+// Link is the address of the proposal, without the base.
 func (s step) Link() string { return proposalPath(s.ID) }
+
+// SessionLink is the address of the agent's session, without the base.
+func (s step) SessionLink() string { return sessionPath(s.Session) }
+
+// RowLink is the address of the row of the audit, without the base.
+func (s step) RowLink() string { return auditRowPath(s.Seq) }
+
+// pullEnd is how a pull request ended, as far as it is recorded.
+type pullEnd struct {
+	At time.Time
+	By string // "" if nobody says
+}
+
+// opinions are what people said of a pull request.
+type opinions struct {
+	Reviews     []gitprovider.Review
+	MoreReviews int
+}
 
 // difference is what a pull request changes.
 type difference struct {
@@ -93,9 +117,18 @@ type difference struct {
 // decision is what a person may decide, and has.
 type decision struct {
 	Actions  []option // reviews that this person may give; none elsewhere
-	Why      string   // why there are none
-	Done     string   // what was just done
+	Merge    *mergeForm
+	Why      string // why there are none
+	Done     string // what was just done
 	Warnings []string
+	Form     reviewForm
+}
+
+// reviewForm is the form of a review as it was sent, if it comes back.
+type reviewForm struct {
+	Comment string
+	Failed  string // why it was refused; "" for a form that nobody has sent
+	Code    fault.Code
 }
 
 // Mergeable says whether it can be merged, in words.
@@ -111,8 +144,16 @@ func (v pullPage) Mergeable() string {
 	return "no: it conflicts with its base"
 }
 
+// pullParams chooses what the page of a pull request shows.
+type pullParams struct {
+	View string `json:"view,omitempty" enum:"unified,split"`
+	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
+	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
+	On   string `json:"on,omitempty" maxLength:"40"` // mark of the line that is commented on
+}
+
 func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
-	var q viewParams
+	var q pullParams
 	err := handler.DecodeQuery(req, &q)
 	var t target
 	if err == nil {
@@ -121,7 +162,7 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view, err := h.view(req, t, q.View == "split")
+	view, err := h.view(req, t, q)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -129,7 +170,8 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	return h.html("pull", view)
 }
 
-func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, error) {
+// view is what a person sees. What the page shows of the difference counts as seen from then on.
+func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
 	status, err := h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)
@@ -138,18 +180,16 @@ func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, 
 	}
 	view := h.statusView(req, t, status)
 	view.Deploys = h.deploys(ctx, t)
-	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
-	if err != nil {
+	if view.Made, err = h.made(ctx, t); err != nil {
 		return pullPage{}, err
 	}
-	for _, p := range made {
-		if len(made) > 1 {
-			view.Made = append(view.Made, step{p})
-		}
+	if view.End, err = h.end(ctx, t, status); err != nil {
+		return pullPage{}, err
 	}
+	mayReview := req.Principal.Scopes.Has(access.Review)
 	if !h.reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
-		if req.Principal.Scopes.Has(access.Review) {
+		if mayReview {
 			view.Actions = liftAlone(actionsFor(status.State))
 		}
 		return view, nil
@@ -159,27 +199,67 @@ func (h *pullPages) view(req *handler.Request, t target, split bool) (pullPage, 
 		return view, err
 	}
 	view.Head = detail.HeadCommit // what is shown below, and so what a review is about
-	diff := pages.ParseDiff(h.env.Redact(detail.Diff), split)
-	switch {
-	case detail.DiffTooLarge:
-		view.DiffNote = "The difference is too large to show; use git."
-	case detail.Diff == "":
-		view.DiffNote = "There is no difference to show."
-	default:
-		view.Diff = &diff
+	if err := h.showDifference(ctx, req, &view, detail, q); err != nil {
+		return view, err
+	}
+	if !mayReview {
+		view.Why = "Reviewing needs the scope review."
+		return view, nil
 	}
 	view.Actions = actionsFor(detail.State)
-	if !req.Principal.Scopes.Has(access.Review) {
-		view.Actions, view.Why = nil, "Reviewing needs the scope review."
+	if detail.State == gitprovider.StateOpen {
+		view.Merge = &mergeForm{Obstacles: h.obstacles(req, t, detail)}
 	}
 	return view, nil
+}
+
+// made are the proposals that a pull request consists of, with the rows of the audit of the first ones.
+func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error) {
+	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range made {
+		one := step{Proposal: p}
+		if i < maxRowsAsked {
+			rows, err := h.attempts.AttemptsOf(ctx, p.ID)
+			if err != nil {
+				return nil, err
+			}
+			if len(rows) > 0 {
+				one.Seq = rows[0].Seq
+			}
+		}
+		steps = append(steps, one)
+	}
+	return steps, nil
+}
+
+// end is how a pull request ended: as it is recorded, else as its provider says.
+func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status) (*pullEnd, error) {
+	if status.State == gitprovider.StateOpen {
+		return nil, nil
+	}
+	key := record.PullKey{Provider: t.provider, Owner: t.owner, Repo: t.name, Number: t.number}
+	found, err := h.pulls.PullRecords(ctx, []record.PullKey{key})
+	if err != nil {
+		return nil, err
+	}
+	out := &pullEnd{At: status.ClosedAt, By: status.MergedBy}
+	if r, known := found[key]; known && !r.Open() {
+		out.By = cmp.Or(r.EndedBy, out.By)
+		if out.At.IsZero() {
+			out.At = r.EndedAt
+		}
+	}
+	return out, nil
 }
 
 func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
 	view := pullPage{
 		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"), Target: t, Status: status, Head: status.HeadCommit,
-		Prose:   pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
-		Reviews: status.Reviews[:min(len(status.Reviews), maxReviews)], MoreReviews: max(0, len(status.Reviews)-maxReviews),
+		Prose:    pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
+		opinions: opinions{status.Reviews[:min(len(status.Reviews), maxReviews)], max(0, len(status.Reviews)-maxReviews)},
 	}
 	if note := prflow.RedirectNote(status.Body); note != "" {
 		view.Mind = append(view.Mind, note)
@@ -193,19 +273,22 @@ type reviewAction struct{ verb, text, done string }
 // reviewActions are all of them. The first one is what the enter key does.
 func reviewActions() []reviewAction {
 	return []reviewAction{
-		{"comment", "Remark", "Your remark is recorded."}, {"approve", "Approve", "You have approved it."},
-		{"request-changes", "Request changes", "You have asked for changes."}, {"merge", "Merge", "You have merged it."},
+		{"comment", "Comment", "Your comment is recorded."}, {"approve", "Approve", "You have approved it."},
+		{"request-changes", "Request changes", "You have asked for changes."}, {mergeVerb, "Merge", "You have merged it."},
 		{"close", "Close without merging", "You have closed it."},
 		{review.LiftCooldown, "Lift its cooldown", "Its files may be proposed again at once."},
 	}
 }
 
-// actionsFor are the reviews that a pull request in the state takes.
+// actionsFor are the reviews that a pull request in the state takes. To merge has a form of its own.
 func actionsFor(state gitprovider.State) (out []option) {
 	for _, a := range reviewActions() {
+		if a.verb == mergeVerb {
+			continue
+		}
 		lifts := a.verb == review.LiftCooldown
 		if lifts && state == gitprovider.StateClosed || !lifts && (state == gitprovider.StateOpen || a.verb == "comment") {
-			out = append(out, option{a.verb, a.text, a.verb == "merge"})
+			out = append(out, option{a.verb, a.text, a.verb == "comment"})
 		}
 	}
 	return out
@@ -224,62 +307,4 @@ func doneText(verb string) string {
 		}
 	}
 	return ""
-}
-
-// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
-func reviewOf(req *handler.Request) review.Request {
-	number, _ := strconv.Atoi(req.PathValue("number"))
-	return review.Request{
-		Provider: handler.CleanLine(req.PathValue("provider")), Owner: handler.CleanLine(req.PathValue("owner")), Name: handler.CleanLine(req.PathValue("repo")), Number: number,
-		By: req.Caller(),
-	}
-}
-
-// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the reviewer.
-func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
-	r, err := h.reviewForm(req)
-	if err != nil {
-		return handler.Response{}, h.reviewer.Refused(req.Context(), r, err)
-	}
-	outcome, err := h.reviewer.Do(req.Context(), r)
-	if err != nil {
-		return handler.Response{}, err
-	}
-	t := target{r.Provider, r.Owner, r.Name, r.Number}
-	if len(outcome.Warnings) == 0 {
-		return h.goTo(t.Path() + "?done=" + r.Verb), nil
-	}
-	view, err := h.view(req, t, false)
-	if err != nil {
-		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(r.Verb), fault.From(err).Message), err)
-	}
-	view.Done = doneText(r.Verb)
-	view.Warnings = outcome.Warnings
-	return h.html("pull", view)
-}
-
-// reviewForm reads what a person has decided. With an error the request is as far as it was understood.
-func (h *pullPages) reviewForm(req *handler.Request) (review.Request, error) {
-	r := reviewOf(req)
-	t, err := targetOf(req)
-	if err != nil {
-		return r, err
-	}
-	r.Provider, r.Owner, r.Name, r.Number = t.provider, t.owner, t.name, t.number
-	form, err := handler.ReadForm(req)
-	if err != nil {
-		return r, err
-	}
-	if len(form["action"]) != 1 {
-		return r, review.UnknownVerb()
-	}
-	r.Verb = form.Get("action")
-	r.Comment = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
-	r.Head, r.Force = form.Get("head"), form.Get("force") == "yes"
-	return r, nil
-}
-
-// refused records a review that the guard has refused.
-func (h *pullPages) refused(req *handler.Request, why *fault.Error) error {
-	return h.reviewer.Refused(req.Context(), reviewOf(req), why)
 }

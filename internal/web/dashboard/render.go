@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -61,6 +62,9 @@ type problemPage struct {
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
 func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
+	if req.Pattern == "POST "+guard.SignInPath {
+		return h.signInAgain(req, p)
+	}
 	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
 	view.Position = "" // an error stays as it is
 	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
@@ -69,7 +73,18 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 	if p.Code == fault.Unauthenticated {
 		view.SignIn = &signInForm{FormBase: h.base, Next: "/"}
 	}
-	body, err := h.pages.Render("problem", view)
+	return h.errorPage(req, "problem", view)
+}
+
+// signInAgain is the page for signing in with what was wrong with what was sent.
+func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
+	return h.errorPage(req, "signin", signInPage{
+		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{FormBase: h.base, Next: guard.SafeNext(req.Next), Failed: p.Detail},
+	})
+}
+
+func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte {
+	body, err := h.pages.Render(name, view)
 	if err != nil {
 		h.env.Log.Error("error page not rendered", "request_id", req.ID, "error", err)
 		return []byte("<!doctype html><title>Error</title><p>Something went wrong; the log has the details.")

@@ -26,6 +26,7 @@ type signInPage struct {
 type signInForm struct {
 	FormBase string
 	Next     string // where to go then, without the base
+	Failed   string // why it comes back
 }
 
 // oncePage is the page of a one-time address.
@@ -53,7 +54,7 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 		return h.html("once", oncePage{h.frame(req, "Sign in", ""), code, next, h.assets.Once.Name})
 	}
 	view := signInPage{
-		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{h.base, next},
+		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{FormBase: h.base, Next: next},
 		SignedIn: who.Name,
 	}
 	if _, cookieErr := req.Cookie(guard.CookieName); err != nil && cookieErr == nil {

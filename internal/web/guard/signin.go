@@ -47,6 +47,7 @@ func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
+	req.Next = form.next
 	var id string
 	var who access.Principal
 	if form.code != "" {

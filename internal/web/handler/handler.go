@@ -27,6 +27,7 @@ type Request struct {
 	Page      bool // it is for a page, rather than for a program
 	Limit     BodyLimit
 	Position  string // what has changed before the page was begun; see live.Hub
+	Next      string // where a person goes when signed in, as the form has it that was sent; "" for none
 }
 
 // Caller is who calls, for the record.

@@ -1,34 +1,50 @@
 package pages
 
 import (
-	"regexp"
 	"strconv"
-	"strings"
+	"time"
 )
 
-// Bounds of a diff on a page.
+// Bounds of one part of a difference. A page shows one part, and leads to the others.
 const (
-	maxDiffFiles = 50
-	maxFileLines = 1000
-	maxDiffLines = 5000
+	maxPartFiles = 50
+	maxPartLines = 3000
 	maxLineRunes = 2000
+	maxIndex     = 2000 // files
 )
 
-// Diff is a unified diff as a page shows it.
+// Diff is a part of a unified diff as a page shows it.
 type Diff struct {
-	Files     []DiffFile
-	MoreFiles int  // left out
-	Split     bool // side by side
+	Index []DiffEntry // every file, whatever the part
+	Files []DiffFile  // of this part
+	Part  int         // from 1
+	Parts int
+	Split bool // side by side
+	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first part alone.
+	Here string
+	// MoreLines is how many lines the other parts have.
+	MoreLines int
+	// May says that lines may be commented on.
+	May bool
 }
 
-// DiffFile is one file of a diff.
-type DiffFile struct {
+// DiffEntry is a file in the index of a diff.
+type DiffEntry struct {
 	Path           string
 	Kind           string // "created", "deleted" or "changed"
 	Added, Removed int
-	Notes          []string // what the diff says beside lines, such as that a file is binary
-	Hunks          []Hunk
-	MoreLines      int // left out
+	Part           int // in which it begins
+}
+
+// DiffFile is one file of a part.
+type DiffFile struct {
+	DiffEntry
+	Number    int      // in the index, from 1
+	Continued bool     // it began in an earlier part
+	Continues bool     // it goes on in the next part
+	Notes     []string // what the diff says beside lines, such as that a file is binary
+	Hunks     []Hunk
+	Rendered  *Prose // the new text, of Markdown; nil if it is not known
 }
 
 // Hunk is a run of lines.
@@ -45,166 +61,188 @@ type DiffLine struct {
 	Old, New int
 	Text     string
 	Tokens   []Token // the text in pieces
+	Mark     string  // names the line on the page, such as f2n14, and f2o14 for a line that is removed
+	Notes    []LineNote
+	Form     *LineForm // to write a comment; nil if none is asked for
 }
+
+// LineNote is what somebody said of a line.
+type LineNote struct {
+	Author, State, Body string
+	At                  time.Time
+}
+
+// LineForm is the form that comments on a line.
+type LineForm struct {
+	Action, Head string // where it goes, and the commit that the line is one of
+	Path         string
+	Line         int
+	Before       bool
+	Cancel       string // leads back
+	Text         string // what was written, of a form that comes back
+	Failed       string // why it comes back
+	Shown        []Shown
+}
+
+// LineKey is a line of a file: one that the change removes, or one of the new text.
+type LineKey struct {
+	Path   string
+	Line   int
+	Before bool
+}
+
+// Said reports whether something stands below the line.
+func (l *DiffLine) Said() bool { return l != nil && (len(l.Notes) > 0 || l.Form != nil) }
 
 // DiffPair is one row of a diff side by side; nil is an empty side.
 type DiffPair struct{ Left, Right *DiffLine }
 
-// diffReader reads a unified diff. Lines of files cannot be taken for headers, since hunks say how many they have.
-type diffReader struct {
-	diff     Diff
-	shown    int // lines
-	files    int
-	file     *DiffFile
-	hunk     *Hunk
-	old, new int // next numbers
-	oldLeft  int
-	newLeft  int
-	header   *regexp.Regexp
+// Said reports whether something stands below the row.
+func (p DiffPair) Said() bool { return p.Left.Said() || p.Right.Said() }
+
+// lineLink is the number of a line, which leads to the form that comments on it.
+type lineLink struct {
+	May    bool
+	Number int
+	Mark   string
+	Href   string
 }
 
-// ParseDiff reads what git and our own preview write. Whatever it does not understand becomes a note of the file.
-func ParseDiff(text string, split bool) Diff {
-	r := &diffReader{header: regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$`)}
-	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		r.line(line)
+func linkLine(d *Diff, l *DiffLine, number int) lineLink {
+	link := lineLink{May: d.May && d.Here != "", Number: number, Mark: l.Mark}
+	if link.May && number > 0 {
+		link.Href = d.To(d.Part) + "&on=" + l.Mark + "#line-form"
 	}
-	r.diff.Split = split
-	r.diff.MoreFiles = max(0, r.files-maxDiffFiles)
+	return link
+}
+
+// Shown are the fields of a form that say what the page shows, so that the form comes back to it.
+type Shown struct{ Name, Value string }
+
+// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are not so many. Whatever it does
+// not understand becomes a note of the file.
+func ParseDiff(text string, split bool, part int) Diff {
+	diff := readPart(text, max(1, part))
+	if part > diff.Parts {
+		diff = readPart(text, diff.Parts)
+	}
+	diff.Split = split
 	colours := newHighlighter()
-	for i := range r.diff.Files {
-		for j := range r.diff.Files[i].Hunks {
-			h := &r.diff.Files[i].Hunks[j]
+	for i := range diff.Files {
+		for j := range diff.Files[i].Hunks {
+			h := &diff.Files[i].Hunks[j]
 			for k := range h.Lines {
-				colours.colour(r.diff.Files[i].Path, &h.Lines[k])
+				colours.colour(diff.Files[i].Path, &h.Lines[k])
 			}
 			h.Pairs = pair(h.Lines)
 		}
 	}
-	return r.diff
+	return diff
 }
 
-func (r *diffReader) line(line string) {
-	switch {
-	case r.oldLeft > 0 || r.newLeft > 0:
-		r.body(line)
-	case strings.HasPrefix(line, "diff --git "):
-		_, name, _ := strings.Cut(line, " b/")
-		r.begin(name)
-	case strings.HasPrefix(line, "--- "):
-		if r.file == nil || len(r.file.Hunks) > 0 || len(r.file.Notes) > 0 || r.file.Kind != "" {
-			r.begin("")
-		}
-		r.name(line[4:], "created")
-	case strings.HasPrefix(line, "+++ "):
-		r.name(line[4:], "deleted")
-	case strings.HasPrefix(line, `\`):
-		r.add(DiffLine{Kind: "note", Text: "no line break at the end"})
-	case strings.HasPrefix(line, "@@ "):
-		r.open(line)
-	case line == "" || strings.HasPrefix(line, "index ") || strings.HasPrefix(line, "new file mode ") ||
-		strings.HasPrefix(line, "deleted file mode "):
-	default:
-		r.note(line)
-	}
-}
+// All reports whether this part is all there is.
+func (d *Diff) All() bool { return d.Parts == 1 }
 
-// begin starts a file.
-func (r *diffReader) begin(name string) {
-	r.files++
-	r.hunk, r.file = nil, &DiffFile{}
-	if r.files <= maxDiffFiles {
-		r.diff.Files = append(r.diff.Files, DiffFile{})
-		r.file = &r.diff.Files[len(r.diff.Files)-1]
-	}
-	r.file.Path = Reveal(name, maxLineRunes)
-}
-
-// name takes a file's name from a header; kind is what the file is if this side of it is missing.
-func (r *diffReader) name(name, kind string) {
-	if r.file == nil {
-		r.begin("")
-	}
-	name, _, _ = strings.Cut(name, "\t")
-	if name == "/dev/null" {
-		r.file.Kind = kind
-		return
-	}
-	if r.file.Kind == "" {
-		r.file.Kind = "changed"
-	}
-	r.file.Path = Reveal(strings.TrimPrefix(strings.TrimPrefix(name, "a/"), "b/"), maxLineRunes)
-}
-
-func (r *diffReader) note(line string) {
-	if r.file == nil {
-		r.begin("")
-	}
-	if len(r.file.Notes) < 5 {
-		r.file.Notes = append(r.file.Notes, Reveal(line, 300))
-	}
-}
-
-// open starts a hunk.
-func (r *diffReader) open(line string) {
-	m := r.header.FindStringSubmatch(line)
-	if m == nil || r.file == nil {
-		r.note(line)
-		return
-	}
-	number := func(s string, otherwise int) int {
-		if n, err := strconv.Atoi(s); err == nil {
-			return n
-		}
-		return otherwise
-	}
-	r.old, r.oldLeft, r.new, r.newLeft = number(m[1], 0), number(m[2], 1), number(m[3], 0), number(m[4], 1)
-	head, _, _ := strings.Cut(line[3:], " @@")
-	r.file.Hunks = append(r.file.Hunks, Hunk{Head: "@@ " + head + " @@"})
-	r.hunk = &r.file.Hunks[len(r.file.Hunks)-1]
-}
-
-// body takes a line of a hunk.
-func (r *diffReader) body(line string) {
-	sign, text := " ", ""
-	if line != "" {
-		sign, text = line[:1], line[1:]
-	}
-	switch sign {
-	case "+":
-		r.add(DiffLine{Kind: "add", Sign: "+", New: r.new, Text: text})
-		r.file.Added++
-		r.new, r.newLeft = r.new+1, r.newLeft-1
-	case "-":
-		r.add(DiffLine{Kind: "del", Sign: "-", Old: r.old, Text: text})
-		r.file.Removed++
-		r.old, r.oldLeft = r.old+1, r.oldLeft-1
-	case `\`:
-		r.add(DiffLine{Kind: "note", Text: "no line break at the end"})
-	default:
-		r.add(DiffLine{Kind: "same", Old: r.old, New: r.new, Text: text})
-		r.old, r.oldLeft, r.new, r.newLeft = r.old+1, r.oldLeft-1, r.new+1, r.newLeft-1
-	}
-}
-
-func (r *diffReader) add(line DiffLine) {
-	if r.hunk == nil {
-		return
-	}
-	if r.shown >= maxDiffLines || r.linesOfFile() >= maxFileLines {
-		r.file.MoreLines++
-		return
-	}
-	r.shown++
-	line.Text = Reveal(strings.TrimSuffix(line.Text, "\r"), maxLineRunes)
-	r.hunk.Lines = append(r.hunk.Lines, line)
-}
-
-func (r *diffReader) linesOfFile() (n int) {
-	for _, h := range r.file.Hunks {
-		n += len(h.Lines)
+// Added is how many lines are added in all files.
+func (d *Diff) Added() (n int) {
+	for _, e := range d.Index {
+		n += e.Added
 	}
 	return n
+}
+
+// Removed is how many lines are removed in all files.
+func (d *Diff) Removed() (n int) {
+	for _, e := range d.Index {
+		n += e.Removed
+	}
+	return n
+}
+
+// To is the address of a part.
+func (d *Diff) To(part int) string {
+	query := "?part=" + strconv.Itoa(part)
+	if d.Split {
+		query += "&view=split"
+	}
+	return d.Here + query
+}
+
+// Shown is what a form has to send, so that it comes back to this part.
+func (d *Diff) Shown(mark string) []Shown {
+	out := []Shown{{"part", strconv.Itoa(d.Part)}}
+	if d.Split {
+		out = append(out, Shown{"view", "split"})
+	}
+	if mark != "" {
+		out = append(out, Shown{"on", mark})
+	}
+	return out
+}
+
+// Before is the part before this one; 0 for none.
+func (d *Diff) Before() int { return d.Part - 1 }
+
+// After is the part after this one; 0 for none.
+func (d *Diff) After() int {
+	if d.Part == d.Parts {
+		return 0
+	}
+	return d.Part + 1
+}
+
+// FirstIndex is the files that the index shows, and how many it does not.
+func (d *Diff) FirstIndex() List {
+	if len(d.Index) <= maxIndex {
+		return List{Items: d.Index}
+	}
+	return List{d.Index[:maxIndex], len(d.Index) - maxIndex}
+}
+
+// Paths are those of the files of this part that are there after the change.
+func (d *Diff) Paths() (paths []string) {
+	for _, f := range d.Files {
+		if f.Kind != "deleted" {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
+}
+
+// Render notes the new texts of Markdown files, by path.
+func (d *Diff) Render(texts map[string]string) {
+	for i := range d.Files {
+		if text, known := texts[d.Files[i].Path]; known && IsMarkdown(d.Files[i].Path) {
+			prose := MarkdownFile(text)
+			d.Files[i].Rendered = &prose
+		}
+	}
+}
+
+// Annotate puts what was said beside the lines of this part, and a form below the line with the mark.
+func (d *Diff) Annotate(notes map[LineKey][]LineNote, mark string, form func(LineKey) *LineForm) {
+	for i := range d.Files {
+		f := &d.Files[i]
+		for j := range f.Hunks {
+			for k := range f.Hunks[j].Lines {
+				l := &f.Hunks[j].Lines[k]
+				if l.Kind == "note" {
+					continue
+				}
+				key := LineKey{Path: f.Path, Line: l.New}
+				if l.Kind == "del" {
+					key = LineKey{f.Path, l.Old, true}
+				}
+				l.Notes = notes[key]
+				if l.Kind == "same" {
+					l.Notes = append(l.Notes[:len(l.Notes):len(l.Notes)], notes[LineKey{f.Path, l.Old, true}]...)
+				}
+				if mark != "" && mark == l.Mark {
+					l.Form = form(key)
+				}
+			}
+		}
+	}
 }
 
 // pair puts removed lines beside the added ones that follow them.

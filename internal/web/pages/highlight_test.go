@@ -11,7 +11,7 @@ import (
 
 // coloured is the diff that adds the lines to a file, and the pieces of its lines.
 func coloured(file string, lines ...string) (d pages.Diff, tokens [][]pages.Token) {
-	d = pages.ParseDiff(fmt.Sprintf("--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n", file, len(lines), strings.Join(lines, "\n+")), false)
+	d = pages.ParseDiff(fmt.Sprintf("--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n", file, len(lines), strings.Join(lines, "\n+")), false, 1)
 	for _, h := range d.Files[0].Hunks {
 		for _, l := range h.Lines {
 			tokens = append(tokens, l.Tokens)

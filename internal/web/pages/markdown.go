@@ -8,6 +8,7 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
 
@@ -37,17 +38,38 @@ func Markdown(text string) Prose {
 		return Prose{Plain: cleaned}
 	}
 	var b bytes.Buffer
-	markdown := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)) // a style would be refused by the browser
+	markdown := goldmark.New(goldmark.WithExtensions(tables), goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 	if err := markdown.Convert([]byte(cleaned), &b); err != nil {
 		return Prose{Plain: cleaned}
 	}
-	return Prose{HTML: template.HTML(b.String())} // #nosec G203: inert and goldmark's renderer escape all that comes from the text
+	scoped := strings.NewReplacer("<th>", `<th scope="col">`, "<th align", `<th scope="col" align`) // all brackets of the text are escaped
+	return Prose{HTML: template.HTML(scoped.Replace(b.String()))} // #nosec G203: inert and goldmark's renderer escape all that comes from the text
+}
+
+// IsMarkdown reports whether a file is Markdown, by its name.
+func IsMarkdown(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".md") }
+
+// MarkdownFile is Markdown for a whole file. What stands before the text between lines of hyphens is shown as it is.
+func MarkdownFile(text string) Prose {
+	const fence = "---\n"
+	if rest, has := strings.CutPrefix(text, fence); has {
+		if head, body, closed := strings.Cut(rest, "\n"+fence); closed {
+			prose := Markdown(body)
+			if prose.HTML != "" {
+				cleaned := content.Clean(head, maxTextRune)
+				prose.HTML = template.HTML("<pre><code>"+html.EscapeString(cleaned)+"</code></pre>\n") + prose.HTML // #nosec G203: escaped
+				return prose
+			}
+		}
+	}
+	return Markdown(text)
 }
 
 // nested reports whether a line opens more containers or brackets than anybody writes by hand.
 func nested(text string) bool {
 	for line := range strings.Lines(text) {
-		for _, opener := range []string{">", "[", "!", "*", "_", "`", "<", "-", "+"} {
+		for _, opener := range []string{">", "[", "!", "*", "_", "`", "<", "-", "+", "|"} {
 			if strings.Count(line, opener) > 20*maxNesting || len(line) > 10_000 {
 				return true
 			}

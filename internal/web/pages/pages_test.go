@@ -112,7 +112,7 @@ func TestOnlyPlainWebAddressesAreLinked(t *testing.T) {
 func TestADiffIsReadByTheNumbersOfItsHunks(t *testing.T) {
 	d := pages.ParseDiff("diff --git a/checks/x.md b/checks/x.md\nindex 1..2 100644\n--- a/checks/x.md\n+++ b/checks/x.md\n@@ -1,3 +1,3 @@ # X\n"+
 		" same\n--- old\n+++ new\n+@@ -1 +1 @@\n-diff --git\n\\ No newline at end of file\n--- /dev/null\n+++ b/checks/y.md\n@@ -0,0 +1 @@\n+y\u202e\n"+
-		"diff --git a/z b/z\nnew file mode 100644\nBinary files /dev/null and b/z differ\n", true)
+		"diff --git a/z b/z\nnew file mode 100644\nBinary files /dev/null and b/z differ\n", true, 1)
 	var got []string
 	for _, f := range d.Files {
 		got = append(got, fmt.Sprint(f.Path, " ", f.Kind, " +", f.Added, " -", f.Removed, " ", f.Notes))
@@ -132,22 +132,116 @@ func TestADiffIsReadByTheNumbersOfItsHunks(t *testing.T) {
 	}
 }
 
-func TestALargeDiffIsShownInPart(t *testing.T) {
+// Every file and every line of a difference is in one of its parts, once and in order.
+func TestALargeDiffIsShownInPartsThatLeaveNothingOut(t *testing.T) {
 	var b strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&b, "--- /dev/null\n+++ b/f%d\n@@ -0,0 +1,30 @@\n%s", i, strings.Repeat("+x\n", 30))
+	for i := range 120 {
+		fmt.Fprintf(&b, "diff --git a/f%d b/f%d\n--- /dev/null\n+++ b/f%d\n@@ -0,0 +1,30 @@\n", i, i, i)
+		for line := range 30 {
+			fmt.Fprintf(&b, "+%d.%d\n", i, line+1)
+		}
 	}
-	b.WriteString("--- a/one\n+++ b/one\n@@ -1,999999999 +1,999999999 @@\n" + strings.Repeat("+y\n", 5000))
-	d := pages.ParseDiff(b.String(), false)
-	if len(d.Files) != 50 || d.MoreFiles != 951 {
-		t.Errorf("%d files, %d more", len(d.Files), d.MoreFiles)
+	b.WriteString("--- a/long\n+++ b/long\n@@ -1 +1,9000 @@\n-old\n")
+	for line := range 9000 {
+		fmt.Fprintf(&b, "+120.%d\n", line+1)
 	}
-	d = pages.ParseDiff("+++ b/x\n@@ -0,0 +1,5000 @@\n"+strings.Repeat("+"+strings.Repeat("z", 10_000)+"\n", 5000), false)
-	if f := d.Files[0]; len(f.Hunks[0].Lines) != 1000 || f.MoreLines != 4000 || f.Added != 5000 || len(f.Hunks[0].Lines[0].Text) > 2100 {
-		t.Errorf("%d lines, %d more", len(f.Hunks[0].Lines), f.MoreLines)
+	first := pages.ParseDiff(b.String(), false, 1)
+	if len(first.Index) != 121 || first.Index[120].Added != 9000 || first.Index[120].Removed != 1 || first.Index[120].Kind != "changed" || first.Index[0].Kind != "created" {
+		t.Fatalf("index of %d, %+v", len(first.Index), first.Index[len(first.Index)-1])
+	}
+	if first.Added() != 120*30+9000 || first.Removed() != 1 || first.Before() != 0 || first.After() != 2 || first.All() {
+		t.Errorf("+%d -%d, before %d, after %d", first.Added(), first.Removed(), first.Before(), first.After())
+	}
+	var next [121]int
+	lines := 0
+	for part := 1; part <= first.Parts; part++ {
+		d := pages.ParseDiff(b.String(), false, part)
+		if d.Part != part || d.Parts != first.Parts || len(d.Files) > 51 {
+			t.Fatalf("part %d of %d: %d of %d, %d files", part, first.Parts, d.Part, d.Parts, len(d.Files))
+		}
+		here := 0
+		for _, f := range d.Files {
+			if begins := first.Index[f.Number-1].Part; (begins == part) == f.Continued || f.Path != first.Index[f.Number-1].Path {
+				t.Errorf("part %d: %s begins in %d, continued %t", part, f.Path, begins, f.Continued)
+			}
+			for _, h := range f.Hunks {
+				for _, l := range h.Lines {
+					here++
+					if l.Kind == "del" {
+						continue
+					}
+					next[f.Number-1]++
+					want := fmt.Sprintf("%d.%d", f.Number-1, next[f.Number-1])
+					if l.Text != want || l.New != next[f.Number-1] || l.Mark != fmt.Sprintf("f%dn%d", f.Number, l.New) {
+						t.Fatalf("part %d: %+v, want %s", part, l, want)
+					}
+				}
+			}
+		}
+		if lines += here; here > 3000 || here+d.MoreLines != 120*30+9001 {
+			t.Errorf("part %d: %d lines, %d more", part, here, d.MoreLines)
+		}
+	}
+	if lines != 120*30+9001 {
+		t.Errorf("%d lines in all parts", lines)
+	}
+	if d := pages.ParseDiff(b.String(), false, 99); d.Part != first.Parts {
+		t.Errorf("after the last part comes %d", d.Part)
+	}
+}
+
+func TestOddDiffsAreRead(t *testing.T) {
+	d := pages.ParseDiff("+++ b/x\n@@ -0,0 +1,2 @@\n"+strings.Repeat("+"+strings.Repeat("z", 10_000)+"\n", 2), false, 1)
+	if f := d.Files[0]; len(f.Hunks[0].Lines[0].Text) > 2100 {
+		t.Errorf("a line of %d bytes", len(f.Hunks[0].Lines[0].Text))
 	}
 	for _, odd := range []string{"", "@@ -1 +1 @@\n+x", "+x\n-y\n", "--- ", "+++ /dev/null\n--- /dev/null\n", "@@ -9999999999 +1 @@", "\\\n\\", "diff --git \n@@ -1,0 +1,0 @@\n+"} {
-		pages.ParseDiff(odd, true)
+		for _, part := range []int{-1, 0, 1, 2} {
+			pages.ParseDiff(odd, true, part)
+		}
+	}
+}
+
+func TestNotesStandBesideTheirLines(t *testing.T) {
+	d := pages.ParseDiff("--- a/x.md\n+++ b/x.md\n@@ -4,3 +4,3 @@\n same\n-gone\n+new\n last\n", false, 1)
+	notes := map[pages.LineKey][]pages.LineNote{
+		{Path: "x.md", Line: 5}:               {{Body: "about new"}},
+		{Path: "x.md", Line: 5, Before: true}: {{Body: "about gone"}},
+		{Path: "x.md", Line: 4, Before: true}: {{Body: "about same, before"}},
+		{Path: "x.md", Line: 4}:               {{Body: "about same"}},
+		{Path: "y.md", Line: 4}:               {{Body: "elsewhere"}},
+	}
+	var asked []pages.LineKey
+	d.Annotate(notes, "f1o5", func(k pages.LineKey) *pages.LineForm { asked = append(asked, k); return &pages.LineForm{} })
+	var got []string
+	for _, l := range d.Files[0].Hunks[0].Lines {
+		for _, n := range l.Notes {
+			got = append(got, l.Text+": "+n.Body)
+		}
+	}
+	if want := "same: about same|same: about same, before|gone: about gone|new: about new"; strings.Join(got, "|") != want {
+		t.Errorf("got %s", strings.Join(got, "|"))
+	}
+	if len(asked) != 1 || asked[0] != (pages.LineKey{Path: "x.md", Line: 5, Before: true}) || d.Files[0].Hunks[0].Lines[1].Form == nil {
+		t.Errorf("forms for %+v", asked)
+	}
+}
+
+func TestMarkdownHasTablesAndListsAndNothingThatActs(t *testing.T) {
+	got := string(pages.Markdown("| a | b |\n|:--|--:|\n| <b>x</b> | [y](javascript:z) |\n\n- one\n- two\n").HTML)
+	for _, want := range []string{"<table>", "<th scope=\"col\" align=\"left\">a</th>", "<td align=\"right\">y ", "&lt;b&gt;x&lt;/b&gt;", "<li>one</li>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	for _, bad := range []string{"<b>", "href", "style="} {
+		if strings.Contains(got, bad) {
+			t.Errorf("%q is in %s", bad, got)
+		}
+	}
+	file := string(pages.MarkdownFile("---\nname: <x>\n---\n# Title\n").HTML)
+	if !strings.HasPrefix(file, "<pre><code>name: &lt;x&gt;</code></pre>") || !strings.Contains(file, "<h4>Title</h4>") {
+		t.Errorf("a file with a head: %s", file)
 	}
 }
 

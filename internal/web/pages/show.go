@@ -45,6 +45,9 @@ func (s Shower) functions() template.FuncMap {
 		"first":    First,
 		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
 		"short":    Short,
+		"field":    func(id, problem string) field { return field{id, problem} },
+		"lineno":   linkLine,
+		"fileno":   func(index int) int { return index + 1 },
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
 	}
 }
@@ -70,6 +73,9 @@ type table struct {
 	Base, Caption string
 	Attempts      any
 }
+
+// field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
+type field struct{ ID, Problem string }
 
 // Short is the beginning of an object id.
 func Short(id string) string { return id[:min(len(id), 12)] }
