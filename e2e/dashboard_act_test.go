@@ -65,8 +65,18 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/2"))
 	d.run(chromedp.SendKeys("#comment", "Looks good.", chromedp.ByQuery))
 	for _, step := range [][2]string{
-		{"comment", "Your remark is recorded."}, {"approve", "You have approved it."}, {"merge", "You have merged it."},
+		{"comment", "Your comment is recorded."}, {"approve", "You have approved it."}, {"line", "Your comment is recorded."}, {"merge", "You have merged it."},
 	} {
+		switch step[0] {
+		case "line":
+			d.run(chromedp.Click(`#f1n1`, chromedp.ByQuery), chromedp.WaitVisible("#line-comment", chromedp.ByQuery),
+				chromedp.SendKeys("#line-comment", "A good title.", chromedp.ByQuery))
+			d.press(`#line-form button`)
+			d.says(step[1], "A good title.")
+			continue
+		case "merge":
+			d.run(chromedp.Click("#merge > summary", chromedp.ByQuery), chromedp.WaitVisible(`button[value="merge"]`, chromedp.ByQuery))
+		}
 		d.press(`button[value="` + step[0] + `"]`)
 		d.says(step[1])
 		if step[0] == "comment" {

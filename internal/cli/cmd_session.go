@@ -15,7 +15,7 @@ import (
 )
 
 func sessionCommand(a *app) *cobra.Command {
-	return group("session", "Look at the sessions of agents", sessionListCommand(a), sessionShowCommand(a), sessionJournalCommand(a), sessionUsageCommand(a))
+	return group("session", "Look at the sessions of agents, and stop them", sessionListCommand(a), sessionShowCommand(a), sessionStopCommand(a), sessionJournalCommand(a), sessionUsageCommand(a))
 }
 
 func sessionListCommand(a *app) *cobra.Command {

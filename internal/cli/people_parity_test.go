@@ -175,8 +175,9 @@ func sessionAttempts() (out []attempt) {
 	}
 	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: people.StopSession,
 		doors: map[string]func(*peopleWorld) fault.Code{
-			"REST":      func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/sessions/none/stop", nil) },
-			"dashboard": func(w *peopleWorld) fault.Code { return w.throughServer("/sessions/none/stop", url.Values{}) },
+			"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/sessions/none/stop", nil) },
+			"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/sessions/none/stop", url.Values{}) },
+			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("session", "stop", "none") },
 		}})
 	return out
 }

@@ -25,7 +25,7 @@ type app struct {
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claudeops",
-		Short: "The one door through which AI operations agents propose changes, as pull requests",
+		Short: "Lets AI operations agents propose changes to their own procedures, as pull requests",
 		Long: "claudeops lets an AI operations agent propose changes to its own procedures as pull requests that a person\n" +
 			"merges. Tier, scope, content, duplicates and caps are decided here, never by a prompt, and every attempt is recorded.",
 		SilenceUsage: true, SilenceErrors: true,

@@ -37,7 +37,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		return errors.Join(played, server.end())
 	}
 	if played == nil {
-		s.say("\nAll of it happened; it is still there to look at, to review and to open for real:\n\n  %s\n\n", server.address)
+		s.say("\nAll of it happened; it is still there to look at, to review and to open:\n\n  %s\n\n", server.address)
 		s.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
 			filepath.Join(s.state, "operator-token"))
 		s.say("Files are in %s. Ctrl-C ends the server.\n", s.Dir)

@@ -190,7 +190,7 @@ func answerTo(commit, request string, asks *gitprovider.Remark) string {
 	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
 	if asks != nil {
 		if who := plainName(asks.Author); who != "" {
-			line += ", after the remarks of " + who
+			line += ", after the review of " + who
 		}
 	}
 	return line + "."

@@ -102,7 +102,7 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 	if pr.Title != "Check inodes, and how" || !strings.HasPrefix(pr.Body, "## Why\n\nAs ann asked.") || !strings.Contains(pr.Body, "Revision 1 of") {
 		t.Errorf("the pull request is %q: %s", pr.Title, pr.Body)
 	}
-	want := "Revised by Claude Ops in " + tip[:12] + " (request " + result.RequestID + "), after the remarks of ann."
+	want := "Revised by Claude Ops in " + tip[:12] + " (request " + result.RequestID + "), after the review of ann."
 	if got := b.comments(); !slices.Equal(got, []string{want}) {
 		t.Errorf("the comments are %q, want %q", got, want)
 	}

@@ -182,4 +182,8 @@ type Records interface {
 	// CloseInterrupted ends, as StateInterrupted, the sessions that are recorded as running by processes that have
 	// ended, and returns their ids.
 	CloseInterrupted(ctx context.Context) ([]string, error)
+	// AskStop notes that a running session is to end, for the process that runs it; not_found if no session with the id runs.
+	AskStop(ctx context.Context, id string) error
+	// StopAsked reports whether that was noted.
+	StopAsked(ctx context.Context, id string) (bool, error)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -112,7 +113,37 @@ func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (
 	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
 	s.current = c
 	go s.run(life, c, l, record)
+	go s.heed(life, c)
 	return c, nil
+}
+
+// stopLook is how often the process that runs a session looks whether a person has asked elsewhere that it end.
+const stopLook = time.Second
+
+// heed ends the chain when a person has asked, at another process, that its session end.
+func (s *Supervisor) heed(ctx context.Context, c *chain) {
+	ticker := time.NewTicker(stopLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		s.mu.Lock()
+		id := c.id
+		s.mu.Unlock()
+		asked, err := s.runner.Records.StopAsked(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			s.runner.Log.Warn("not seen whether a session is to end", "session", id, "error", fault.From(err).Message)
+		}
+		if asked {
+			c.cancel(stopped{})
+			return
+		}
+	}
 }
 
 // announce says in the lock which session runs, and records that it has begun.
@@ -212,8 +243,8 @@ func (s *Supervisor) Current() (id string, running bool) {
 	return s.current.id, true
 }
 
-// Stop ends the session with the id, and does not wait for that. not_found if there is none, conflict if it does not run
-// in this process.
+// Stop has the session with the id end, and does not wait for that. One that another process runs is told by the record, at which that
+// process looks every second. not_found if there is none, conflict if it has ended.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	c := s.current
@@ -223,14 +254,27 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 		return nil
 	}
 	s.mu.Unlock()
-	record, err := s.runner.Records.Session(ctx, id)
+	return StopElsewhere(ctx, s.runner.Records, id)
+}
+
+// StopElsewhere is Stop for a session that this process does not run.
+func StopElsewhere(ctx context.Context, records Records, id string) error {
+	if _, err := records.CloseInterrupted(ctx); err != nil { // nobody would heed it
+		return err
+	}
+	record, err := records.Session(ctx, id)
 	if err != nil {
 		return err
 	}
-	if record.State != StateRunning {
-		return fault.New(fault.Conflict, "session %s has ended already: %s", id, record.State)
+	if record.State == StateRunning {
+		if err = records.AskStop(ctx, id); fault.CodeOf(err) != fault.NotFound { // it has ended meanwhile
+			return err
+		}
+		if record, err = records.Session(ctx, id); err != nil {
+			return err
+		}
 	}
-	return fault.New(fault.Conflict, "session %s runs in another process; end it there, with a signal", id)
+	return fault.New(fault.Conflict, "session %s has ended already: %s", id, record.State)
 }
 
 // Wait waits until no session runs in this process, or ctx ends.

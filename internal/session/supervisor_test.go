@@ -99,7 +99,6 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 	if current, running := here.Current(); !running || current != id {
 		t.Errorf("current is %q, %t", current, running)
 	}
-	wantCode(t, there.Stop(t.Context(), id), fault.Conflict, "another process")
 	wantCode(t, there.Stop(t.Context(), "none"), fault.NotFound)
 	if err := here.Stop(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -191,4 +190,25 @@ func TestAStoreThatFailsLeavesTheLockFree(t *testing.T) {
 	if ran, err := s.Run(t.Context(), Spec{Tier: 1}); err != nil || len(ran) != 1 {
 		t.Errorf("%v, %v", ran, err)
 	}
+}
+
+func TestASessionOfAnotherProcessIsStoppedThroughTheRecord(t *testing.T) {
+	w := newWorld(t, "hang")
+	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner)
+	id, err := here.Start(t.Context(), Spec{Tier: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "ready")
+	if err := there.Stop(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := here.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.clean(t)
+	if r := w.records[0]; r.State != StateCancelled || r.Reason != "a person stopped it" {
+		t.Errorf("recorded %+v", r)
+	}
+	wantCode(t, there.Stop(t.Context(), id), fault.Conflict, "has ended already")
 }

@@ -34,6 +34,7 @@ type memory struct {
 	counts   Counts
 	faults   map[string]error
 	ended    []string     // what CloseInterrupted reports
+	asked    []string     // sessions that are to end
 	saved    func(Record) // called before a record is saved; nil for nothing
 	appended chan Event
 }
@@ -122,6 +123,19 @@ func (m *memory) SessionEvents(_ context.Context, id string, after int) ([]Event
 
 func (m *memory) SessionCounts(context.Context, string) (Counts, error) {
 	return m.counts, m.fault("counts")
+}
+
+func (m *memory) AskStop(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, id)
+	return nil
+}
+
+func (m *memory) StopAsked(_ context.Context, id string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.asked, id), nil
 }
 
 func (m *memory) CloseInterrupted(context.Context) ([]string, error) {

@@ -176,6 +176,27 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 	return counts, err
 }
 
+// AskStop implements session.Records.
+func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
+		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.opts.Now()), text(bound(id, maxWord))))
+		if err == nil && !known {
+			err = fault.New(fault.NotFound, "no session %q runs", bound(id, maxWord))
+		}
+		return err
+	})
+}
+
+// StopAsked implements session.Records.
+func (s *AgentSessions) StopAsked(ctx context.Context, id string) (asked bool, err error) {
+	err = s.db.query(ctx, func(*sql.Rows) error {
+		asked = true
+		return nil
+	}, "SELECT 1 FROM agent_sessions WHERE id = $1 AND stop_asked_us IS NOT NULL", text(bound(id, maxWord)))
+	return asked, err
+}
+
 // CloseInterrupted implements session.Records.
 func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, err error) {
 	type runningSession struct {

@@ -231,3 +231,21 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, last, 0)
 }
+
+func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	r := session.Record{ID: "one", StartedAt: noon(), Ending: session.Ending{State: session.StateRunning}}
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+	asked, err := s.AgentSessions.StopAsked(ctx, "one")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, false)
+	wantCode(t, s.AgentSessions.AskStop(ctx, "two"), fault.NotFound)
+	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
+	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
+	asked, err = s.AgentSessions.StopAsked(ctx, "one")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, true)
+	r.State = session.StateCancelled
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+	wantCode(t, s.AgentSessions.AskStop(ctx, "one"), fault.NotFound)
+}

@@ -45,7 +45,7 @@ func (h *documents) describe(version, basePath string, routes []handler.Route) e
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Claude Ops", Version: version,
-			Description: "The one door through which AI operations agents propose changes, as pull requests that a person merges. " +
+			Description: "AI operations agents propose changes to their own procedures here, as pull requests that a person merges. " +
 				"Errors are application/problem+json with a code.",
 			License: &huma.License{Name: "MIT", Identifier: "MIT"},
 		},

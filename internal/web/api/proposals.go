@@ -25,7 +25,7 @@ func (h *proposals) operations() []operation.Operation {
 	return []operation.Operation{
 		operation.New(read("list_proposals", "List attempts at proposals, newest first", operation.Route{
 			Path: "/proposals", ID: "listProposals",
-			Notes: "One entry for each row of the audit about a proposal, whatever door it came through, refusals included. Rows " +
+			Notes: "One entry for each row of the audit about a proposal, however it came in, refusals included. Rows " +
 				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has ended; one " +
 				"that a killed process left has a second entry with the same id, for what settled it.",
 		}), h.list),

@@ -197,4 +197,3 @@ func (r *diffReader) add(line DiffLine) {
 	h := &r.file.Hunks[len(r.file.Hunks)-1]
 	h.Lines = append(h.Lines, line)
 }
-

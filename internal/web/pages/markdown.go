@@ -44,7 +44,7 @@ func Markdown(text string) Prose {
 		return Prose{Plain: cleaned}
 	}
 	scoped := strings.NewReplacer("<th>", `<th scope="col">`, "<th align", `<th scope="col" align`) // all brackets of the text are escaped
-	return Prose{HTML: template.HTML(scoped.Replace(b.String()))} // #nosec G203: inert and goldmark's renderer escape all that comes from the text
+	return Prose{HTML: template.HTML(scoped.Replace(b.String()))}                                   // #nosec G203: inert and goldmark's renderer escape all that comes from the text
 }
 
 // IsMarkdown reports whether a file is Markdown, by its name.

@@ -22,3 +22,6 @@ CREATE TABLE refused_changes (
     change     TEXT COLLATE "C" NOT NULL -- JSON
 );
 CREATE INDEX refused_changes_by_time ON refused_changes (created_us);
+
+-- When a person asked, at another process, that a session end; NULL: nobody did. The process that runs it looks again and again.
+ALTER TABLE agent_sessions ADD COLUMN stop_asked_us BIGINT;
