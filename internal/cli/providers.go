@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func newProviders(p *parts) *providers {
 	}
 	if p.cfg.Forges.LocalRoot != "" {
 		localEntry.Base = "file://" + strings.TrimRight(p.cfg.Forges.LocalRoot, "/")
-		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{}); err != nil {
+		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{Page: localPage(p.cfg.Web.PublicURL)}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
 			all.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
@@ -64,6 +65,16 @@ func newProviders(p *parts) *providers {
 	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
 		mounted.Repos{Dir: p.cfg.Mounted.Dir})
 	return all
+}
+
+// localPage gives the addresses of the dashboard's pages of local pull requests; nil where nobody says how a browser reaches them.
+func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
+	if public == "" {
+		return nil
+	}
+	return func(ref gitprovider.RepoRef, number int) string {
+		return public + "/pulls/" + strings.Join([]string{local.Name, url.PathEscape(ref.Owner), url.PathEscape(ref.Name), strconv.Itoa(number)}, "/")
+	}
 }
 
 // forge is the registration of a forge: disabled, with the reason, if its settings or its client are no good.

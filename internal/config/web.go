@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"net/url"
 	"path"
 	"regexp"
 	"strings"
@@ -14,9 +15,11 @@ const DefaultAddr = "127.0.0.1:8080"
 // Web is how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a server must not
 // start on a guess of who may call it.
 type Web struct {
-	Addr            string // host:port; an empty host is every interface
-	Hosts           []string
-	BasePath        string // "" or "/ops"
+	Addr     string // host:port; an empty host is every interface
+	Hosts    []string
+	BasePath string // "" or "/ops"
+	// PublicURL is where browsers reach the server, base path included, without a slash at its end; "" if nobody says.
+	PublicURL       string
 	Tokens          []string
 	TrustedProxies  []netip.Prefix
 	ProxyUserHeader string
@@ -51,6 +54,11 @@ func (e *env) web() Web {
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`).MatchString(w.BasePath) || w.BasePath != "" && path.Clean(w.BasePath) != w.BasePath {
 		w.Problem = "CLAUDEOPS_BASE_PATH is no path such as /ops"
 	}
+	public, problem := publicURL(e.get("CLAUDEOPS_PUBLIC_URL"), w.BasePath)
+	if w.PublicURL = public; problem != "" {
+		w.Problem = problem
+		e.warn("%s; local pull requests have no address that a browser opens", problem)
+	}
 	for _, entry := range splitList(e.get("CLAUDEOPS_TRUSTED_PROXIES")) {
 		prefix, err := netip.ParsePrefix(entry)
 		if err != nil {
@@ -76,6 +84,22 @@ func (e *env) web() Web {
 			"CLAUDEOPS_TRUSTED_PROXIES, CLAUDEOPS_HOSTS) strangers come from this machine, too"
 	}
 	return w
+}
+
+// publicURL is an address of the server with its base path, whether or not it was given with it.
+func publicURL(given, basePath string) (address, problem string) {
+	if given == "" {
+		return "", ""
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery ||
+		u.Fragment != "" || strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", "CLAUDEOPS_PUBLIC_URL is no address such as https://ops.example, without a name, a query and a fragment"
+	}
+	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && path != basePath {
+		return "", "the path of CLAUDEOPS_PUBLIC_URL is not that of CLAUDEOPS_BASE_PATH"
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host) + basePath, ""
 }
 
 func isIP(s string) bool {

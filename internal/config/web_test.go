@@ -41,3 +41,30 @@ func TestAServerDoesNotStartOnAGuessOfWhoMayCallIt(t *testing.T) {
 		}
 	}
 }
+
+func TestThePublicAddressHasTheBasePathOnce(t *testing.T) {
+	for _, c := range []struct{ public, base, want, problem string }{
+		{"", "", "", ""},
+		{"https://Ops.example", "", "https://ops.example", ""},
+		{"https://ops.example/", "/ops", "https://ops.example/ops", ""},
+		{"https://ops.example:8443/ops/", "/ops", "https://ops.example:8443/ops", ""},
+		{"http://[::1]:8080", "", "http://[::1]:8080", ""},
+		{"https://ops.example/other", "/ops", "", "CLAUDEOPS_BASE_PATH"},
+		{"https://ops.example/ops", "", "", "CLAUDEOPS_BASE_PATH"},
+		{"ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"ftp://ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ann:secret@ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops.example/?a=b", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops.example/#x", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https:///x", "", "", "CLAUDEOPS_PUBLIC_URL"},
+	} {
+		got := load(map[string]string{"CLAUDEOPS_PUBLIC_URL": c.public, "CLAUDEOPS_BASE_PATH": c.base}).Web
+		if got.PublicURL != c.want || !strings.Contains(got.Problem, c.problem) || (got.Problem == "") != (c.problem == "") {
+			t.Errorf("%q below %q: %q, %q", c.public, c.base, got.PublicURL, got.Problem)
+		}
+		if strings.Contains(got.Problem, "secret") {
+			t.Errorf("the problem repeats the address: %s", got.Problem)
+		}
+	}
+}

@@ -90,8 +90,11 @@ func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 			a.PRNumber, a.PRURL = e.Existing.Number, e.Existing.URL
 		}
 	}
-	if content, judged := c.verdicts[record.GateContent]; content.withhold || !judged {
+	content, judged := c.verdicts[record.GateContent]
+	if content.withhold || !judged {
 		withhold(&a)
+	} else if e != nil && c.writer == nil { // else there is a proposal, which has it
+		a.Wanted = content.wanted
 	}
 	return a
 }

@@ -36,6 +36,7 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
 	texts, skipped := searchable(judged, out.violations)
 	out.withhold = skipped
+	kept := newKeptTexts(texts)
 	search, cancel := context.WithTimeout(ctx, contentTimeout)
 	defer cancel()
 	for _, t := range texts {
@@ -51,6 +52,7 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 		}
 		for _, secret := range found {
 			out.violations = append(out.violations, secretViolation(t, secret))
+			kept.withhold(t, secret)
 			out.withhold = out.withhold || t.isPath || t.label == "title"
 		}
 	}
@@ -58,6 +60,9 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
 		out.violations = append(out.violations, *v)
 		out.withhold = true // which part is where cannot be told
+	}
+	if !out.withhold && !slices.ContainsFunc(out.violations, isOwn) {
+		out.wanted = kept.wanted(r)
 	}
 	return out, nil
 }

@@ -263,7 +263,11 @@ func TestContentGate(t *testing.T) {
 			if e.Violations[0].Rule != c.rule || !strings.Contains(e.Violations[0].Message, c.says) {
 				t.Errorf("violation %+v, want rule %s and %q", e.Violations[0], c.rule, c.says)
 			}
-			record, err := json.Marshal(row)
+			kept, err := b.store.History.Wanted(t.Context(), row.RequestID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record, err := json.Marshal([]any{row, kept})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -92,6 +92,8 @@ type Attempt struct {
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.
 	Session string
+	// Wanted is what a refused attempt wanted; nil where that is not kept. Like Session it is no part of the hashed text.
+	Wanted *RefusedChange
 }
 
 // RecordedAttempt is an attempt with its place in the audit.

@@ -35,6 +35,9 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	if err != nil {
 		return err
 	}
+	if err := keepWanted(ctx, tx, row); err != nil {
+		return err
+	}
 	if err := countDay(ctx, tx, "outcome", row.Time, stored["outcome"]); err != nil {
 		return err
 	}

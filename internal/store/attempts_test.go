@@ -199,3 +199,22 @@ func BenchmarkAttemptsOf100k(b *testing.B) {
 		})
 	}
 }
+
+func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	const kept, more = 1000, 5
+	for i := range kept + more {
+		a := record.Attempt{
+			RequestID: fmt.Sprintf("r%05d", i), Time: noon().Add(time.Duration(i) * time.Second), Action: record.ActionCreate, Outcome: record.OutcomeRefused,
+			Wanted: &record.RefusedChange{Body: record.RefusedText{Text: fmt.Sprint(i)}},
+		}
+		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
+	}
+	for i, there := range map[int]bool{0: false, more - 1: false, more: true, kept + more - 1: true} {
+		got, err := s.History.Wanted(ctx, fmt.Sprintf("r%05d", i))
+		wantEqual(t, err, nil)
+		if (got != nil) != there || there && got.Body.Text != fmt.Sprint(i) {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}

@@ -38,6 +38,7 @@ func pruneRules() []pruneRule {
 		{kind: "web_sessions", table: "web_sessions", key: "hash", condition: "seen_us < $1"},
 		{kind: "session_output", table: "agent_session_events", key: "session, seq", condition: outputOfEnded},
 		{kind: "journal", table: "agent_journal", key: "session, seq", condition: "time_us < $1"},
+		{kind: "refused_changes", table: "refused_changes", key: "request_id", condition: "created_us < $1"},
 		{kind: "script_runs", table: "script_runs", key: "id", condition: "settled = 1 AND started_us < $1"},
 	}
 }
@@ -69,7 +70,7 @@ func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []
 }
 
 // Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that were
-// settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they noted; runs of scripts. If anything went, row becomes a row of the audit; row says what it is
+// settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they noted; what refused attempts wanted; runs of scripts. If anything went, row becomes a row of the audit; row says what it is
 // about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
 func (r *Retention) Prune(
 	ctx context.Context, before time.Time, row func([]Pruned) record.Attempt,

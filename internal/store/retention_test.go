@@ -75,7 +75,7 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}, {"script_runs", 1}}
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}, {"refused_changes", 0}, {"script_runs", 1}}
 	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)

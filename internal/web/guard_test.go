@@ -122,7 +122,7 @@ func TestAddressesThatAreNotOurs(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"PUT", "/api/v1/prs", "GET, HEAD, POST"}, {"DELETE", "/api/v1/audit", "GET, HEAD"}, {"GET", "/sign-out", "POST"},
+		{"PUT", "/api/v1/prs", "GET, HEAD, POST"}, {"DELETE", "/api/v1/audit", "GET, HEAD"}, {"GET", "/api/v1/sessions/x/stop", "POST"},
 		{"POST", "/healthz", "GET, HEAD"}, {"OPTIONS", "/api/v1/prs", "GET, HEAD, POST"}, {"TRACE", "/healthz", "GET, HEAD"}, {"BREW", "/docs", "GET, HEAD"},
 	} {
 		a := w.do(c[0], c[1], "")

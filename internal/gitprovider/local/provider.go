@@ -23,6 +23,8 @@ type Options struct {
 	AuthorEmail string           // "" means claude-ops@localhost
 	Now         func() time.Time // nil means time.Now
 	Timeout     time.Duration    // bound of one git command; 0 means 30 s
+	// Page is the address of the page of a pull request; nil where there is none that a browser could open.
+	Page func(ref gitprovider.RepoRef, number int) string
 }
 
 // Provider implements gitprovider.Provider for repositories below a root folder. Looking at pull requests brings their
@@ -35,6 +37,7 @@ type Provider struct {
 	comparisons *comparisons
 	pulls       *pulls
 	now         func() time.Time
+	page        func(ref gitprovider.RepoRef, number int) string
 }
 
 var (
@@ -66,6 +69,7 @@ func New(root string, records Records, opts Options) (*Provider, error) {
 		comparisons: newComparisons(),
 		pulls:       &pulls{records: records, now: opts.Now},
 		now:         opts.Now,
+		page:        opts.Page,
 	}, nil
 }
 

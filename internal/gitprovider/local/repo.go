@@ -20,6 +20,7 @@ type repository struct {
 	gitDir      string
 	git         *git
 	comparisons *comparisons
+	page        func(ref gitprovider.RepoRef, number int) string // see Options.Page
 }
 
 // key is the repository's name in the Records.
@@ -28,9 +29,14 @@ func (repo *repository) key() string { return repo.ref.String() }
 // url is what git clone takes.
 func (repo *repository) url() string { return (&url.URL{Scheme: "file", Path: repo.dir}).String() }
 
-// prURL names a pull request of the repository. There is no page behind it: the part before the # can be cloned, the
-// number is what claudeops review and the dashboard take.
-func (repo *repository) prURL(number int) string { return repo.url() + "#pr-" + strconv.Itoa(number) }
+// prURL is the page of a pull request of the repository, where its address is known. Otherwise it names the pull request: the part
+// before the # can be cloned, the number is what claudeops review and the dashboard take.
+func (repo *repository) prURL(number int) string {
+	if repo.page != nil {
+		return repo.page(repo.ref, number)
+	}
+	return repo.url() + "#pr-" + strconv.Itoa(number)
+}
 
 // open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
 // so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
@@ -61,7 +67,7 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 			"it or leave it out",
 			repo.ref, repo.url())
 	}
-	repo.root, repo.git, repo.comparisons = root, p.git, p.comparisons
+	repo.root, repo.git, repo.comparisons, repo.page = root, p.git, p.comparisons, p.page
 	return repo, repo.checkLayout(ctx)
 }
 

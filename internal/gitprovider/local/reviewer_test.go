@@ -45,7 +45,7 @@ func TestShowLeavesOutAnEnormousDiff(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/large",
-		providertest.Create("checks/large.md", strings.Repeat("a line of text\n", 80_000)))
+		providertest.Create("checks/large.md", strings.Repeat("a line of text\n", 1_100_000)))
 	detail, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
 	w.must(err)
 	if detail.Diff != "" || !detail.DiffTooLarge {

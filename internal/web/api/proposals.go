@@ -133,6 +133,9 @@ func (h *proposals) get(ctx context.Context, _ operation.Call, in idParams) (Pro
 	if err := h.addPulls(ctx, rows, func(i int) *ProposalEntry { return &d.Attempts[i].ProposalEntry }); err != nil {
 		return ProposalDetail{}, err
 	}
+	if d.Wanted, err = h.records.Wanted(ctx, id); err != nil {
+		return ProposalDetail{}, err
+	}
 	p, err := h.records.Proposal(ctx, id)
 	switch {
 	case err == nil:

@@ -48,10 +48,11 @@ type ProposalList struct {
 
 // ProposalDetail is all that is known under one request id.
 type ProposalDetail struct {
-	ID        string          `json:"id"`
-	Attempts  []AttemptDetail `json:"attempts" doc:"Oldest first; empty while the proposal is being written"`
-	Change    *ProposedChange `json:"change,omitempty" doc:"What passed the gates; the contents of a refusal are not kept"`
-	Untrusted string          `json:"untrusted"`
+	ID        string                `json:"id"`
+	Attempts  []AttemptDetail       `json:"attempts" doc:"Oldest first; empty while the proposal is being written"`
+	Change    *ProposedChange       `json:"change,omitempty" doc:"What passed the gates"`
+	Wanted    *record.RefusedChange `json:"wanted,omitempty" doc:"What a refused attempt wanted: the newest ones, and without texts in which secrets were found"`
+	Untrusted string                `json:"untrusted"`
 }
 
 // AttemptDetail is an attempt, gate by gate.

@@ -11,7 +11,7 @@ import (
 type PullSeen struct {
 	State            string     `json:"state" enum:"open,closed,merged,gone" doc:"gone: the provider does not know it any more"`
 	AsOf             *time.Time `json:"as_of,omitempty" doc:"When the provider said so; absent if it was not asked since the pull request was opened"`
-	SeenBy           string     `json:"seen_by,omitempty" doc:"webhook, poll, or the door of the person who ended it"`
+	SeenBy           string     `json:"seen_by,omitempty" doc:"webhook, poll, or the way in of the person who ended it: cli, rest or web"`
 	Head             string     `json:"head,omitempty" doc:"Head commit"`
 	Approvals        int        `json:"approvals" doc:"People whose last word is an approval"`
 	ChangesRequested int        `json:"changes_requested" doc:"People whose last word is a request for changes"`

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
@@ -34,6 +35,7 @@ type proposalPage struct {
 	ID         string
 	Attempts   []attempt
 	Change     *change // nil if nothing passed the gates
+	Wanted     *wanted // what a refused attempt wanted; nil where that is not kept
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
 }
@@ -93,6 +95,9 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 			title = r.Title
 		}
 	}
+	if view.Wanted, err = h.wanted(req, id); err != nil {
+		return handler.Response{}, err
+	}
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
@@ -111,6 +116,25 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	}
 	view.Page = h.frame(req, title, "/proposals")
 	return h.html("proposal", view)
+}
+
+// wanted is what a refused attempt wanted.
+type wanted struct {
+	record.RefusedChange
+	Prose pages.Prose
+}
+
+// Refused reports whether an attempt was refused.
+func (v proposalPage) Refused() bool {
+	return v.Change == nil && slices.ContainsFunc(v.Attempts, func(a attempt) bool { return a.Outcome == record.OutcomeRefused })
+}
+
+func (h *proposalPages) wanted(req *handler.Request, id string) (*wanted, error) {
+	kept, err := h.attempts.Wanted(req.Context(), id)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	return &wanted{*kept, pages.Markdown(h.env.Redact(kept.Body.Text))}, nil
 }
 
 func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may bool, whyNot string) {

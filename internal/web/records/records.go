@@ -27,6 +27,8 @@ type Attempts interface {
 	Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error)
 	AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error)
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
+	// Wanted is what is kept of what an attempt wanted that was refused; nil for nothing.
+	Wanted(ctx context.Context, requestID string) (*record.RefusedChange, error)
 	// MadeOf returns the proposals that opened a pull request and added to it, oldest first.
 	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
 	Ping(ctx context.Context) error
