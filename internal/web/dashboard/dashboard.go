@@ -169,7 +169,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
 	}
 	for _, set := range d.toolsets {
-		routes = append(routes, set.routes(page)...)
+		routes = append(routes, set.routes(follows)...)
 	}
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.

@@ -138,6 +138,7 @@ type scriptPage struct {
 	Schema string
 	Runs   []runRow
 	WhyNot string // why there is no form
+	Failed string // why the form comes back; "" for a form that nobody has sent
 }
 
 // scriptField is an argument in the form that starts a script.
@@ -146,20 +147,29 @@ type scriptField struct {
 	Required          bool
 	Values            []string // the only ones
 	Default           string
+	Given             string // as it was sent, if the form comes back
 }
 
 func (h *scriptPages) show(req *handler.Request) (handler.Response, error) {
-	shown, err := h.desk.Show(req.Context(), h.call(req), req.PathValue("name"))
+	view, err := h.view(req)
 	if err != nil {
 		return handler.Response{}, err
+	}
+	return h.html("script", view)
+}
+
+func (h *scriptPages) view(req *handler.Request) (scriptPage, error) {
+	shown, err := h.desk.Show(req.Context(), h.call(req), req.PathValue("name"))
+	if err != nil {
+		return scriptPage{}, err
 	}
 	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Script: shown.Name, Limit: runsShown})
 	if err != nil {
-		return handler.Response{}, err
+		return scriptPage{}, err
 	}
 	schema, err := json.MarshalIndent(shown.InputSchema, "", "  ")
 	if err != nil {
-		return handler.Response{}, err
+		return scriptPage{}, err
 	}
 	view := scriptPage{
 		Page: h.frame(req, shown.Name, scriptsPath), Script: shown, Schema: string(schema), Runs: rowsOf(runs.Runs), Fields: fieldsOf(shown.InputSchema),
@@ -170,7 +180,23 @@ func (h *scriptPages) show(req *handler.Request) (handler.Response, error) {
 	case int(req.Principal.Ceiling) < shown.Tier:
 		view.WhyNot = fmt.Sprintf("Running this script needs tier %d; you have tier %d.", shown.Tier, int(req.Principal.Ceiling))
 	}
-	return h.html("script", view)
+	return view, nil
+}
+
+// sendBack shows the form again as it was sent, and what is wrong with it.
+func (h *scriptPages) sendBack(req *handler.Request, form url.Values, why error) (handler.Response, error) {
+	view, err := h.view(req)
+	if err != nil || view.WhyNot != "" || !handler.PrefersHTML(req.Request) {
+		return handler.Response{}, why
+	}
+	e := fault.From(why)
+	view.Position, view.Failed = "", h.env.Message(e.Message)
+	for i := range view.Fields {
+		view.Fields[i].Given = form.Get("arg." + view.Fields[i].Name)
+	}
+	response, err := h.html("script", view)
+	response.Status = e.Code.HTTPStatus()
+	return response, err
 }
 
 // fieldsOf are the fields of a form for a schema, those that are required first.
@@ -216,7 +242,7 @@ func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
 	}
 	arguments, problems := scripts.FromTexts(shown.InputSchema, textsOf(form, shown.InputSchema))
 	if len(problems) > 0 {
-		return handler.Response{}, h.refused(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; ")))
+		return h.sendBack(req, form, h.refused(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; "))))
 	}
 	call := h.call(req)
 	if call.Arguments, err = json.Marshal(arguments); err != nil {
@@ -234,7 +260,7 @@ func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
 		return h.goTo(runPath(id)), nil
 	case err := <-ended:
 		if err != nil {
-			return handler.Response{}, err
+			return h.sendBack(req, form, err)
 		}
 		return h.goTo(scriptPath(name)), nil // a dry run, or one that was over at once
 	case <-wait.C:

@@ -50,20 +50,32 @@ type sessionsPage struct {
 const journalShown = 30
 
 // startForm starts a session.
-type startForm struct{ Tiers []option }
+type startForm struct {
+	Tiers  []option
+	Note   string // as it was sent, if the form comes back
+	Failed string // why it comes back; "" for a form that nobody has sent
+}
 
 func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	var q sessionPageParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.records.Sessions(req.Context(), session.Query{Before: q.Before, State: session.State(q.State), Limit: pageSize + 1})
+	view, err := h.view(req, q)
 	if err != nil {
 		return handler.Response{}, err
 	}
+	return h.html("sessions", view)
+}
+
+func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (sessionsPage, error) {
+	rows, err := h.records.Sessions(req.Context(), session.Query{Before: q.Before, State: session.State(q.State), Limit: pageSize + 1})
+	if err != nil {
+		return sessionsPage{}, err
+	}
 	journal, err := h.records.Journal(req.Context(), session.JournalQuery{Limit: journalShown})
 	if err != nil {
-		return handler.Response{}, err
+		return sessionsPage{}, err
 	}
 	plan := h.agents.Plan()
 	view := sessionsPage{
@@ -90,18 +102,18 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	}
 	if q == (sessionPageParams{}) {
 		if view.Usage, err = h.usage(req); err != nil {
-			return handler.Response{}, err
+			return sessionsPage{}, err
 		}
 	}
 	if !req.Principal.Scopes.Has(access.Operate) {
 		view.WhyNot = "Starting and stopping sessions needs the scope operate."
-		return h.html("sessions", view)
+		return view, nil
 	}
 	view.Start = &startForm{}
 	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling, gitprovider.TierRemediate); tier++ {
 		view.Start.Tiers = append(view.Start.Tiers, tierOption(tier, gitprovider.TierObserve))
 	}
-	return h.html("sessions", view)
+	return view, nil
 }
 
 func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
@@ -180,7 +192,7 @@ func lengthOf(d time.Duration) string {
 	return text
 }
 
-// start starts a session for a person, who is led to it.
+// start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
 func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	tier := gitprovider.Tier(0)
@@ -188,15 +200,31 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 		tier, err = tierOf(form)
 	}
 	if err != nil {
-		return handler.Response{}, h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err)
+		return h.sendBack(req, form, tier, h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err))
 	}
 	id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
 		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: session.TriggerDashboard, Ceiling: req.Principal.Ceiling,
 	})
 	if err != nil {
-		return handler.Response{}, err
+		return h.sendBack(req, form, tier, err)
 	}
 	return h.goTo(sessionPath(id)), nil
+}
+
+func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier, why error) (handler.Response, error) {
+	view, err := h.view(req, sessionPageParams{})
+	if err != nil || view.Start == nil || !handler.PrefersHTML(req.Request) {
+		return handler.Response{}, why
+	}
+	e := fault.From(why)
+	view.Position = "" // nothing but the form is of interest
+	view.Start.Note, view.Start.Failed = form.Get("note"), h.env.Message(e.Message)
+	for i := range view.Start.Tiers {
+		view.Start.Tiers[i].Chosen = view.Start.Tiers[i].Value == tier.String()
+	}
+	response, err := h.html("sessions", view)
+	response.Status = e.Code.HTTPStatus()
+	return response, err
 }
 
 // tierOf is the tier that a form asks for. It never is a guess.
