@@ -12,8 +12,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/tokens"
 )
+
+// newTokens is the use case of what people do to tokens.
+func newTokens(p *parts) *tokens.Service {
+	return tokens.New(tokens.Options{Store: p.store.Access, People: p.people, Random: rand.Reader, Now: time.Now, NewID: newID})
+}
 
 func tokenCommand(a *app) *cobra.Command {
 	return group("token", "Make, list and revoke the tokens of REST and sign-in", tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
@@ -39,14 +44,6 @@ func tokenEntryOf(t access.Token) tokenEntry {
 	return e
 }
 
-// describeToken is a token as the audit has it, without its secret.
-func describeToken(t access.Token) string {
-	return fmt.Sprintf("token %s (%s): at most tier %s, scopes %s", t.Name, t.ID, t.MaxTier, t.Scopes)
-}
-
-// maxTokenName bounds the name of a token, in bytes. It is in the record of all that the token does.
-const maxTokenName = 64
-
 func tokenCreateCommand(a *app) *cobra.Command {
 	var name, scopes string
 	var tier int
@@ -66,20 +63,12 @@ func tokenCreateCommand(a *app) *cobra.Command {
 				return usageError{errors.New("--max-tier is 1, 2 or 3")}
 			case access.Reserved(name):
 				return usageError{fmt.Errorf("--name %s is a name that the record has for other callers; choose another one", name)}
-			case name == "" || len(name) > maxTokenName || shown(name, maxTokenName) != name:
-				return usageError{fmt.Errorf("--name must be 1 to %d bytes without control characters", maxTokenName)}
-			}
-			secret, err := access.NewSecret(rand.Reader)
-			if err != nil {
-				return err
-			}
-			t := access.Token{
-				ID: newID(), Name: name, Hash: access.Hash(secret), MaxTier: ceiling, Scopes: granted, CreatedAt: time.Now(),
+			case name == "" || len(name) > tokens.MaxName || shown(name, tokens.MaxName) != name:
+				return usageError{fmt.Errorf("--name must be 1 to %d bytes without control characters", tokens.MaxName)}
 			}
 			p := a.wire(needs{})
-			err = p.people.Do(cmd.Context(), people.Act{Action: people.CreateToken, By: a.caller(p)}, func(row people.Row) error {
-				return p.store.Access.InsertToken(cmd.Context(), t, row(describeToken(t)))
-			})
+			wanted := tokens.Wanted{Name: name, MaxTier: ceiling, Scopes: granted.String()}
+			t, secret, err := newTokens(p).Create(cmd.Context(), a.caller(p), tokens.Everything(), wanted)
 			if err != nil {
 				return err
 			}
@@ -130,9 +119,7 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 				return usageError{errors.New("give the token's name or id, as `claudeops token list` has it, and never its secret")}
 			}
 			p := a.wire(needs{})
-			err := p.people.Do(cmd.Context(), people.Act{Action: people.RevokeToken, By: a.caller(p)}, func(row people.Row) error {
-				return p.store.Access.RevokeToken(cmd.Context(), args[0], row("token "+args[0]))
-			})
+			err := newTokens(p).Revoke(cmd.Context(), a.caller(p), args[0])
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/tokens"
 )
 
 // signIn is how people and programs come to be let in at a server.
@@ -37,7 +38,7 @@ func newSignIn(p *parts) signIn {
 		Insert: func(ctx context.Context, t access.Token) error {
 			return p.store.Access.InsertToken(ctx, t, record.Attempt{
 				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: string(people.CreateToken),
-				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + describeToken(t),
+				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Describe(t),
 			})
 		},
 		Gatekeeper: p.access, Learn: func(secret string) { p.scanner.Learn(secret) }, Now: time.Now, NewID: newID, Random: rand.Reader,

@@ -28,6 +28,7 @@ type Options struct {
 	Flow      func(ceiling gitprovider.Tier) dashboard.Flow
 	Records   records.Records
 	Sessions  Sessions
+	Tokens    api.Tokens
 	Providers Providers
 	Webhooks  api.Webhooks
 	Rules     Rules

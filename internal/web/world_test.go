@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/tokens"
 	"github.com/claudeops/claudeops/internal/web/api"
 
 	"github.com/claudeops/claudeops/internal/access"
@@ -138,6 +140,10 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
+	w.web.Tokens = tokens.New(tokens.Options{
+		Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID,
+		People: people.New(people.Options{Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID}),
+	})
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)

@@ -63,6 +63,7 @@ type Options struct {
 	Turns    *handler.Turns      // of what does more than read
 	Records  records.Records
 	Sessions Sessions
+	Tokens   Tokens
 	Webhooks Webhooks
 	Registry *gitprovider.Registry
 	Policy   func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
@@ -92,7 +93,7 @@ func Routes(o Options) ([]handler.Route, error) {
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{}
-	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), probes.routes(),
+	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes())
 	return routes, documents.describe(o.Settings.Version, o.Guard.BasePath, routes)
 }

@@ -77,6 +77,7 @@ type Options struct {
 	Turns     *handler.Turns                      // of proposals
 	Records   records.Records
 	Sessions  Sessions
+	Tokens    Tokens
 	Providers Providers
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
@@ -99,6 +100,7 @@ type Dashboard struct {
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
+	tokens    *tokenPages
 	toolsets  []pageSet
 }
 
@@ -124,6 +126,7 @@ func New(o Options) (*Dashboard, error) {
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:   &signInPages{r, o.Guard},
+		tokens:   &tokenPages{r, o.Tokens},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
@@ -171,6 +174,7 @@ func (d *Dashboard) Routes() []handler.Route {
 	for _, set := range d.toolsets {
 		routes = append(routes, set.routes(follows)...)
 	}
+	routes = append(routes, d.tokens.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})

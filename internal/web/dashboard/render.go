@@ -33,8 +33,12 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 	if req.Principal.Name == "" { // strangers need not know what runs
 		version = ""
 	}
+	nav := h.nav
+	if req.Principal.Scopes.Has(access.Operate) {
+		nav = append(nav[:len(nav):len(nav)], pages.NavItem{Path: tokensPath, Text: "Tokens"})
+	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: h.nav, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
+		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
 		CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
 		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},

@@ -1,0 +1,134 @@
+// Package tokens is the use case of what a person does to the tokens of REST and sign-in: make one, list them, make one useless. The
+// command line, REST and the dashboard call it, so that one rule holds for all; see internal/people.
+package tokens
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/record"
+)
+
+// MaxName bounds the name of a token, in bytes. It is in the record of all that the token does.
+const MaxName = 64
+
+// Store keeps tokens. internal/store implements it; errors are faults.
+type Store interface {
+	InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error
+	Tokens(ctx context.Context) ([]access.Token, error)
+	RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error
+}
+
+// Options are what a Service is made of. All are required.
+type Options struct {
+	Store  Store
+	People *people.Service
+	Random io.Reader
+	Now    func() time.Time
+	NewID  func() string
+}
+
+// Service is the use case. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// Grant is the most that who asks may give to others. Nobody gives what they have not.
+type Grant struct {
+	Tier   gitprovider.Tier
+	Scopes access.Scopes
+}
+
+// Everything is the grant of the person at the terminal of the server.
+func Everything() Grant { return Grant{operation.Unlimited, access.AllScopes()} }
+
+// Wanted is the token that is asked for.
+type Wanted struct {
+	Name    string
+	MaxTier gitprovider.Tier
+	Scopes  string // separated by commas
+}
+
+// Create makes a token, records that, and returns it with its secret, which nobody can read again.
+//
+// Errors: invalid_argument for a name, tier or scope that is none, forbidden for what the grant lacks, conflict for a name that another
+// good token has.
+func (s *Service) Create(ctx context.Context, by operation.Caller, grant Grant, w Wanted) (t access.Token, secret string, err error) {
+	err = s.People.Do(ctx, people.Act{Action: people.CreateToken, By: by}, func(row people.Row) error {
+		if t, secret, err = s.make(grant, w); err != nil {
+			return err
+		}
+		return s.Store.InsertToken(ctx, t, row(Describe(t)))
+	})
+	if err != nil {
+		return access.Token{}, "", err
+	}
+	return t, secret, nil
+}
+
+func (s *Service) make(grant Grant, w Wanted) (access.Token, string, error) {
+	none := access.Token{}
+	scopes, err := access.ParseScopes(w.Scopes)
+	lacks := slices.DeleteFunc(slices.Clone(scopes), grant.Scopes.Has)
+	switch {
+	case err != nil:
+		return none, "", fault.New(fault.InvalidArgument, "%s", err)
+	case w.MaxTier < gitprovider.TierObserve || w.MaxTier > gitprovider.TierRemediate:
+		return none, "", fault.New(fault.InvalidArgument, "the highest tier of a token is 1, 2 or 3")
+	case access.Reserved(w.Name):
+		return none, "", fault.New(fault.InvalidArgument, "%s is a name that the record has for other callers; choose another one", w.Name)
+	case !goodName(w.Name):
+		return none, "", fault.New(fault.InvalidArgument, "the name of a token must be 1 to %d bytes without control characters", MaxName)
+	case len(lacks) > 0:
+		return none, "", fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", access.Scopes(lacks))
+	case w.MaxTier > grant.Tier:
+		return none, "", fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", grant.Tier, w.MaxTier)
+	}
+	secret, err := access.NewSecret(s.Random)
+	if err != nil {
+		return none, "", err
+	}
+	return access.Token{ID: s.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: w.MaxTier, Scopes: scopes, CreatedAt: s.Now()}, secret, nil
+}
+
+func goodName(name string) bool {
+	return name != "" && len(name) <= MaxName && utf8.ValidString(name) && content.Clean(name, MaxName) == name &&
+		!strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name
+}
+
+// Describe is a token as the audit has it, without its secret.
+func Describe(t access.Token) string {
+	return fmt.Sprintf("token %s (%s): at most tier %s, scopes %s", t.Name, t.ID, t.MaxTier, t.Scopes)
+}
+
+// List returns every token, revoked ones included, oldest first.
+func (s *Service) List(ctx context.Context) ([]access.Token, error) { return s.Store.Tokens(ctx) }
+
+// Revoke makes a good token, by its id or name, and the logins made with it useless from now on, and records that. not_found if there
+// is none, invalid_argument for what may be the secret of one.
+func (s *Service) Revoke(ctx context.Context, by operation.Caller, idOrName string) error {
+	return s.People.Do(ctx, people.Act{Action: people.RevokeToken, By: by}, func(row people.Row) error {
+		if strings.HasPrefix(idOrName, access.TokenPrefix) {
+			return fault.New(fault.InvalidArgument, "give the name or the id of the token, and never its secret")
+		}
+		return s.Store.RevokeToken(ctx, idOrName, row("token "+idOrName))
+	})
+}
+
+// Refused records what was refused before it came to Create or Revoke. It returns the error with the request id of the row.
+func (s *Service) Refused(ctx context.Context, by operation.Caller, action people.Action, why error) error {
+	return s.People.Refused(ctx, people.Act{Action: action, By: by}, why)
+}
