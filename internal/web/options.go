@@ -25,15 +25,20 @@ type Options struct {
 	Access   *access.Gatekeeper
 	Toolsets Toolsets
 	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
-	Flow      func(ceiling gitprovider.Tier) dashboard.Flow
-	Records   records.Records
-	Sessions  Sessions
-	Tokens    api.Tokens
+	Flow    func(ceiling gitprovider.Tier) dashboard.Flow
+	Records records.Records
+	People
 	Providers Providers
 	Webhooks  api.Webhooks
 	Rules     Rules
 	Live      Live
 	Env       handler.Env
+}
+
+// People is what people do here beside reviewing.
+type People struct {
+	Sessions Sessions
+	Tokens   api.Tokens
 }
 
 // Toolsets are those that are enabled.

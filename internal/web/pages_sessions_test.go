@@ -51,7 +51,7 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 	for name, form := range map[string]url.Values{
 		"no tier": {}, "an empty tier": {"tier": {""}}, "two tiers": {"tier": {"1", "2"}}, "tier 4": {"tier": {"4"}}, "two notes": {"tier": {"1"}, "note": {"a", "b"}},
 	} {
-		w.read(w.submit("/sessions", form), name, 400).has("invalid_argument")
+		w.read(w.submit("/sessions", form), name, 400).has("the form must have the field tier, once")
 	}
 	w.read(w.submit("/sessions", url.Values{"tier": {"3"}}), "tier 3", 403).has("CLAUDEOPS_MAX_TIER")
 	if a := w.submit("/sessions", url.Values{"tier": {"1"}}, set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 {

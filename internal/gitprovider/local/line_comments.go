@@ -56,11 +56,11 @@ func (repo *repository) placed(ctx context.Context, have branches, pr gitprovide
 				commit = pr.HeadCommit + "^"
 			}
 		}
-		lines, err := repo.lineCount(ctx, commit, c.Path)
+		text, err := repo.fileAt(ctx, commit, c.Path)
 		if err != nil {
 			return nil, err
 		}
-		if c.Line > lines {
+		if lines := linesIn(text); c.Line > lines {
 			return nil, fault.New(fault.InvalidArgument, "%s has %d lines %s, so there is no line %d", c.Path, lines, when, c.Line)
 		}
 		out[i].Commit = pr.HeadCommit
@@ -68,14 +68,13 @@ func (repo *repository) placed(ctx context.Context, have branches, pr gitprovide
 	return out, nil
 }
 
-// lineCount is how many lines a file of a commit has; 0 if it is not there.
-func (repo *repository) lineCount(ctx context.Context, commit, path string) (int, error) {
-	text, err := repo.fileAt(ctx, commit, path)
+// linesIn is how many lines a text has.
+func linesIn(text []byte) int {
 	n := bytes.Count(text, []byte("\n"))
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		n++
 	}
-	return n, err
+	return n
 }
 
 // fileAt is the content of a file of a commit; nil if the commit, or the file in it, is not there.

@@ -62,8 +62,7 @@ type Options struct {
 	Toolsets []operation.Toolset // what is asked of the program, beside what this package answers
 	Turns    *handler.Turns      // of what does more than read
 	Records  records.Records
-	Sessions Sessions
-	Tokens   Tokens
+	People
 	Webhooks Webhooks
 	Registry *gitprovider.Registry
 	Policy   func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
@@ -71,6 +70,12 @@ type Options struct {
 	Health   *health.Checker
 	Metrics  *metrics.Metrics
 	Env      handler.Env
+}
+
+// People is what people do here beside reviewing.
+type People struct {
+	Sessions Sessions
+	Tokens   Tokens
 }
 
 // Toolset is what is asked of this server and its records.

@@ -72,12 +72,11 @@ type Providers struct {
 
 // Options are what a Dashboard is made of. All are required.
 type Options struct {
-	Settings  handler.Settings
-	Flow      func(ceiling gitprovider.Tier) Flow // under a ceiling; see prflow.Service.AtMost
-	Turns     *handler.Turns                      // of proposals
-	Records   records.Records
-	Sessions  Sessions
-	Tokens    Tokens
+	Settings handler.Settings
+	Flow     func(ceiling gitprovider.Tier) Flow // under a ceiling; see prflow.Service.AtMost
+	Turns    *handler.Turns                      // of proposals
+	Records  records.Records
+	People
 	Providers Providers
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
@@ -85,6 +84,12 @@ type Options struct {
 	Hub       *live.Hub
 	Toolsets  Toolsets
 	Env       handler.Env
+}
+
+// People is what people do here beside reviewing.
+type People struct {
+	Sessions Sessions
+	Tokens   Tokens
 }
 
 // Dashboard renders the pages. It is safe for concurrent use.
@@ -100,7 +105,6 @@ type Dashboard struct {
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
-	tokens    *tokenPages
 	toolsets  []pageSet
 }
 
@@ -125,8 +129,7 @@ func New(o Options) (*Dashboard, error) {
 		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn:   &signInPages{r, o.Guard},
-		tokens:   &tokenPages{r, o.Tokens},
+		signIn:   &signInPages{r, o.Guard, &tokenPages{r, o.Tokens}},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
@@ -174,7 +177,7 @@ func (d *Dashboard) Routes() []handler.Route {
 	for _, set := range d.toolsets {
 		routes = append(routes, set.routes(follows)...)
 	}
-	routes = append(routes, d.tokens.routes()...)
+	routes = append(routes, d.signIn.tokens.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})

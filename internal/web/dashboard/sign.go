@@ -11,7 +11,8 @@ import (
 // signInPages let people sign in.
 type signInPages struct {
 	*renderer
-	guard *guard.Guard
+	guard  *guard.Guard
+	tokens *tokenPages
 }
 
 // signInPage is the page for signing in.
