@@ -111,7 +111,7 @@ type lineLink struct {
 func linkLine(d *Diff, l *DiffLine, number int) lineLink {
 	link := lineLink{May: d.May && d.Here != "", Number: number, Mark: l.Mark}
 	if link.May && number > 0 {
-		link.Href = d.To(d.Part) + "&on=" + l.Mark + "#line-form"
+		link.Href = d.To(d.Part) + "&on=" + l.Mark // without a fragment, which would keep the form from getting the focus
 	}
 	return link
 }
