@@ -12,7 +12,7 @@ func bodyExamples() map[string]any {
 		"checkPolicy":  map[string]any{"paths": []any{"checks/disk.md", "prompts/observe.md"}, "tier": 2},
 		"startSession": map[string]any{"tier": 1, "note": "Look at the disk of node 3."},
 		"signIn":       map[string]any{"token": "the token that `claudeops token create` has printed"},
-		"createToken": map[string]any{"name": "ann", "scopes": []any{"read", "review"}, "max_tier": 2},
+		"createToken":  map[string]any{"name": "ann", "scopes": []any{"read", "review"}, "max_tier": 2},
 		"reviewPR": map[string]any{
 			"repo_owner": "joe", "repo_name": "home-cluster", "event": "request-changes", "body": "Say which disk.",
 			"comments": []any{map[string]any{"path": "checks/disk.md", "line": 12, "body": "Which one?"}},
