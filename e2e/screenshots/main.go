@@ -86,12 +86,12 @@ func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 // shootAll takes the pictures of the pages that the navigation leads to, and of the first proposal, pull request and session.
 func shootAll(ctx context.Context, signIn, folder string) error {
 	base, _, _ := strings.Cut(signIn, "/sign-in")
-	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main")); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main", chromedp.ByQuery)); err != nil {
 		return err
 	}
 	var pages []string
 	const links = `[...document.querySelectorAll("nav a, main table a")].map(a => a.pathname).filter((p, i, all) => all.indexOf(p) === i)`
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"]`), chromedp.Evaluate(links, &pages)); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"]`, chromedp.ByQuery), chromedp.Evaluate(links, &pages)); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -121,7 +121,7 @@ func shoot(ctx context.Context, address, file string) error {
 			var png []byte
 			err := chromedp.Run(ctx,
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("main"), chromedp.FullScreenshot(&png, 100))
+				chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery), chromedp.FullScreenshot(&png, 100))
 			if err != nil {
 				return err
 			}
