@@ -22,6 +22,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// pageBound is how long the four pictures of a page may take.
+const pageBound = 30 * time.Second
+
 func main() {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "usage: screenshots BINARY FOLDER PICTURE")
@@ -52,11 +55,9 @@ func run(ctx context.Context, binary, folder, picture string) error {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	if err := shootAll(ctx, signIn, folder); err != nil {
-		return err
-	}
+	problem := shootAll(ctx, signIn, folder) // the picture of the README is taken all the same
 	base, _, _ := strings.Cut(signIn, "/sign-in")
-	return takePicture(ctx, base+"/", picture)
+	return errors.Join(problem, takePicture(ctx, base+"/", picture))
 }
 
 // startDemo starts the demo on the port that it likes, and returns the address that signs a browser in.
@@ -94,7 +95,7 @@ func shootAll(ctx context.Context, signIn, folder string) error {
 	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"]`, chromedp.ByQuery), chromedp.Evaluate(links, &pages)); err != nil {
 		return err
 	}
-	seen := map[string]bool{}
+	seen, problems := map[string]bool{}, []error(nil)
 	for _, page := range pages {
 		name := "overview"
 		if parts := strings.Split(strings.Trim(page, "/"), "/"); parts[0] != "" {
@@ -107,11 +108,13 @@ func shootAll(ctx context.Context, signIn, folder string) error {
 			continue
 		}
 		seen[name] = true
-		if err := shoot(ctx, base+page, filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("%s: %w", page, err)
+		within, cancel := context.WithTimeout(ctx, pageBound)
+		if err := shoot(within, base+page, filepath.Join(folder, name)); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", page, err))
 		}
+		cancel()
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // shoot takes the four pictures of a page.

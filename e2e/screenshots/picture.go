@@ -24,7 +24,7 @@ func takePicture(ctx context.Context, address, file string) error {
 	var shot []byte
 	err := chromedp.Run(ctx,
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
-		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address), chromedp.WaitVisible("main"), chromedp.CaptureScreenshot(&shot))
+		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery), chromedp.CaptureScreenshot(&shot))
 	if err != nil {
 		return err
 	}
