@@ -23,7 +23,7 @@ import (
 )
 
 // pageBound is how long the four pictures of a page may take.
-const pageBound = 30 * time.Second
+const pageBound = 2 * time.Minute
 
 func main() {
 	if len(os.Args) != 4 {
