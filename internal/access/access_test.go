@@ -112,3 +112,37 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 func gatekeeper(m *memory, now func() time.Time) *access.Gatekeeper {
 	return access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: now, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
 }
+
+func TestAnAgentsTokenOpensTheDoorAloneAndNoOtherDoes(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	now := func() time.Time { return at }
+	for name, test := range map[string]struct {
+		change        func(*access.Token)
+		bearer, agent bool
+	}{
+		"a person's":          {func(*access.Token) {}, true, false},
+		"an agent's":          {func(k *access.Token) { k.Agent = true }, false, true},
+		"a revoked one":       {func(k *access.Token) { k.Agent, k.RevokedAt = true, at.Add(-time.Second) }, false, false},
+		"an expired one":      {func(k *access.Token) { k.Agent, k.ExpiresAt = true, at }, false, false},
+		"one that will":       {func(k *access.Token) { k.Agent, k.ExpiresAt = true, at.Add(time.Second) }, false, true},
+		"an expired person's": {func(k *access.Token) { k.ExpiresAt = at }, false, false},
+	} {
+		m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 2, Scopes: access.AllScopes()}}
+		test.change(&m.token)
+		g := gatekeeper(m, now)
+		_, err := g.Bearer(t.Context(), "cops_x")
+		if (err == nil) != test.bearer || err != nil && fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("%s, over REST: %v", name, err)
+		}
+		if _, _, err := g.SignIn(t.Context(), "cops_x"); (err == nil) != test.bearer {
+			t.Errorf("%s, signing in: %v", name, err)
+		}
+		got, err := g.AgentToken(t.Context(), "cops_x")
+		if (err == nil) != test.agent || err != nil && fault.CodeOf(err) != fault.Unauthenticated || err == nil && got.MaxTier != 2 {
+			t.Errorf("%s, at the door: %+v, %v", name, got, err)
+		}
+		if _, err := g.AgentToken(t.Context(), "cops_y"); err == nil {
+			t.Errorf("%s: another secret is let in", name)
+		}
+	}
+}

@@ -83,11 +83,26 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 		return p, true, nil
 	}
 	t, found, err := g.tokens.FindToken(ctx, hash)
-	if err != nil || !found || !t.RevokedAt.IsZero() || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+	if err != nil || !found || !t.Good(g.now()) || t.Agent || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
 		return Principal{}, false, err
 	}
 	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
 	return p, true, nil
+}
+
+// AgentToken recognises the holder of an agent's token, which opens the door over MCP and nothing else. unauthenticated for anything but a
+// good one, a person's token included.
+func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, error) {
+	hash := Hash(secret)
+	t, found, err := g.tokens.FindToken(ctx, hash)
+	if err != nil {
+		return Token{}, err
+	}
+	if !found || !t.Agent || !t.Good(g.now()) || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
+			"person's; ask the operator for one (claudeops token create --agent)")
+	}
+	return t, nil
 }
 
 // Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since the

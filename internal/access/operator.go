@@ -91,7 +91,7 @@ func UsableSecret(tokens []string) bool {
 	return slices.ContainsFunc(tokens, func(t string) bool { return len(t) >= MinConfigured })
 }
 
-// AnyGood reports whether one of the tokens was not revoked.
-func AnyGood(tokens []Token) bool {
-	return slices.ContainsFunc(tokens, func(t Token) bool { return t.RevokedAt.IsZero() })
+// AnyGood reports whether one of the tokens lets somebody sign in at a time.
+func AnyGood(tokens []Token, now time.Time) bool {
+	return slices.ContainsFunc(tokens, func(t Token) bool { return t.Good(now) && !t.Agent })
 }

@@ -27,6 +27,14 @@ type Token struct {
 	Scopes    Scopes
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: it is good
+	ExpiresAt time.Time // zero: never
+	// Agent says that it opens the door for an agent, over MCP, and nothing else: it has no scopes.
+	Agent bool
+}
+
+// Good reports whether the token is of use at a time.
+func (t Token) Good(now time.Time) bool {
+	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }
 
 // NewSecret makes a token from random bytes.

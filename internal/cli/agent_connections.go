@@ -29,7 +29,8 @@ func newDoorHost(a *app, p *parts) *door.Host {
 func serveAgent(ctx context.Context, a *app, p *parts, r door.Rights, c door.Client) error {
 	own := withRights(a, p, r)
 	server, err := mcpserver.New(own.enabledToolsets(), mcpserver.Options{
-		Version: version(), ReadOnly: own.parts.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery), Gone: c.Gone, Log: own.parts.log, NewID: newID,
+		Version: version(), ReadOnly: own.parts.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery), Gone: c.Gone, Credential: c.Credential,
+		Log: own.parts.log, NewID: newID,
 	})
 	if err != nil {
 		return err

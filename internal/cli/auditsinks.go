@@ -44,9 +44,10 @@ func headLog(p *parts) *auditsink.Log {
 	}}
 }
 
-// keepRecords removes what is old, exports the heads of the audit and writes them to the log, until ctx ends.
+// keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log, until ctx ends.
 func keepRecords(ctx context.Context, p *parts, background *sync.WaitGroup) {
 	background.Go(func() { keepPruned(ctx, p) })
+	background.Go(func() { keepDeployed(ctx, p) })
 	background.Go(func() { p.store.sinks.Keep(ctx) })
 	background.Go(func() { headLog(p).Keep(ctx) })
 }

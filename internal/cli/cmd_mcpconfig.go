@@ -33,7 +33,7 @@ type mcpServerConfig struct {
 
 func mcpConfigCommand(a *app) *cobra.Command {
 	var explain, add, instructions bool
-	var client string
+	var client, connectTo, ticket string
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
 		Short: "Print the MCP client configuration for this binary",
@@ -44,12 +44,17 @@ func mcpConfigCommand(a *app) *cobra.Command {
 			"with --explain on standard output instead of the configuration.\n" +
 			"With --client it prints what another client reads, with our server alone, or with --add the command that adds it there:\n" +
 			"    claudeops mcp-config --client codex >> ~/.codex/config.toml\n" +
+			"With --connect it prints what a client needs to reach a claudeops that runs already, with the token in the file that --ticket-file names:\n" +
+			"    claudeops mcp-config --connect unix:/run/claudeops/mcp.sock --ticket-file ~/.claudeops-token --client cursor\n" +
 			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
 			"    claudeops mcp-config --instructions >> CLAUDE.md",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkClientFlags(client, add, explain, instructions); err != nil {
 				return err
+			}
+			if connectTo != "" || ticket != "" {
+				return printConnector(a, client, add, connectTo, ticket)
 			}
 			if instructions {
 				return printInstructions(a)
@@ -66,6 +71,8 @@ func mcpConfigCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
 	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
+	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this address, such as unix:/run/claudeops/mcp.sock, instead")
+	cmd.Flags().StringVar(&ticket, "ticket-file", "", "with --connect: file that holds the token; only its path is printed")
 	cmd.Flags().BoolVar(&instructions, "instructions", false, "print what an agent's instructions should say of the operator's scripts, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd

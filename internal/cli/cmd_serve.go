@@ -64,6 +64,10 @@ func runServe(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	serveTokens, err := listenForTokens(ctx, p)
+	if err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Web.Addr)
 	if err != nil {
 		return cannotListen(p.cfg.Web.Addr, err)
@@ -89,7 +93,7 @@ func runServe(ctx context.Context, a *app) error {
 	})
 	keepRecords(ctx, p, &background)
 	background.Go(func() { agents.Keep(ctx) })
-	background.Go(func() { keepDeployed(ctx, p) })
+	background.Go(func() { serveTokens(ctx) })
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}

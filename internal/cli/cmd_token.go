@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/tokens"
 )
 
@@ -32,58 +31,22 @@ type tokenEntry struct {
 	Scopes    string     `json:"scopes"`
 	CreatedAt time.Time  `json:"created_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Agent     bool       `json:"agent"`
 	Token     string     `json:"token,omitempty"`
 }
 
 func tokenEntryOf(t access.Token) tokenEntry {
-	e := tokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: t.Scopes.String(), CreatedAt: t.CreatedAt.UTC()}
+	e := tokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: t.Scopes.String(), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent}
+	if !t.ExpiresAt.IsZero() {
+		expires := t.ExpiresAt.UTC()
+		e.ExpiresAt = &expires
+	}
 	if !t.RevokedAt.IsZero() {
 		revoked := t.RevokedAt.UTC()
 		e.RevokedAt = &revoked
 	}
 	return e
-}
-
-func tokenCreateCommand(a *app) *cobra.Command {
-	var name, scopes string
-	var tier int
-	cmd := &cobra.Command{
-		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST]",
-		Short: "Make a token and print it, once",
-		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
-			"and the server's.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			granted, err := access.ParseScopes(scopes)
-			ceiling, known := gitprovider.ParseTier(strconv.Itoa(tier))
-			switch {
-			case err != nil:
-				return usageError{err}
-			case !known:
-				return usageError{errors.New("--max-tier is 1, 2 or 3")}
-			case access.Reserved(name):
-				return usageError{fmt.Errorf("--name %s is a name that the record has for other callers; choose another one", name)}
-			case name == "" || len(name) > tokens.MaxName || shown(name, tokens.MaxName) != name:
-				return usageError{fmt.Errorf("--name must be 1 to %d bytes without control characters", tokens.MaxName)}
-			}
-			p := a.wire(needs{})
-			wanted := tokens.Wanted{Name: name, MaxTier: ceiling, Scopes: granted.String()}
-			t, secret, err := newTokens(p).Create(cmd.Context(), a.caller(p), tokens.Everything(), wanted)
-			if err != nil {
-				return err
-			}
-			entry := tokenEntryOf(t)
-			entry.Token = secret
-			if !a.json {
-				fmt.Fprintf(a.streams.Err, "Token %s: at most tier %s, scopes %s. It is shown this once.\n", t.Name, t.MaxTier, t.Scopes)
-			}
-			return a.print(entry, func(w *strings.Builder) { fmt.Fprintln(w, secret) })
-		},
-	}
-	cmd.Flags().StringVar(&name, "name", "", "who it is for; in the record of all that it does")
-	cmd.Flags().IntVar(&tier, "max-tier", int(gitprovider.TierObserve), "the highest tier it may act at")
-	cmd.Flags().StringVar(&scopes, "scopes", string(access.Read), "what it may do: "+access.AllScopes().String())
-	return cmd
 }
 
 func tokenListCommand(a *app) *cobra.Command {
@@ -99,8 +62,16 @@ func tokenListCommand(a *app) *cobra.Command {
 			for _, t := range tokens {
 				e := tokenEntryOf(t)
 				state := "good"
-				if e.RevokedAt != nil {
+				switch {
+				case e.RevokedAt != nil:
 					state = "revoked " + e.RevokedAt.Format(time.RFC3339)
+				case e.ExpiresAt != nil && !t.Good(time.Now()):
+					state = "expired " + e.ExpiresAt.Format(time.RFC3339)
+				case e.ExpiresAt != nil:
+					state = "good until " + e.ExpiresAt.Format(time.RFC3339)
+				}
+				if t.Agent {
+					e.Scopes = "agent"
 				}
 				entries = append(entries, e)
 				rows = append(rows, []string{e.ID, e.Name, strconv.Itoa(e.MaxTier), e.Scopes, e.CreatedAt.Format(time.RFC3339), state})

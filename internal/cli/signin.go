@@ -122,7 +122,7 @@ func (s signIn) admitsSomebody(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	tokens, err := s.tokens(ctx)
-	return access.AnyGood(tokens), err
+	return access.AnyGood(tokens, time.Now()), err
 }
 
 // welcome says how the operator signs in. On an address of this machine alone it is one click; elsewhere the address of the

@@ -111,6 +111,7 @@ func webVariables() []Variable {
 		{Name: "CLAUDEOPS_TRUSTED_PROXIES", Meaning: "networks whose forwarded headers are believed", Values: "such as 10.0.0.0/8, separated by commas"},
 		{Name: "CLAUDEOPS_PROXY_USER_HEADER", Meaning: "header in which a trusted proxy names the user", Values: "name of a header; needs CLAUDEOPS_TRUSTED_PROXIES"},
 		{Name: "CLAUDEOPS_ANONYMOUS_READ", Meaning: "lets programs on this machine read without a token; never behind a proxy", Values: "true or false; anything else is false", Default: "false"},
+		{Name: "CLAUDEOPS_DOOR_SOCKET", Meaning: "unix socket on which serve lets agents in that have a token of claudeops token create --agent", Values: "a path of at most 100 bytes; unset means that there is none"},
 		{Name: "CLAUDEOPS_LOG_FORMAT", Meaning: "form of the log of serve", Values: "text or json", Default: "text"},
 	}
 }

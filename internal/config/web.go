@@ -25,6 +25,7 @@ type Web struct {
 	ProxyUserHeader string
 	AnonymousRead   bool // callers on this machine may read without a token
 	LogJSON         bool
+	DoorSocket      string // where agents with tokens connect; "" for nowhere
 	Problem         string
 }
 
@@ -43,6 +44,7 @@ func (e *env) web() Web {
 		BasePath: strings.TrimRight(e.get("CLAUDEOPS_BASE_PATH"), "/"), Tokens: splitList(e.secret("CLAUDEOPS_API_TOKENS")),
 		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"),
 		AnonymousRead:   e.permission("CLAUDEOPS_ANONYMOUS_READ"),
+		DoorSocket:      absolute(e.get("CLAUDEOPS_DOOR_SOCKET")),
 		LogJSON:         strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
 	}
 	if w.Addr == "" {

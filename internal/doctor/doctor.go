@@ -93,7 +93,7 @@ func New(o Options) *Doctor { return &Doctor{o} }
 
 // Look opens what is configured, and contacts nobody.
 func (d *Doctor) Look(ctx context.Context) []Finding {
-	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key()}
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d.Config)}
 	out = append(out, d.providers()...)
 	out = append(out, d.git(ctx), d.defaultProvider())
 	out = append(out, d.list()...)

@@ -45,6 +45,8 @@ func (r Rights) Lower(l connect.Lower) Rights {
 type Client struct {
 	In  io.Reader
 	Out io.Writer
+	// Credential names the token that let it in; "" for a session's ticket.
+	Credential string
 	// Gone is closed when the connection is over for good: calls that have written nothing yet end.
 	Gone <-chan struct{}
 }

@@ -92,9 +92,9 @@ func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer
 	defer h.remove(c)
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
-	log := h.options.Log.With("connection", c.ID, "session", c.Session)
+	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
 	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
-	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{In: c.in, Out: out, Gone: c.gone})
+	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{In: c.in, Out: out, Credential: c.Credential, Gone: c.gone})
 	log.Info("an agent's connection is over", "error", err)
 	return err
 }

@@ -33,8 +33,10 @@ type Options struct {
 	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
 	Ticks <-chan time.Time
 	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
-	Log   *slog.Logger
-	NewID func() string // request ids for faults outside the operations
+	// Credential names the token that let the client in, for the record; "" for a client that needs none.
+	Credential string
+	Log        *slog.Logger
+	NewID      func() string // request ids for faults outside the operations
 }
 
 // Server holds the tools.
@@ -157,7 +159,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	case stdio.ReasonBusy, stdio.ReasonShutdown, stdio.ReasonCancelled:
 		code = fault.Timeout
 	}
-	call := operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}
+	call := operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited}
 	for _, set := range s.toolsets {
 		if set.Reject != nil && (r.Tool == "" || set.Name == asked.set.Name) {
 			set.Reject(ctx, call, r.Tool, fault.New(code, "%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
@@ -167,12 +169,15 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 }
 
 // caller is who the client says it is.
-func caller(ctx context.Context) operation.Caller {
+func (o Options) caller(ctx context.Context) operation.Caller {
 	who := operation.Caller{Door: record.DoorMCP, Name: "unknown"}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
 			who.Name = info.Name + " " + info.Version
 		}
+	}
+	if o.Credential != "" {
+		who.Name = o.Credential + " (" + who.Name + ")"
 	}
 	return who
 }

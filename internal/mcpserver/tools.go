@@ -46,7 +46,7 @@ func (s *Server) handler(name string) server.ToolHandlerFunc {
 				result, err = failed(k.set.Form, k.op, fault.From(fmt.Errorf("panic: %v", p)), id), nil
 			}
 		}()
-		who := caller(ctx)
+		who := s.opts.caller(ctx)
 		who.Progress = s.progress(ctx, req)
 		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})
 		if err != nil {

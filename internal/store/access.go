@@ -13,14 +13,14 @@ import (
 // Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
-const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us"
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us"
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
 // conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 7)+")",
-			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt))
+		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 9)+")",
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
@@ -29,6 +29,13 @@ func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record
 		}
 		return a.db.appendAll(ctx, tx, rows)
 	})
+}
+
+func asNumber(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Tokens returns every token, oldest first.
@@ -59,9 +66,9 @@ func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err e
 	return found, err
 }
 
-// AnyToken reports whether a token was ever made, revoked ones included.
+// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let nobody sign in.
 func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
-	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens)")
+	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE agent = 0)")
 	return found, err
 }
 
@@ -89,9 +96,13 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
 		var scopes string
+		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt)); err != nil {
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt)); err != nil {
 			return err
+		}
+		if t.Agent = agent != 0; t.Agent {
+			return nil
 		}
 		var err error
 		if t.Scopes, err = access.ParseScopes(scopes); err != nil {

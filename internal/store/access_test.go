@@ -104,3 +104,15 @@ func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T)
 	c.now = c.now.Add(24 * time.Hour)
 	must("ann", "k", "b2", record.Reply{})
 }
+
+func TestAnAgentsTokenIsKeptAsItIsAndCountsForNobodysSignIn(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	k := token("laptop")
+	k.Agent, k.Scopes, k.ExpiresAt = true, nil, noon().Add(24*time.Hour)
+	wantEqual(t, s.Access.InsertToken(ctx, k), nil)
+	got, found, err := s.Access.FindToken(ctx, k.Hash)
+	wantEqual(t, []any{err, found}, []any{nil, true})
+	wantEqual(t, got, k)
+	made, err := s.Access.AnyToken(ctx)
+	wantEqual(t, []any{err, made}, []any{nil, false})
+}

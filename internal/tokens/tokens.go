@@ -59,7 +59,11 @@ func Everything() Grant { return Grant{operation.Unlimited, access.AllScopes()} 
 type Wanted struct {
 	Name    string
 	MaxTier gitprovider.Tier
-	Scopes  string // separated by commas
+	Scopes  string // separated by commas; none for an agent's
+	// Agent asks for one that lets an agent in over MCP, and opens nothing else.
+	Agent bool
+	// Lifetime is how long it is good; 0: until it is revoked.
+	Lifetime time.Duration
 }
 
 // Create makes a token, records that, and returns it with its secret, which nobody can read again.
@@ -81,7 +85,7 @@ func (s *Service) Create(ctx context.Context, by operation.Caller, grant Grant, 
 
 func (s *Service) make(grant Grant, w Wanted) (access.Token, string, error) {
 	none := access.Token{}
-	scopes, err := access.ParseScopes(w.Scopes)
+	scopes, err := w.scopes()
 	lacks := slices.DeleteFunc(slices.Clone(scopes), grant.Scopes.Has)
 	switch {
 	case err != nil:
@@ -101,7 +105,23 @@ func (s *Service) make(grant Grant, w Wanted) (access.Token, string, error) {
 	if err != nil {
 		return none, "", err
 	}
-	return access.Token{ID: s.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: w.MaxTier, Scopes: scopes, CreatedAt: s.Now()}, secret, nil
+	t := access.Token{
+		ID: s.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: w.MaxTier, Scopes: scopes, CreatedAt: s.Now(), Agent: w.Agent,
+	}
+	if w.Lifetime > 0 {
+		t.ExpiresAt = t.CreatedAt.Add(w.Lifetime)
+	}
+	return t, secret, nil
+}
+
+func (w Wanted) scopes() (access.Scopes, error) {
+	if w.Agent && w.Scopes == "" {
+		return nil, nil
+	}
+	if w.Agent {
+		return nil, fmt.Errorf("an agent's token has no scopes")
+	}
+	return access.ParseScopes(w.Scopes)
 }
 
 func goodName(name string) bool {
@@ -111,7 +131,14 @@ func goodName(name string) bool {
 
 // Describe is a token as the audit has it, without its secret.
 func Describe(t access.Token) string {
-	return fmt.Sprintf("token %s (%s): at most tier %s, scopes %s", t.Name, t.ID, t.MaxTier, t.Scopes)
+	what := "scopes " + t.Scopes.String()
+	if t.Agent {
+		what = "for an agent, over MCP alone"
+	}
+	if !t.ExpiresAt.IsZero() {
+		what += ", until " + t.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("token %s (%s): at most tier %s, %s", t.Name, t.ID, t.MaxTier, what)
 }
 
 // List returns every token, revoked ones included, oldest first.

@@ -38,6 +38,8 @@ type TokenEntry struct {
 	Scopes    []access.Scope `json:"scopes"`
 	CreatedAt time.Time      `json:"created_at"`
 	RevokedAt *time.Time     `json:"revoked_at,omitempty"`
+	ExpiresAt *time.Time     `json:"expires_at,omitempty"`
+	Agent     bool           `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
 }
 
 // TokenList is every token, oldest first.
@@ -85,7 +87,11 @@ func (h *tokenRoutes) routes() []handler.Route {
 }
 
 func entryOf(t access.Token) TokenEntry {
-	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append([]access.Scope{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC()}
+	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append([]access.Scope{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent}
+	if !t.ExpiresAt.IsZero() {
+		expires := t.ExpiresAt.UTC()
+		e.ExpiresAt = &expires
+	}
 	if !t.RevokedAt.IsZero() {
 		revoked := t.RevokedAt.UTC()
 		e.RevokedAt = &revoked

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until its context ends.
+func listenForTokens(ctx context.Context, p *parts) (serve func(context.Context), err error) {
+	path := p.cfg.Web.DoorSocket
+	if path == "" {
+		return func(context.Context) {}, nil
+	}
+	d := door.TokenDoor{
+		Host: p.agents, Path: path,
+		Admit: func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, secret) },
+		Good: func(ctx context.Context, name string) (bool, error) {
+			tokens, err := p.store.Access.Tokens(ctx)
+			return slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) }), err
+		},
+	}
+	listener, err := d.Listen(ctx)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path, err)
+	}
+	p.log.Info("agents with tokens are let in", "socket", path)
+	return func(ctx context.Context) { d.Serve(ctx, listener) }, nil
+}
+
+// admitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token says.
+func admitAgent(ctx context.Context, p *parts, secret string) (door.Arrival, error) {
+	t, err := p.access.AgentToken(ctx, secret)
+	if err != nil {
+		return door.Arrival{}, err
+	}
+	rights := sessionRights(p)
+	rights.Tier = max(min(t.MaxTier, p.cfg.Sessions.MaxTier), gitprovider.TierObserve)
+	rights.DryRun = p.cfg.Permissions.DryRun
+	return door.Arrival{Rights: rights, Credential: t.Name}, nil
+}

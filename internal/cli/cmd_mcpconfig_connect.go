@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.
+func printConnector(a *app, client string, add bool, address, ticket string) error {
+	if !strings.HasPrefix(address, "unix:/") {
+		return usageError{errors.New("--connect is an address such as unix:/run/claudeops/mcp.sock")}
+	}
+	server, err := ourServer()
+	if err != nil {
+		return err
+	}
+	command := connectorCommand(server.Command)
+	server.Command, server.Args = command[0], append(command[1:], "--connect", address)
+	if ticket != "" {
+		path, err := filepath.Abs(ticket)
+		if err != nil {
+			return err
+		}
+		server.Args = append(server.Args, "--ticket-file", path)
+	}
+	if client == "" {
+		client = "claude"
+	}
+	c, err := findClient(client)
+	if err != nil {
+		return err
+	}
+	var text string
+	switch {
+	case !add:
+		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
+		text, err = c.print(c, server, nil)
+	case c.add == nil:
+		return usageError{fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file)}
+	default:
+		text, err = c.add(c, server, nil, func(string) string { return "" })
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.streams.Out, strings.TrimRight(text, "\n"))
+	return err
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/tokens"
+)
+
+// newTokenOptions are the flags of token create.
+type newTokenOptions struct {
+	name, scopes, expires string
+	tier                  int
+	agent                 bool
+}
+
+func tokenCreateCommand(a *app) *cobra.Command {
+	var o newTokenOptions
+	cmd := &cobra.Command{
+		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent] [--expires AGE]",
+		Short: "Make a token and print it, once",
+		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
+			"and the server's. With --agent the token lets an agent in at the socket of claudeops serve (CLAUDEOPS_DOOR_SOCKET), over MCP, and opens nothing else:\n" +
+			"    claudeops token create --agent --tier 2 --name laptop > token && chmod 600 token\n" +
+			"    claudeops-connect --connect unix:/run/claudeops/mcp.sock --ticket-file token",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTokenCreate(cmd, a, o) },
+	}
+	cmd.Flags().StringVar(&o.name, "name", "", "who it is for; in the record of all that it does")
+	cmd.Flags().IntVar(&o.tier, "max-tier", int(gitprovider.TierObserve), "the highest tier it may act at; with --agent, --tier is the same")
+	cmd.Flags().StringVar(&o.scopes, "scopes", string(access.Read), "what it may do: "+access.AllScopes().String())
+	cmd.Flags().BoolVar(&o.agent, "agent", false, "let an agent in over MCP, and nothing else")
+	cmd.Flags().StringVar(&o.expires, "expires", "", "age at which it is good no more, such as 90d or 12h; by default never")
+	return cmd
+}
+
+func runTokenCreate(cmd *cobra.Command, a *app, o newTokenOptions) error {
+	if given := a.flags["CLAUDEOPS_TIER"]; o.agent && given != nil && *given != "" {
+		tier, known := gitprovider.ParseTier(*given)
+		if !known {
+			return usageError{errors.New("--tier is 1, 2 or 3")}
+		}
+		o.tier = int(tier)
+	}
+	if o.agent && cmd.Flags().Changed("scopes") {
+		return usageError{errors.New("an agent's token has no scopes; leave --scopes out, or --agent")}
+	}
+	wanted, err := o.wanted()
+	if err != nil {
+		return usageError{err}
+	}
+	p := a.wire(needs{})
+	t, secret, err := newTokens(p).Create(cmd.Context(), a.caller(p), tokens.Everything(), wanted)
+	if err != nil {
+		return err
+	}
+	entry := tokenEntryOf(t)
+	entry.Token = secret
+	if !a.json {
+		fmt.Fprintf(a.streams.Err, "%s. It is shown this once.\n", "T"+strings.TrimPrefix(tokens.Describe(t), "t"))
+	}
+	return a.print(entry, func(w *strings.Builder) { fmt.Fprintln(w, secret) })
+}
+
+// wanted is the token that the flags ask for.
+func (o newTokenOptions) wanted() (tokens.Wanted, error) {
+	granted, err := access.ParseScopes(o.scopes)
+	ceiling, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
+	w := tokens.Wanted{Name: o.name, MaxTier: ceiling, Scopes: granted.String(), Agent: o.agent}
+	switch {
+	case err != nil:
+		return w, err
+	case !known:
+		return w, errors.New("--max-tier is 1, 2 or 3")
+	case access.Reserved(o.name):
+		return w, fmt.Errorf("--name %s is a name that the record has for other callers; choose another one", o.name)
+	case o.name == "" || len(o.name) > tokens.MaxName || shown(o.name, tokens.MaxName) != o.name:
+		return w, fmt.Errorf("--name must be 1 to %d bytes without control characters", tokens.MaxName)
+	}
+	if o.agent {
+		w.Scopes = ""
+	}
+	if o.expires != "" {
+		w.Lifetime, err = parseAge(o.expires)
+	}
+	return w, err
+}
+
+// parseAge reads an age such as 90d or 12h.
+func parseAge(text string) (time.Duration, error) {
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
+	}
+	if err != nil || age <= 0 {
+		return 0, fmt.Errorf("--expires %.20q is no age such as 90d or 12h", text)
+	}
+	return age, nil
+}

@@ -1,0 +1,156 @@
+//go:build unix
+
+package door_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/connect"
+	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// tokens lets in whoever shows "good-NAME", at tier 2, unless the name was revoked.
+type tokens struct {
+	*world
+	path    string
+	revoked atomic.Bool
+}
+
+func openTokens(t *testing.T, limits door.Limits) *tokens {
+	t.Helper()
+	w := &tokens{world: open(t, settings{limits: limits})}
+	dir, err := os.MkdirTemp("", "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w.path = filepath.Join(dir, "a.sock")
+	d := door.TokenDoor{
+		Host: w.host, Path: w.path,
+		Admit: func(_ context.Context, token string) (door.Arrival, error) {
+			name, good := strings.CutPrefix(token, "good-")
+			if !good || w.revoked.Load() {
+				return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is no good agent's token")
+			}
+			return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
+		},
+		Good: func(context.Context, string) (bool, error) { return !w.revoked.Load(), nil },
+	}
+	listener, err := d.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Serve(ctx, listener) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+func (w *tokens) mustDial(t *testing.T, token string, l connect.Lower) connect.Conn {
+	t.Helper()
+	conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token, Lower: l}, connect.Transports())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestATokenLetsInAtItsTierAndNoHigher(t *testing.T) {
+	w := openTokens(t, door.Limits{})
+	conn := w.mustDial(t, "good-laptop", connect.Lower{Tier: 3})
+	if r := <-w.rights; r.Tier != gitprovider.TierInvestigate || r.Session != "" {
+		t.Errorf("rights %+v", r)
+	}
+	if list := w.host.Connections(); len(list) != 1 || list[0].Credential != "laptop" || list[0].Way != "unix" ||
+		!strings.Contains(list[0].Peer, fmt.Sprint("uid ", uid())) {
+		t.Errorf("connections %+v", list)
+	}
+	if _, err := fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line == "" {
+		t.Errorf("%q, %v", line, err)
+	}
+	_ = w.mustDial(t, "good-laptop", connect.Lower{Tier: 1, DryRun: true})
+	if r := <-w.rights; r.Tier != gitprovider.TierObserve || !r.DryRun {
+		t.Errorf("lowered: %+v", r)
+	}
+}
+
+func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T) {
+	w := openTokens(t, door.Limits{})
+	conn := w.mustDial(t, "good-laptop", connect.Lower{})
+	<-w.rights
+	w.revoked.Store(true)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil { // ends when the connection does
+		t.Errorf("it goes on: %q", line)
+	}
+	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"}, connect.Transports())
+	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
+	const rows = 3
+	w := openTokens(t, door.Limits{Connections: 2, Rows: rows})
+	var wg sync.WaitGroup
+	var refused, in atomic.Int64
+	for i := range 100 {
+		wg.Go(func() {
+			token := "bad"
+			if i%2 == 0 {
+				token = "good-laptop"
+			}
+			conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token}, connect.Transports())
+			if err != nil {
+				refused.Add(1)
+				return
+			}
+			in.Add(1)
+			t.Cleanup(func() { _ = conn.Close() })
+		})
+	}
+	wg.Wait()
+	if in.Load() != 2 || refused.Load() != 98 {
+		t.Errorf("%d were let in, %d refused", in.Load(), refused.Load())
+	}
+	if n := len(w.audit()); n != rows {
+		t.Errorf("%d rows", n)
+	}
+	if n := len(w.host.Connections()); n > 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestASocketIsTakenOnlyFromAProcessThatHasEnded(t *testing.T) {
+	w := openTokens(t, door.Limits{})
+	d := door.TokenDoor{Host: w.host, Path: w.path}
+	if listener, err := d.Listen(t.Context()); err == nil {
+		_ = listener.Close()
+		t.Error("a socket that is served was taken")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if listener, err := (door.TokenDoor{Host: w.host, Path: file}).Listen(t.Context()); err == nil {
+		_ = listener.Close()
+		t.Error("a file was taken")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "x" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}
