@@ -32,6 +32,8 @@ func BenchmarkPlan(b *testing.B) {
 	operationtest.WriteFiles(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
 	project := filepath.Join(dir, "project")
 	git(b, project, "init", "-q")
+	git(b, project, "config", "gc.auto", "0") // nothing of git's is left running
+	git(b, project, "config", "maintenance.auto", "false")
 	program, err := exec.LookPath("git")
 	if err != nil {
 		b.Fatal(err)

@@ -197,3 +197,17 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 }
+
+func TestGitThatIsMissing(t *testing.T) {
+	s := setup(t, map[string]string{
+		ConfigName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: project}}\n" +
+			"modules: [{id: far, type: instructions, source: {git: {url: 'https://example.org/x.git'}}}]\n",
+	})
+	s.Git = NewGit(filepath.Join(t.TempDir(), "no-git"), s.Places.Home, s.Home, nil)
+	if _, err := s.Desire(t.Context(), Request{}); codeOf(err) != GitFailed {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Desire(t.Context(), Request{Profile: "near"}); err != nil {
+		t.Errorf("without a module that needs it: %v", err)
+	}
+}
