@@ -50,11 +50,34 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 			t.Errorf("/%s does not show %q:\n%s", page, want, got)
 		}
 	}
+	assertHints(t, said.String(), home, "http://"+address.Host)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit %d, want 0", code)
+	}
+}
+
+// assertHints runs each command that the demo prints, word for word but for the name of a person.
+func assertHints(t *testing.T, said, home, server string) {
+	t.Helper()
+	_, hints, _ := strings.Cut(said, "Go on at the command line with\n")
+	hints, _, _ = strings.Cut(hints, "\n\n")
+	hints = strings.Join(regexp.MustCompile(`(?m)^  git -C .*$`).FindAllString(said, -1), "\n") + "\n" + strings.ReplaceAll(hints, "--name NAME", "--name ann")
+	if strings.Count(hints, "git -C") < 2 || strings.Count(hints, "claudeops ") < 4 || !strings.Contains(hints, "--max-tier 2") {
+		t.Fatalf("the demo gives these hints:\n%s", hints)
+	}
+	got := run(t, program{path: "bash", args: []string{"-c", "set -eu\n" + hints}, dir: home, env: []string{path(), "HOME=" + home}, may: browsing})
+	if got.code != 0 {
+		t.Fatalf("exit %d of\n%s\n%s%s", got.code, hints, got.stdout, got.stderr)
+	}
+	token := regexp.MustCompile(`(?m)^cops_\S+$|^\S{30,}$`).FindAllString(got.stdout, -1)
+	if len(token) == 0 {
+		t.Fatalf("no token was made:\n%s", got.stdout)
+	}
+	if me := fetched(t, server+"/api/v1/me", token[len(token)-1]); !strings.Contains(me, `"ann"`) || !strings.Contains(me, `"max_tier":2`) {
+		t.Errorf("the server knows the token as %s", me)
 	}
 }
 

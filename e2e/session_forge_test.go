@@ -105,7 +105,7 @@ func listed(t *testing.T, c *container, owner, name string) []any {
 		t.Fatalf("pr list: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	return decode[struct {
-		PRs []any `json:"prs"`
+		PRs []any `json:"items"`
 	}](t, got.stdout).PRs
 }
 

@@ -135,7 +135,9 @@ func (r *rig) audited(t *testing.T) []attempt {
 	if got.code != 0 {
 		t.Fatalf("audit list: exit %d\n%s", got.code, got.stderr)
 	}
-	all := decode[[]attempt](t, got.stdout)
+	all := decode[struct {
+		Items []attempt `json:"items"`
+	}](t, got.stdout).Items
 	all = slices.DeleteFunc(all, func(a attempt) bool { return a.Action != "create_pr" })
 	slices.Reverse(all)
 	return all

@@ -22,7 +22,7 @@ const (
 
 // sessions is what `claudeops run --json` prints.
 type sessions struct {
-	Sessions []recorded `json:"sessions"`
+	Sessions []recorded `json:"items"`
 }
 
 // recorded is the record of a session.

@@ -43,7 +43,11 @@ func auditListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(entries, func(w *strings.Builder) { describeAudit(w, entries) })
+			page := listOf(entries)
+			if len(rows) == q.Limit {
+				page.NextCursor = strconv.FormatInt(rows[len(rows)-1].Seq, 10) // for --before
+			}
+			return a.print(page, func(w *strings.Builder) { describeAudit(w, entries) })
 		},
 	}
 	f := cmd.Flags()

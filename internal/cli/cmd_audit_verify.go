@@ -34,7 +34,9 @@ func auditVerifyCommand(a *app) *cobra.Command {
 			"requests at the providers, which costs some requests for each repository. It ends with exit code 3 if anything differs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			done := working(a, "Verifying the audit")
 			report, err := v.verify(cmd.Context(), a.wire(needs{records: true}))
+			done()
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,9 @@ func runBackup(ctx context.Context, a *app, folder string) error {
 	if p.cfg.Records.Dir == "" {
 		return fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
 	}
+	done := working(a, "Copying the records and verifying the copy")
 	report, files, err := p.store.Backup(ctx, folder, keyfile.Name, config.OperatorTokenFile)
+	done()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -82,7 +81,7 @@ func deploySnapshotsCommand(a *app) *cobra.Command {
 					content.Clean(s.Project, maxCell),
 				})
 			}
-			return a.print(entries, func(w *strings.Builder) { columns(w, rows) })
+			return a.print(listOf(entries), func(w *strings.Builder) { columns(w, rows) })
 		},
 	}
 	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
@@ -159,27 +158,6 @@ func personal(a *app, w *strings.Builder, answer any) (ok bool) {
 	}
 	return true
 }
-
-// painter colours a text, on a terminal alone and unless NO_COLOR is set.
-func painter(a *app) func(colour int, text string) string {
-	file, isFile := a.streams.Out.(*os.File)
-	info, err := os.FileInfo(nil), error(nil)
-	if isFile {
-		info, err = file.Stat()
-	}
-	if never, _ := a.lookup("NO_COLOR"); never != "" || !isFile || err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return func(_ int, text string) string { return text }
-	}
-	return func(colour int, text string) string { return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text) }
-}
-
-// Colours of a terminal.
-const (
-	red    = 31
-	green  = 32
-	yellow = 33
-	cyan   = 36
-)
 
 func describeChanges(w *strings.Builder, paint func(int, string) string, changes []deploy.Change, sum deploy.Summary, warnings []string) {
 	target, adopted := deploy.TargetName(""), 0

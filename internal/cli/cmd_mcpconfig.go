@@ -104,7 +104,7 @@ func runMCPConfig(a *app, explain bool) error {
 	for _, problem := range offers.Problems { // a folder that is left out may have had servers
 		fmt.Fprintf(&b, "problem  %s: %s\n", offers.Dir, problem)
 	}
-	fmt.Fprint(a.streams.Err, b.String())
+	fmt.Fprint(a.streams.Err, surfaceOf(a, a.streams.Err).lay(b.String()))
 	return a.printJSON(merged.Config())
 }
 

@@ -149,7 +149,7 @@ func runPolicyCheck(a *app, paths []string) error {
 		}
 		verdicts = append(verdicts, verdict)
 	}
-	err = a.print(verdicts, func(w *strings.Builder) {
+	err = a.print(listOf(verdicts), func(w *strings.Builder) {
 		for _, v := range verdicts {
 			word := "yes"
 			if !v.Allowed {

@@ -266,7 +266,7 @@ func prListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(result, func(w *strings.Builder) { describeList(w, result) })
+			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result) })
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")

@@ -48,7 +48,7 @@ func prResumeCommand(a *app) *cobra.Command {
 // printSettled prints what was settled. Entries without a request id are branches without a record.
 func printSettled(a *app, settled []prflow.Settled) error {
 	failed := slices.ContainsFunc(settled, func(s prflow.Settled) bool { return s.Error != "" })
-	err := a.print(settled, func(w *strings.Builder) {
+	err := a.print(listOf(settled), func(w *strings.Builder) {
 		if len(settled) == 0 {
 			w.WriteString("Nothing was left unfinished.\n")
 		}

@@ -56,7 +56,9 @@ type pruneAnswer struct {
 
 func runPrune(ctx context.Context, a *app, p *parts, keep time.Duration) (err error) {
 	answer := pruneAnswer{DryRun: p.cfg.Permissions.DryRun, Before: time.Now().Add(-keep).UTC()}
-	if answer.Removed, err = pruneOlder(ctx, p, a.caller(p), answer.Before); err != nil {
+	done := working(a, "Removing what is old")
+	answer.Removed, err = pruneOlder(ctx, p, a.caller(p), answer.Before)
+	if done(); err != nil {
 		return err
 	}
 	return a.print(answer, func(w *strings.Builder) {

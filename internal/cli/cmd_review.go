@@ -19,7 +19,7 @@ func reviewCommand(a *app) *cobra.Command {
 		Short: "Review and merge pull requests of local repositories, as a person",
 		Long: "review is for people and for repositories without a forge. No MCP tool leads here: an agent proposes, a person\n" +
 			"decides. Forges have pages of their own for this.",
-		Args: usageArgs(cobra.NoArgs),
+		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(reviewListCommand(a), reviewShowCommand(a))

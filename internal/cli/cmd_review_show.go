@@ -34,7 +34,7 @@ func reviewListCommand(a *app) *cobra.Command {
 			for _, pr := range prs {
 				entries = append(entries, reviewEntryOf(pr))
 			}
-			return a.print(entries, func(w *strings.Builder) { describeReviewList(w, entries) })
+			return a.print(listOf(entries), func(w *strings.Builder) { describeReviewList(w, entries) })
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")

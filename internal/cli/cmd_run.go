@@ -13,7 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/session"
 )
@@ -90,12 +89,12 @@ func readNote(in io.Reader) (string, error) {
 
 // tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
 func tellRun(a *app, records []session.Record, missing []string, err error) error {
-	answer := map[string]any{"sessions": records}
+	answer := map[string]any{"items": append([]session.Record{}, records...)}
 	if len(missing) > 0 {
 		answer["missing"] = missing
 	}
 	if err != nil && a.json {
-		answer["error"] = fault.From(err).Wire(operation.RequestIDOf(err))
+		answer["error"] = problemOf(err)
 		err = silentExit(exitCode(err))
 	}
 	if printErr := a.print(answer, func(w *strings.Builder) { sessionsText(w, records) }); printErr != nil {

@@ -43,7 +43,7 @@ func sessionListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"sessions": append([]session.Record{}, records...)}, func(w *strings.Builder) {
+			return a.print(listOf(records), func(w *strings.Builder) {
 				rows := [][]string{{"ID", "TIER", "TRIGGER", "STATE", "STARTED", "TURNS", "USD", "OPENED"}}
 				for _, r := range records {
 					rows = append(rows, []string{

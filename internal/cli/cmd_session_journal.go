@@ -21,7 +21,7 @@ func sessionJournalCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"entries": append([]session.JournalEntry{}, entries...)}, func(w *strings.Builder) {
+			return a.print(listOf(entries), func(w *strings.Builder) {
 				rows := [][]string{{"SESSION", "NOTED", "TEXT"}}
 				for _, e := range entries {
 					const runes = 500

@@ -76,7 +76,7 @@ func tokenListCommand(a *app) *cobra.Command {
 				entries = append(entries, e)
 				rows = append(rows, []string{e.ID, e.Name, strconv.Itoa(e.MaxTier), e.Scopes, e.CreatedAt.Format(time.RFC3339), state})
 			}
-			return a.print(entries, func(w *strings.Builder) { columns(w, rows) })
+			return a.print(listOf(entries), func(w *strings.Builder) { columns(w, rows) })
 		},
 	}
 }

@@ -27,7 +27,7 @@ func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
 	a.Inner.On = true
 	var b strings.Builder
 	describe(&b, "", reflect.ValueOf(a))
-	text := b.String()
+	text := surface{}.lay(b.String())
 	if strings.ContainsRune(text, '\x1b') {
 		t.Errorf("control characters reach the terminal: %q", text)
 	}

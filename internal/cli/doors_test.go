@@ -142,11 +142,13 @@ func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 		}
 		return d.formed(d.parse(out.Bytes()), err != nil)
 	}
-	if err != nil {
-		a.renderError(err)
+	if err == nil {
+		return outcome{}
 	}
-	failure, _ := d.parse(out.Bytes())["error"].(map[string]any)
-	return outcomeOf(failure)
+	a.renderError(err)
+	problem := d.parse(out.Bytes())
+	problem["message"] = problem["detail"]
+	return outcomeOf(problem)
 }
 
 // rest answers a request over HTTP.

@@ -100,6 +100,9 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 		if err != nil {
 			return err
 		}
+		if strings.HasPrefix(o.Name, "list_") {
+			result = asList(result)
+		}
 		return a.printJSON(result)
 	}
 	return cmd

@@ -83,15 +83,17 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 		"checks/dry.md="+filepath.Join(seed.dir, "new.md")); err != nil {
 		return seed, err
 	}
-	var rows []struct {
-		RequestID string `json:"request_id"`
+	var rows struct {
+		Items []struct {
+			RequestID string `json:"request_id"`
+		}
 	}
 	if err := run(&rows, "audit", "list", "--limit", "1"); err != nil {
 		return seed, err
 	}
 	var made struct{ Token string }
 	err = run(&made, "token", "create", "--name", "ann", "--max-tier", "3", "--scopes", "propose,review,read,operate")
-	seed.token, seed.dryRun = made.Token, rows[0].RequestID
+	seed.token, seed.dryRun = made.Token, rows.Items[0].RequestID
 	return seed, err
 }
 
@@ -158,17 +160,17 @@ func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string
 func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 	w.Helper()
 	out, exit := w.command(lookupIn(w.env), append(args, "--json")...)
-	var answer struct{ Error struct{ Code fault.Code } }
+	var answer struct{ Code fault.Code }
 	if exit == 0 {
 		return ""
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Error.Code == "" {
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Code == "" {
 		w.Fatalf("%v: exit code %d without a code: %s", args, exit, out)
 	}
-	if want := answer.Error.Code.ExitCode(); exit != want {
-		w.Errorf("%v: exit code %d, want %d for %s", args, exit, want, answer.Error.Code)
+	if want := answer.Code.ExitCode(); exit != want {
+		w.Errorf("%v: exit code %d, want %d for %s", args, exit, want, answer.Code)
 	}
-	return answer.Error.Code
+	return answer.Code
 }
 
 // throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an empty form.
@@ -279,8 +281,9 @@ type effect struct {
 func (w *peopleWorld) effect(code fault.Code) effect {
 	w.Helper()
 	e := effect{Code: code}
-	var rows []map[string]any
-	w.read(&rows, "audit", "list", "--limit", "1000")
+	var listed struct{ Items []map[string]any }
+	w.read(&listed, "audit", "list", "--limit", "1000")
+	rows := listed.Items
 	for _, row := range rows[:max(0, len(rows)-rowsOfSeed)] {
 		if row["caller"] != "ann" {
 			w.Errorf("a row of %v's", row["caller"])
@@ -289,9 +292,9 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 			row["outcome"], " ", row["code"]))
 	}
 	for _, repo := range []string{"demo/home", "demo/other"} {
-		var pulls []map[string]any
+		var pulls struct{ Items []map[string]any }
 		w.read(&pulls, "review", "list", "--state", "all", "--repo", repo)
-		for _, pr := range pulls {
+		for _, pr := range pulls.Items {
 			e.Pulls = append(e.Pulls, fmt.Sprint(repo, " ", pr["number"], " ", pr["state"], " ", pr["title"]))
 		}
 		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"), "for-each-ref",

@@ -17,7 +17,7 @@ func (a *app) print(v any, text func(w *strings.Builder)) error {
 	}
 	var b strings.Builder
 	text(&b)
-	_, err := fmt.Fprint(a.streams.Out, b.String())
+	_, err := fmt.Fprint(a.streams.Out, surfaceOf(a, a.streams.Out).lay(b.String()))
 	return err
 }
 
@@ -31,6 +31,12 @@ func (a *app) printJSON(v any) error {
 // renderError is the one place where an error meets the terminal. It returns the exit code.
 func (a *app) renderError(err error) int {
 	code := exitCode(err)
+	if a.json {
+		if err := a.printJSON(problemOf(err)); err != nil {
+			return fault.ExitInternal
+		}
+		return code
+	}
 	var usage usageError
 	var plain plainFailure
 	if errors.As(err, &plain) {
@@ -47,12 +53,6 @@ func (a *app) renderError(err error) int {
 	}
 	e := fault.From(err)
 	wire := e.Wire(operation.RequestIDOf(err))
-	if a.json {
-		if err := a.printJSON(map[string]any{"error": wire}); err != nil {
-			return fault.ExitInternal
-		}
-		return code
-	}
 	fmt.Fprint(a.streams.Err, errorText(wire, e, operation.AttemptIDOf(err)))
 	return code
 }
@@ -79,26 +79,4 @@ func errorText(w fault.Wire, e *fault.Error, attempt string) string {
 		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)
 	}
 	return b.String()
-}
-
-// columns lays out rows for a terminal, two spaces between columns.
-func columns(w *strings.Builder, rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		for i, cell := range row {
-			w.WriteString(cell)
-			if i < len(row)-1 {
-				w.WriteString(strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
-			}
-		}
-		w.WriteByte('\n')
-	}
 }

@@ -31,13 +31,15 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { a.cmd = cmd },
-		Args:              usageArgs(cobra.NoArgs),
+		Args:              noSuchCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:           version(),
 	}
+	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.SetIn(a.streams.In)
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(wrongFlag)
 	a.globalFlags(root)
 	root.AddCommand(
 		mcpServerCommand(a),
@@ -55,11 +57,15 @@ func (a *app) rootCommand() *cobra.Command {
 		mcpConfigCommand(a),
 		demoCommand(a),
 		versionCommand(a),
+		manCommand(a),
 		backupCommand(a),
 		pruneCommand(a),
 		deployCommand(a),
 	)
 	a.addOperations(root)
+	if a.completes() {
+		addCompletions(a, root)
+	}
 	return root
 }
 
@@ -96,7 +102,7 @@ func (a *app) environment(name string) (string, bool) {
 // group is a command that holds others.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: name, Short: short, Args: usageArgs(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: name, Short: short, Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd

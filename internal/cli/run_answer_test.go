@@ -31,10 +31,10 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.exit)
 			}
 			var answer struct {
-				Sessions []session.Record
-				Error    struct{ Message string }
+				Items []session.Record
+				Error struct{ Detail string }
 			}
-			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer.Sessions) != 1 || answer.Error.Message != c.told {
+			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer.Items) != 1 || answer.Error.Detail != c.told {
 				t.Errorf("answered %v, %s", err, &out)
 			}
 			out.Reset()

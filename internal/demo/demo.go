@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Options of a run.
@@ -51,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	s.say("\nAll of it happened. Everything is still there to look at, in %s\n", s.Dir)
+	s.sayCommands()
 	return nil
 }
 
@@ -99,6 +101,21 @@ func (b *sandbox) prepare(ctx context.Context) error {
 	b.say("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)
 	return b.makeRepository(ctx)
 }
+
+// sayCommands says how to go on at the command line: without these variables, commands are about the person's own records.
+func (b *sandbox) sayCommands() {
+	b.say("\nGo on at the command line with\n")
+	b.say("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n", quoted(b.state), quoted(b.root))
+	for _, command := range []string{
+		"audit list", "pr list --repo " + owner + "/" + repo, "review show 1 --repo " + owner + "/" + repo,
+		"token create --name NAME --max-tier 2 --scopes propose,review,read",
+	} {
+		b.say("  claudeops %s\n", command)
+	}
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func (b *sandbox) repository() string { return filepath.Join(b.root, owner, repo+".git") }
 

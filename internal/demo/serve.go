@@ -40,7 +40,8 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		s.say("\nAll of it happened; it is still there to look at, to review and to open:\n\n  %s\n\n", server.address)
 		s.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
 			filepath.Join(s.state, "operator-token"))
-		s.say("Files are in %s. Ctrl-C ends the server.\n", s.Dir)
+		s.sayCommands()
+		s.say("\nFiles are in %s. Ctrl-C ends the server.\n", s.Dir)
 	}
 	return server.wait(ctx)
 }

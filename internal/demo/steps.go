@@ -170,8 +170,9 @@ func (s *story) open(ctx context.Context) error {
 	}
 	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
 		answer.structured["commit"])
-	s.say("Look at branch and commit with:\n  git -C %s log --stat %s\n  git -C %s diff main...%s\n",
-		s.repository(), branch, s.repository(), branch)
+	// By its id, since the branch goes when it is merged.
+	s.say("Look at the commit with:\n  git -C %s log -1 --stat %v\n  git -C %s show %v\n",
+		quoted(s.repository()), answer.structured["commit"], quoted(s.repository()), answer.structured["commit"])
 	changed, err := s.git(ctx, nil, "diff", "--name-only", "main..."+branch)
 	if err != nil {
 		return err

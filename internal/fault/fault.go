@@ -106,6 +106,15 @@ func (c Code) Refusal() bool { return facts(c).exit == ExitRefused }
 // Known reports whether c is one of the codes of this package.
 func (c Code) Known() bool { return c == Internal || facts(c).httpStatus != 500 }
 
+// Codes are all codes.
+func Codes() []Code {
+	return []Code{
+		InvalidArgument, Unauthenticated, Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly,
+		NotFound, ProviderUnresolved, DuplicatePR, Conflict, NoChange, CooldownActive, LimitReached, RateLimited,
+		ProviderDisabled, Misconfigured, UpstreamError, Timeout, Internal,
+	}
+}
+
 // Violation is one broken rule. An Error of gates 1 to 6 lists every one of them.
 type Violation struct {
 	Code       Code   `json:"code"`

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func manCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "man FOLDER", Short: "Write a manual page for each command", Args: usageArgs(cobra.ExactArgs(1)), Hidden: true,
+		Long: "man writes the pages of section 1 to a folder, claudeops.1 and one for each command below it. Packages install them.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			written, err := writeManual(cmd.Root(), args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			return a.print(map[string]any{"folder": args[0], "pages": written}, func(w *strings.Builder) {
+				fmt.Fprintf(w, "%d pages are in %s\n", written, args[0])
+			})
+		},
+	}
+}
+
+// writeManual writes the pages of a command and of all below it.
+func writeManual(cmd *cobra.Command, folder string) (pages int, err error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil { // #nosec G301: manual pages are for everybody
+		return 0, err
+	}
+	name := filepath.Join(folder, manName(cmd)+".1")
+	if err := os.WriteFile(name, []byte(manualPage(cmd)), 0o644); err != nil { // #nosec G306: likewise
+		return 0, err
+	}
+	pages = 1
+	var failed error
+	for _, below := range cmd.Commands() {
+		if !shownInManual(below) {
+			continue
+		}
+		more, err := writeManual(below, folder)
+		pages, failed = pages+more, errors.Join(failed, err)
+	}
+	return pages, failed
+}
+
+func shownInManual(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() && !cmd.IsAdditionalHelpTopicCommand()
+}
+
+// manName is the name of a command's page, such as claudeops-audit-list.
+func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// manualPage is the page of a command in the language of man(7).
+func manualPage(cmd *cobra.Command) string {
+	var b strings.Builder
+	section := func(name string) { b.WriteString(".SH " + name + "\n") }
+	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"claudeops %s\" \"Claude Ops\"\n", strings.ToUpper(roff(manName(cmd))), roff(version()))
+	section("NAME")
+	fmt.Fprintf(&b, "%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
+	section("SYNOPSIS")
+	fmt.Fprintf(&b, ".B %s\n", roff(cmd.UseLine()))
+	section("DESCRIPTION")
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	b.WriteString(roffText(about))
+	manualFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	manualFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if cmd.Example != "" {
+		section("EXAMPLES")
+		b.WriteString(".nf\n" + roffText(cmd.Example) + ".fi\n")
+	}
+	manualSeeAlso(&b, cmd)
+	return b.String()
+}
+
+func manualFlags(b *strings.Builder, name string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	b.WriteString(".SH " + name + "\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		if value != "" {
+			value = " \\fI" + roff(value) + "\\fR"
+		}
+		short := ""
+		if f.Shorthand != "" {
+			short = "\\fB\\-" + f.Shorthand + "\\fR, "
+		}
+		fmt.Fprintf(b, ".TP\n%s\\fB\\-\\-%s\\fR%s\n%s", short, roff(f.Name), value, roffText(usage))
+	})
+}
+
+func manualSeeAlso(b *strings.Builder, cmd *cobra.Command) {
+	var pages []string
+	if cmd.HasParent() {
+		pages = append(pages, manName(cmd.Parent()))
+	}
+	for _, below := range cmd.Commands() {
+		if shownInManual(below) {
+			pages = append(pages, manName(below))
+		}
+	}
+	if len(pages) == 0 {
+		return
+	}
+	b.WriteString(".SH SEE ALSO\n")
+	for i, page := range pages {
+		end := ","
+		if i == len(pages)-1 {
+			end = ""
+		}
+		fmt.Fprintf(b, ".BR %s (1)%s\n", roff(page), end)
+	}
+}
+
+// roff writes a text as it is: no character of it has a meaning of its own.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`).Replace(text)
+}
+
+// roffText is lines of text. One that begins with a dot would be a request.
+func roffText(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.TrimSpace(line) == "":
+			b.WriteString(".PP\n")
+		case strings.HasPrefix(line, "."):
+			b.WriteString(`\&` + roff(line) + "\n")
+		default:
+			b.WriteString(roff(line) + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// What a command answers with --json.
+const (
+	aList    = "a list"    // {"items": [...]}
+	anObject = "an object" // what it is about
+	noJSON   = "none"      // a text that another program reads, or a program that goes on
+)
+
+// answers are all commands but those of toolsets with a contract of their own, with arguments that let them answer.
+func answers() map[string]struct {
+	kind string
+	args []string
+} {
+	type row = struct {
+		kind string
+		args []string
+	}
+	home := []string{"--repo", "demo/home"}
+	return map[string]row{
+		"audit list": {aList, nil}, "audit show": {anObject, []string{"1"}}, "audit verify": {anObject, nil},
+		"backup": {anObject, []string{"$DIR/backup"}}, "deploy init": {noJSON, nil}, "deploy snapshots": {aList, nil}, "doctor": {anObject, nil},
+		"policy show": {anObject, nil}, "policy check": {aList, []string{"checks/disk.md"}},
+		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run", "--create", "checks/x.md=$DIR/new.md"}},
+		"pr list":   {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
+		"prune": {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home}, "review show": {anObject, append([]string{"1"}, home...)},
+		"review comment": {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
+		"session list":   {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
+		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
+		"version": {anObject, nil}, "mcp-config": {anObject, nil}, "man": {anObject, []string{"$DIR/man"}},
+		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
+		"completion bash": {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
+		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil}, "run": {noJSON, nil},
+	}
+}
+
+// elsewhere are commands whose answers other tests hold, since they need a pull request in some state, an agent or a script.
+func elsewhere() []string {
+	return []string{
+		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow",
+		"scripts show", "scripts run", "scripts output",
+	}
+}
+
+func TestEveryCommandAnswersInOneShape(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{
+		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_TIER": "2",
+		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir, "CLAUDEOPS_SCRIPTS_DIR": filepath.Join(dir, "scripts"),
+		"CLAUDEOPS_TOOLSETS": "pr,scripts,deploy",
+	}
+	run := func(args ...string) (string, int) {
+		var out, errOut bytes.Buffer
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "$DIR", dir)
+		}
+		code := Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &errOut},
+			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		return out.String(), code
+	}
+	for _, folder := range []string{"state", "scripts"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shapeRepository(t, filepath.Join(dir, "root", "demo", "home.git"))
+	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range [][]string{
+		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create", "checks/one.md=$DIR/new.md"},
+		{"token", "create", "--name", "made-before"},
+	} {
+		if out, code := run(first...); code != 0 {
+			t.Fatalf("%v: %d %s", first, code, out)
+		}
+	}
+	known := answers()
+	for _, path := range commandsOf(t) {
+		row, listed := known[path]
+		if !listed {
+			if !slices.Contains(elsewhere(), path) {
+				t.Errorf("%q is in no table of answers", path)
+			}
+			continue
+		}
+		if row.kind == noJSON {
+			continue
+		}
+		out, _ := run(append(append(strings.Fields(path), row.args...), "--json")...)
+		var answer map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Errorf("%s: %v: %s", path, err, out)
+			continue
+		}
+		items, lists := answer["items"]
+		if lists != (row.kind == aList) || lists && !bytes.HasPrefix(items, []byte("[")) {
+			t.Errorf("%s answers no %s: %s", path, row.kind, out)
+		}
+		if answer["detail"] != nil {
+			t.Errorf("%s failed: %s", path, out)
+		}
+		// Called wrongly, each answers with a problem.
+		out, code := run(append(strings.Fields(path), "--json", "--no-such-flag")...)
+		var problem handler.Problem
+		if err := json.Unmarshal([]byte(out), &problem); err != nil || code != 2 || problem.Status != 400 || problem.Code != "invalid_argument" || problem.Detail == "" {
+			t.Errorf("%s called wrongly: %d, %v, %s", path, code, err, out)
+		}
+	}
+}
+
+// commandsOf are the commands that do something, without those of toolsets whose contract says how they answer.
+func commandsOf(t *testing.T) (paths []string) {
+	t.Helper()
+	a := &app{lookup: func(string) (string, bool) { return "", false }}
+	root := a.rootCommand()
+	root.InitDefaultCompletionCmd()
+	contract := map[string]bool{}
+	for _, set := range a.toolsets() {
+		for _, o := range set.Operations {
+			if set.Form != nil {
+				contract[o.Command] = true
+			}
+		}
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if path := pathOf(cmd); !cmd.HasSubCommands() && path != "" && !contract[path] && cmd.Name() != "help" {
+			paths = append(paths, path)
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(root)
+	return paths
+}
+
+func shapeRepository(t *testing.T, dir string) {
+	t.Helper()
+	stream := "commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\nM 100644 inline checks/disk.md\ndata 2\nx\n\n"
+	gitIn(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
+	gitIn(t, stream, "--git-dir", dir, "fast-import", "--quiet")
+}
+
+func gitIn(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTablesFitTheTerminal(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("before\n")
+	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "opened"}, {"22", "short", "refused"}})
+	b.WriteString("after\n")
+	const wide = "before\nID  TITLE" // and so on
+	text := surface{}.lay(b.String())
+	if !strings.HasPrefix(text, wide) || !strings.Contains(text, strings.Repeat("long title ", 9)) || strings.Contains(text, "\x1b") {
+		t.Errorf("without a terminal:\n%s", text)
+	}
+	for _, width := range []int{40, 60} {
+		text := surface{width: width}.lay(b.String())
+		for line := range strings.Lines(text) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
+				t.Errorf("%d characters on a terminal of %d: %q", n, width, line)
+			}
+		}
+		if !strings.Contains(text, "…  opened\n") || !strings.Contains(text, "refused\n") {
+			t.Errorf("%d:\n%s", width, text)
+		}
+	}
+	if text := (surface{width: 5}).lay(b.String()); !strings.Contains(text, "long ti…") {
+		t.Errorf("nothing can be read on a terminal of 5:\n%s", text)
+	}
+	coloured := surface{colour: true}.lay(b.String())
+	for _, want := range []string{"\x1b[1mID\x1b[0m", "\x1b[32mopened\x1b[0m\n", "\x1b[31mrefused\x1b[0m\n"} {
+		if !strings.Contains(coloured, want) {
+			t.Errorf("%q is missing in %q", want, coloured)
+		}
+	}
+}
+
+// What others wrote cannot make rows of its own.
+func TestACellStaysACell(t *testing.T) {
+	var b strings.Builder
+	columns(&b, [][]string{{"a" + cellMark + "b\n" + rowMark + "c", "d"}})
+	if got := (surface{}).lay(b.String()); got != "ab c  d\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want bool
+	}{
+		{nil, false}, {map[string]string{"CLICOLOR_FORCE": "1"}, true}, {map[string]string{"CLICOLOR_FORCE": "0"}, false},
+		{map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, false},
+	} {
+		a := &app{lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+		if got := surfaceOf(a, new(bytes.Buffer)); got.colour != c.want || got.width != 0 {
+			t.Errorf("%v: %+v", c.env, got)
+		}
+	}
+}
+
+func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
+	for _, c := range []struct{ typed, want string }{
+		{"adit", `claudeops has no command "adit"; did you mean audit?`},
+		{"audit lsit", `claudeops audit has no command "lsit"; did you mean list?`},
+		{"review aprove", "did you mean approve?"}, {"pr zzzzzz", `claudeops pr has no command "zzzzzz"` + "\n"},
+		{"audit list --outcom x", "there is no flag --outcom; did you mean --outcome?"}, {"audit list --repro x", "did you mean --repo?"},
+		{"audit list --nothing-like-it", "there is no flag --nothing-like-it\n"}, {"--vers", "did you mean --version?"},
+		{"audit list --outcome bogus", "--outcome is opened, revised, reused, dry_run, refused, failed or done"},
+		{"audit list --pull bogus", "--pull is open, merged, closed or gone"}, {"audit list --code bogus", "is no code"},
+		{"review list --repo demo/home --state bogus", "--state is open, closed, merged or all"},
+		{"session list --state bogus", "--state is one of"}, {"session list --only-tier 9", "--only-tier is 1, 2 or 3"},
+		{"token create --name x --max-tier 9", "--max-tier is 1, 2 or 3"}, {"token create --name x --scopes bogus", "bogus"},
+		{"mcp-config --client bogus", "--client is one of"}, {"mcp-server --as bogus", "bogus"},
+	} {
+		var out, errOut bytes.Buffer
+		dir := t.TempDir()
+		env := map[string]string{"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir}
+		code := Run(t.Context(), strings.Fields(c.typed), Streams{In: strings.NewReader(""), Out: &out, Err: &errOut},
+			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		if code != 2 || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
+			t.Errorf("%s: %d, %q, %q", c.typed, code, errOut.String(), out.String())
+		}
+	}
+}
+
+func TestTheManualHasAPageForEachCommand(t *testing.T) {
+	dir := t.TempDir()
+	a := &app{lookup: func(string) (string, bool) { return "", false }, streams: Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}}
+	root := a.rootCommand()
+	if _, err := writeManual(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range commandsOf(t) {
+		name := "claudeops-" + strings.ReplaceAll(path, " ", "-") + ".1"
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if path == "man" || strings.HasPrefix(path, "completion") {
+			continue // hidden, or added by the library when it runs
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			request, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if strings.HasPrefix(line, ".") && !strings.Contains(" .TH .SH .B .BR .TP .PP .nf .fi ", " "+request+" ") {
+				t.Errorf("%s: a line of text is taken for a request: %q", name, line)
+			}
+		}
+	}
+	list, err := os.ReadFile(filepath.Join(dir, "claudeops-audit-list.1"))
+	if err != nil || !strings.Contains(string(list), `\fB\-\-outcome\fR`) || !strings.Contains(string(list), ".BR claudeops\\-audit (1)") {
+		t.Errorf("%v\n%s", err, list)
+	}
+}
