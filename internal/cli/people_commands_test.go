@@ -24,7 +24,7 @@ func acts() map[string][]people.Action {
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"deploy init": {looks}, "deploy snapshots": {looks}, // init writes a new configuration alone
-		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
+		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks}, "man": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/toolset judges and records the run
 	}
 	for _, set := range new(app).ownToolsets() {
