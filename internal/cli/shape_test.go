@@ -53,7 +53,7 @@ func answers() map[string]struct {
 func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow",
-		"scripts show", "scripts run", "scripts output",
+		"scripts show", "scripts run", "scripts output", "deploy prune",
 	}
 }
 
