@@ -37,7 +37,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			near = append(near, "--"+f.Name)
 		}
 	})
-	return usageError{fmt.Errorf("there is no flag --%s%s", name, meant(near))}
+	return usageError{fmt.Errorf("unknown flag: --%s%s", name, meant(near))}
 }
 
 func meant(words []string) string {
