@@ -29,7 +29,7 @@ const maxOffered = 200
 type completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
 // completes reports whether the command line asks for completions, as the scripts of `claudeops completion` do.
-func (a *app) completes() bool {
+func completes(a *app) bool {
 	return len(a.args) > 0 && (a.args[0] == cobra.ShellCompRequestCmd || a.args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 

@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 		deployCommand(a),
 	)
 	a.addOperations(root)
-	if a.completes() {
+	if completes(a) {
 		addCompletions(a, root)
 	}
 	return root
