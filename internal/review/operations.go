@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/access"
@@ -150,7 +151,13 @@ func decide[In any](d Desk, o operation.Operation, read func(In) Request) operat
 	return operation.NewRaw[In](o, func(ctx context.Context, call operation.Call) (Outcome, error) {
 		var in In
 		violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{})
+		if len(violations) > 0 {
+			_ = json.Unmarshal(call.Arguments, &in) // as far as it can be read, for the record of the refusal
+		}
 		r := read(in)
+		if len(violations) > 0 && (gitprovider.CheckRepoPart(r.Owner) != nil || gitprovider.CheckRepoPart(r.Name) != nil) {
+			r.Owner, r.Name = "", ""
+		}
 		r.By, r.Provider = call.Caller, cmp.Or(r.Provider, d.ProviderOf(r.Owner, r.Name))
 		if len(violations) > 0 {
 			return Outcome{}, d.Service().Refused(ctx, r, fault.Refusal(violations))
