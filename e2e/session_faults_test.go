@@ -20,8 +20,17 @@ import (
 // shim runs the real CLI with another MCP server in its configuration.
 const shim = `#!/bin/sh
 [ "$1" = --version ] && exec claude --version
-for arg; do
-    [ "$before" = --mcp-config ] && sed -i 's|"command":"/app/claudeops-connect","args":\[[^]]*\]|SERVER|' "$arg"
+left=$#
+while [ $left -gt 0 ]; do
+    arg=$1
+    shift
+    left=$((left - 1))
+    if [ "$before" = --mcp-config ]; then
+        sed 's|"command":"/app/claudeops-connect","args":\[[^]]*\]|SERVER|' "$arg" > "$TMPDIR/mcp.json"
+        set -- "$@" "$TMPDIR/mcp.json"
+    else
+        set -- "$@" "$arg"
+    fi
     before=$arg
 done
 exec claude "$@"

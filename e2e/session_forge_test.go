@@ -87,9 +87,13 @@ func (localForge) hold(t *testing.T, w *world) (writing func(underway), write fu
 	}, write
 }
 
-// isWorkedOn reports whether a process has a proposal in hand, as `pr resume` of another one says.
+// isWorkedOn reports whether a process has a proposal in hand, as `pr resume` of another one says. That is this test's user, who must not be
+// the one who makes the records.
 func (w *world) isWorkedOn(t *testing.T) bool {
 	t.Helper()
+	if _, err := os.Stat(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")); err != nil {
+		return false
+	}
 	got := run(t, program{path: claudeops(t), args: []string{"pr", "resume", "--json"}, dir: w.home, env: w.environment()})
 	if got.code != 0 {
 		t.Fatalf("pr resume: exit %d\n%s%s", got.code, got.stdout, got.stderr)

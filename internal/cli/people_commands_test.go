@@ -23,7 +23,7 @@ func acts() map[string][]people.Action {
 		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
-		"deploy init": {looks}, "deploy snapshots": {looks}, // init writes a new configuration alone
+		"deploy init": {looks}, "deploy snapshots": {looks}, "deploy prune": {looks}, // a new configuration alone; snapshots of one's own
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks}, "man": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/toolset judges and records the run
 	}

@@ -53,7 +53,7 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		field := reflect.ValueOf(&a).Elem().Field(i)
 		field.SetZero()
 		name := fields.Field(i).Name
-		if name == "Session" { // kept beside the audit, as its documentation says
+		if name == "Session" || name == "Wanted" { // kept beside the audit, as their documentation says
 			continue
 		}
 		if newAuditRow(1, GenesisHash, a).Hash == base {
