@@ -87,13 +87,7 @@ func runServe(ctx context.Context, a *app) error {
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() { handler.KeepVerifying(ctx) })
-	background.Go(func() {
-		prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Run(ctx, time.Tick(prflow.RoundsTick))
-	})
-	keepRecords(ctx, p, &background)
-	background.Go(func() { agents.Keep(ctx) })
-	background.Go(func() { serveTokens(ctx) })
+	keepUp(ctx, p, &background, handler.KeepVerifying, agents.Keep, serveTokens)
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
@@ -101,6 +95,17 @@ func runServe(ctx context.Context, a *app) error {
 		reachable(listener.Addr()), p.cfg.Web.BasePath, p.cfg.Permissions.Tier, welcome)
 	defer end()
 	return serveUntil(ctx, p, handler.HTTPServer(), listener)
+}
+
+// keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again and again, and
+// does what others ask for.
+func keepUp(ctx context.Context, p *parts, background *sync.WaitGroup, others ...func(context.Context)) {
+	keepRecords(ctx, p, background)
+	rounds := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History})
+	background.Go(func() { rounds.Run(ctx, time.Tick(prflow.RoundsTick)) })
+	for _, other := range others {
+		background.Go(func() { other(ctx) })
+	}
 }
 
 // reachable is an address of the listener that this machine can open.

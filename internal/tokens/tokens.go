@@ -97,7 +97,7 @@ func (s *Service) make(grant Grant, w Wanted) (access.Token, string, error) {
 	case !goodName(w.Name):
 		return none, "", fault.New(fault.InvalidArgument, "the name of a token must be 1 to %d bytes without control characters", MaxName)
 	case len(lacks) > 0:
-		return none, "", fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", access.Scopes(lacks))
+		return none, "", fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", lacks)
 	case w.MaxTier > grant.Tier:
 		return none, "", fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", grant.Tier, w.MaxTier)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha1" // #nosec G505: git's own format
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -51,7 +50,7 @@ func (p *pack) bytes() ([]byte, error) {
 	out := append([]byte("PACK"), 0, 0, 0, 2) // version 2
 	out = binary.BigEndian.AppendUint32(out, p.count)
 	out = append(out, p.objects.Bytes()...)
-	var h hash.Hash = sha1.New() // #nosec G401: git's own format
+	h := sha1.New() // #nosec G401: git's own format
 	if len(p.sample) == sha256Len {
 		h = sha256.New()
 	}

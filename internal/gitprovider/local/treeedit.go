@@ -21,12 +21,12 @@ const (
 
 // canonical is a mode as git shows it. Old repositories hold modes such as 100664, which git takes for 100644.
 func canonical(mode string) string {
-	switch {
-	case mode == "":
+	switch mode {
+	case "":
 		return "000000"
-	case mode == "40000":
+	case "40000":
 		return modeFolder
-	case mode == modeExecutable, mode == "120000", mode == "160000":
+	case modeExecutable, "120000", "160000":
 		return mode
 	}
 	return modeFile
