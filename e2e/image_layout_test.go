@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -114,16 +115,57 @@ func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	return out
 }
 
+// imageUser is the user that the image's server becomes.
+const imageUser = 10001
+
+// twoUsers reports whether a container can have two users here, as an engine's has: where root runs the tests. Others can give it one, the server's,
+// and agents have that user, too, under rules of Landlock.
+func twoUsers() bool { return os.Geteuid() == 0 }
+
+// users are what bubblewrap gives to the container: where there can be two, root with the service's capabilities, and otherwise the server's
+// user alone.
+func users(t *testing.T, s *deploytest.Service, dir string) []string {
+	t.Helper()
+	if !twoUsers() {
+		id := strconv.Itoa(imageUser)
+		return []string{"--unshare-all", "--unshare-user", "--uid", id, "--gid", id, "--cap-drop", "ALL"}
+	}
+	args := []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"}
+	for _, c := range s.CapAdd {
+		args = append(args, "--cap-add", "CAP_"+c)
+	}
+	for _, m := range s.Volumes {
+		source := filepath.Join(dir, filepath.Base(m.Source))
+		if m.ReadOnly { // an operator's folder, that others may read
+			if err := os.Chmod(source, 0o755); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if resolved, err := filepath.EvalSymlinks(source); err == nil {
+			source = resolved
+		}
+		err := filepath.WalkDir(source, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, imageUser, imageUser))
+		})
+		if err = errors.Join(err, os.Chmod(source, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return args
+}
+
 // sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its own,
-// the user, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their source's name.
+// the users, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their source's name.
 func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []string {
 	t.Helper()
-	uid, gid, _ := strings.Cut(s.User, ":")
-	args := []string{
-		"--unshare-all", "--unshare-user", "--uid", uid, "--gid", gid, "--cap-drop", "ALL", "--die-with-parent", "--clearenv",
-		"--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind", passwd(t, img, uid, gid), "/etc/passwd",
-		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+	args := append(users(t, s, dir), "--die-with-parent", "--clearenv")
+	for _, parent := range []string{"/app", "/etc", "/home", "/run", "/run/secrets", "/usr", "/usr/local", "/usr/local/bin"} {
+		args = append(args, "--dir", parent) // with the mode 0755; what bubblewrap makes by itself is its own user's alone
 	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind", passwd(t, img), "/etc/passwd",
+		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+	)
 	for _, base := range []string{"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"} {
 		args = append(args, "--ro-bind-try", base, base)
 	}
@@ -139,6 +181,17 @@ func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []strin
 	}
 	for _, m := range s.Tmpfs {
 		target, options, _ := strings.Cut(m, ":")
+		if twoUsers() && strings.Contains(options, "uid=") { // which bubblewrap cannot give to a file system
+			home := t.TempDir()
+			if err := errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--bind", home, target)
+			continue
+		}
+		if twoUsers() {
+			args = append(args, "--perms", "1777")
+		}
 		if _, size, ok := strings.Cut(options, "size="); ok {
 			args = append(args, "--size", bytesOf(t, size))
 		}
@@ -170,12 +223,13 @@ func bytesOf(t *testing.T, size string) string {
 	return strconv.Itoa(n << 20)
 }
 
-// passwd is what useradd makes of the image's user.
-func passwd(t *testing.T, img image, uid, gid string) string {
+// passwd is what useradd makes of the image's users.
+func passwd(t *testing.T, img image) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "passwd")
-	line := "claudeops:x:" + uid + ":" + gid + "::" + img.env["HOME"] + ":/usr/sbin/nologin\n"
-	if err := os.WriteFile(file, []byte(line), 0o644); err != nil {
+	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] + ":/usr/sbin/nologin\n" +
+		img.env["CLAUDEOPS_AGENT_USER"] + ":x:10002:10002::/nonexistent:/usr/sbin/nologin\n"
+	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -34,12 +34,19 @@ report mcp-config /app/claudeops mcp-config
 report agent-config cat /app/.claude/mcp.json
 report prompts ls /app/prompts
 report cli claude --version
-report user id -u
+report user stat -c %u "/proc/$server"
+as() {
+    user=$1; shift
+    if [ "$(id -u)" = 0 ]; then setpriv --reuid "$user" --regid "$user" --clear-groups "$@"; else "$@"; fi
+}
 for place in /app /usr/local/bin /etc /repos /run/secrets /; do
-    report "write:$place" sh -c ": >$place/x"
+    report "write:$place" as 10001 sh -c ": >$place/x"
 done
 for place in /state /git /tmp "$HOME"; do
-    report "write:$place" sh -c ": >$place/x && rm $place/x"
+    report "write:$place" as 10001 sh -c ": >$place/x && rm $place/x"
+done
+for place in /state /git /run/secrets/claudeops_api_tokens "$HOME" "/proc/$server/environ"; do
+    report "agent:$place" as 10002 sh -c "ls $place/. || cat $place"
 done
 report propose /app/claudeops mcp-server
 kill -TERM "$server"
@@ -128,6 +135,11 @@ func TestTheImageServesAsComposeStartsIt(t *testing.T) {
 	} {
 		if r, ok := seen["write:"+place]; !ok || (r.code == 0) != writable {
 			t.Errorf("%s: writing ends with %+v, want writable %t", place, r, writable)
+		}
+	}
+	for _, place := range []string{"/state", "/git", "/run/secrets/claudeops_api_tokens", "/home/claudeops"} {
+		if r, ok := seen["agent:"+place]; !ok || twoUsers() && r.code == 0 {
+			t.Errorf("the user of agents reads %s: %+v", place, r)
 		}
 	}
 	w.assertProposed(t, quieterDiskBranch, p)

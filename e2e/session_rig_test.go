@@ -106,10 +106,18 @@ func (r *rig) assertDiscreet(t *testing.T, got told) {
 	}
 }
 
+// home is where the server's user has its home, as far as the container's shell may look into it.
+func (r *rig) home() string {
+	if twoUsers() {
+		return "/tmp" // which is looked at as well
+	}
+	return "/home/claudeops"
+}
+
 // assertNothingLeft holds that no process and no temporary file outlives a session.
 func (r *rig) assertNothingLeft(t *testing.T) {
 	t.Helper()
-	if got := r.exec(t, nil, "find", "/tmp", "/home/claudeops", "-path", "/tmp/*", "-o", "-name", "*claudeops*session*"); got.stdout != "" || got.code != 0 {
+	if got := r.exec(t, nil, "find", "/tmp", r.home(), "-path", "/tmp/*", "-o", "-name", "*claudeops*session*"); got.stdout != "" || got.code != 0 {
 		t.Errorf("left on disk: %s%s", got.stdout, got.stderr)
 	}
 	for _, pid := range r.running("") {

@@ -79,7 +79,10 @@ func (w *world) git(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	got := run(t, program{
 		path: "git", args: args, dir: w.repo, stdin: strings.NewReader(stdin),
-		env: []string{path(), "HOME=" + w.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"},
+		env: []string{
+			path(), "HOME=" + w.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", // a container's user owns them
+		},
 	})
 	if got.code != 0 {
 		t.Fatalf("git %v: exit %d: %s", args, got.code, got.stderr)

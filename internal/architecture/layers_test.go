@@ -33,7 +33,7 @@ func layers() map[string][]string {
 		// The connector is small: the standard library alone; see TestTheConnectorIsMadeOfTheStandardLibraryAlone.
 		"cmd/claudeops-connect": {"internal/connect"},
 		"internal/connect":      nil,
-		"internal/door":         append([]string{"internal/connect", "internal/record"}, domain...),
+		"internal/door":         append([]string{"internal/confine", "internal/connect", "internal/record"}, domain...),
 		"internal/cli": append([]string{
 			"",
 			"internal/access",
@@ -91,9 +91,9 @@ func layers() map[string][]string {
 		"internal/auditsink/tamper":         nil,
 		"internal/auditsink":                {"internal/fault", "internal/filelock", "internal/record"},
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
-		"internal/session":                  append([]string{"internal/door", "internal/filelock", "internal/processtree", "internal/content", "internal/record", "internal/people"}, domain...),
+		"internal/session":                  append([]string{"internal/confine", "internal/door", "internal/filelock", "internal/processtree", "internal/content", "internal/record", "internal/people"}, domain...),
 		"internal/access":                   append([]string{"internal/secretfile"}, domain...),
-		"internal/doctor":                   {"internal/filemodes", "internal/keyfile", "internal/config", "internal/mcpconfig", "internal/mounted", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
+		"internal/doctor":                   {"internal/filemodes", "internal/keyfile", "internal/config", "internal/confine", "internal/mcpconfig", "internal/mounted", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},
 		"internal/people":                   flow,
 		"internal/tokens":                   append([]string{"internal/access", "internal/people"}, flow...),
 		"internal/review":                   append([]string{"internal/people", "internal/gitprovider/local"}, flow...),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -84,6 +85,10 @@ func newDoctor(p *parts) *doctor.Doctor {
 		Records: p.store, Audit: p.comparedAudit(), Outbox: p.store.Outbox, Registry: p.providers.registry, Key: p.keyOfMarks,
 		Notifying: p.notifier.Names(),
 		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return mergedMCP(p.cfg, offers, nil) },
+	}
+	o.Boundary = func() (confine.Boundary, error) {
+		b, _, err := decideBoundary(p.cfg)
+		return b, err
 	}
 	if p.rules.policyErr != nil {
 		o.Rules.Problem = p.rules.policyErr.Error()

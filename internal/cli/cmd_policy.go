@@ -54,6 +54,9 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
 	describePullRequests(w, v)
 	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))
+	if v.RequireBoundary {
+		w.WriteString("No session starts without a boundary that lacks nothing.\n")
+	}
 	for _, t := range v.ToolTiers {
 		fmt.Fprintf(w, "From tier %s: the tool %s\n", t.Tier, t.Tool)
 	}

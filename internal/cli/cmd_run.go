@@ -132,6 +132,9 @@ func sessionText(w *strings.Builder, r session.Record) {
 	if len(r.Toolsets) > 0 {
 		fmt.Fprintf(w, "  toolsets: %s\n", strings.Join(r.Toolsets, ", "))
 	}
+	if r.Boundary != nil {
+		fmt.Fprintf(w, "  boundary: %s\n", r.Boundary)
+	}
 	fmt.Fprintf(w, "  %s\n", usageText(r.Usage))
 	for _, what := range r.LeftOut {
 		fmt.Fprintf(w, "  left out: %s\n", content.Clean(what, 1000))

@@ -4,11 +4,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/processtree"
@@ -33,6 +35,11 @@ func Main() int {
 	}
 	if len(os.Args) == 3 && os.Args[1] == session.CheckCommand {
 		return session.CheckHandoff(os.Args[2], os.Stdin, os.Stdout)
+	}
+	if name := config.RunAs(os.LookupEnv); name != "" && os.Geteuid() == 0 {
+		err := confine.RunAs(name, os.Args, os.Environ()) // it starts this program again, and returns only if it cannot
+		fmt.Fprintln(os.Stderr, err)
+		return fault.ExitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

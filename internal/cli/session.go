@@ -72,6 +72,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
 		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
 	}
+	confineSessions(p, &s)
 	s.Folders.Hidden = []string{"/run/secrets", resolvedPath(s.Folders.State)}
 	if s.Folders.State == "" {
 		s.Problem = p.cfg.Records.Problem

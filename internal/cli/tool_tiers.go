@@ -12,11 +12,11 @@ import (
 // tierProblems says which entries of the policy's tools.tiers do nothing. Scripts are looked for only if a name is left that nothing else has.
 func (a *app) tierProblems(ctx context.Context) (out []string) {
 	rules := a.wire(needs{}).rules.policy
-	if len(rules.ToolTiers) == 0 {
+	if len(rules.Agents.ToolTiers) == 0 {
 		return nil
 	}
 	var unknown []string
-	for _, t := range rules.ToolTiers {
+	for _, t := range rules.Agents.ToolTiers {
 		switch set := a.toolsetOf(ctx, t.Tool); set {
 		case "":
 			unknown = append(unknown, t.Tool)

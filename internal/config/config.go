@@ -42,6 +42,7 @@ type Permissions struct {
 	ReposProblem string   // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
 	Toolsets     []string // that are enabled, as they were named; never empty
 	AllowWrite   bool     // tools beside create_pr may write beyond the program's own folders
+	Confinement  Confinement
 }
 
 // Notifications are where people are told of what happened.
@@ -71,7 +72,7 @@ func (e *env) permissions() Permissions {
 	p := Permissions{
 		Tier: e.tier("CLAUDEOPS_TIER"), DryRun: e.boolean("CLAUDEOPS_DRY_RUN"), ReadOnly: e.boolean("CLAUDEOPS_READ_ONLY"),
 		PolicyFile: e.get("CLAUDEOPS_POLICY"), Toolsets: splitList(e.get("CLAUDEOPS_TOOLSETS")),
-		AllowWrite: e.permission("CLAUDEOPS_ALLOW_WRITE"),
+		AllowWrite: e.permission("CLAUDEOPS_ALLOW_WRITE"), Confinement: confinement(e),
 	}
 	if len(p.Toolsets) == 0 {
 		p.Toolsets = []string{"pr"}

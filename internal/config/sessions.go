@@ -66,7 +66,7 @@ func (e *env) sessionID() string {
 func (e *env) sessions(c Config) Sessions {
 	s := Sessions{
 		Binary: e.get("CLAUDEOPS_CLAUDE_BIN"), PromptsDir: absolute(e.get("CLAUDEOPS_PROMPTS_DIR")), MaxTier: c.Permissions.Tier,
-		ServerEnv: e.serverEnv(c), Toolsets: sessionToolsets(e), Schedule: e.schedule(),
+		ServerEnv: e.serverEnv(c), Toolsets: sessionToolsets(e), Schedule: e.schedule(), Problem: c.Permissions.Confinement.Problem,
 	}
 	if s.Binary == "" {
 		s.Binary = DefaultClaude

@@ -35,6 +35,8 @@ func Sections(drivers []driver.Driver) []Section {
 		{"The server", "Read by `serve`; `health` and `token` read the address, too. See [REST](rest.md) and [deployment](deployment.md).", webVariables()},
 		{"Sessions of agents", "Read by `run` and `serve`, which start agents. See [sessions](sessions.md) and [mounted repositories](mounted.md).",
 			sessionVariables()},
+		{"The boundary of agents", "Read by `run` and `serve`, which start agents, and by `doctor`; `CLAUDEOPS_RUN_AS` by every command. See [the boundary](boundary.md).",
+			confinementVariables()},
 		{"Definitions", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `definitions`. See [definitions](definitions.md).",
 			definitionVariables()},
 		{"Deployments", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `deploy` or `packages`. " +

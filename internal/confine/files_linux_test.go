@@ -62,6 +62,9 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	if uid, gid := owner(dir + "/shared"); uid != os.Getuid() || gid != agentID {
 		t.Errorf("owned by %d:%d", uid, gid)
 	}
+	if open := a.CanRead([]string{dir + "/secret", dir + "/shared", dir + "/missing"}); len(open) != 1 || open[0] != dir+"/shared" {
+		t.Errorf("it may read %v", open)
+	}
 	var none *Account
 	if err := none.As(func() error { return os.WriteFile(dir+"/ours", nil, 0o600) }); err != nil {
 		t.Fatal(err)

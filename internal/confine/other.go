@@ -26,6 +26,9 @@ func (a *Account) As(f func() error) error { return f() }
 // WithGroup runs f: without a boundary there is no account.
 func (a *Account) WithGroup(f func() error) error { return f() }
 
+// CanRead needs Linux.
+func (a *Account) CanRead(paths []string) []string { return paths }
+
 // RunAs needs Linux.
 func RunAs(string, []string, []string) error {
 	return errors.New("CLAUDEOPS_RUN_AS needs Linux")

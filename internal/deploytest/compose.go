@@ -29,6 +29,7 @@ type Service struct {
 	User        string            `yaml:"user"`
 	ReadOnly    bool              `yaml:"read_only"`
 	CapDrop     []string          `yaml:"cap_drop"`
+	CapAdd      []string          `yaml:"cap_add"`
 	SecurityOpt []string          `yaml:"security_opt"`
 	PidsLimit   int               `yaml:"pids_limit"`
 	MemLimit    string            `yaml:"mem_limit"`

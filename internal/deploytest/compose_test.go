@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/deploytest"
 	"github.com/claudeops/claudeops/internal/forges"
 )
@@ -123,6 +124,12 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		}
 	}
 	s := c.Services["claudeops"]
+	if !slices.Equal(s.CapAdd, []string{"SETUID", "SETGID", "KILL"}) || c.Services["gitea"].CapAdd != nil {
+		t.Errorf("capabilities %q, and Gitea %q; those that start and end agents as a user of their own, and no other", s.CapAdd, c.Services["gitea"].CapAdd)
+	}
+	if agents := confine.DefaultLimits().Threads; s.PidsLimit < 2*agents {
+		t.Errorf("%d processes, of which an agent may have %d: it could keep the server from starting one", s.PidsLimit, agents)
+	}
 	if !s.ReadOnly || s.User != final.Last("USER").Args || s.Profiles != nil || !slices.Equal(c.Services["gitea"].Profiles, []string{"gitea"}) {
 		t.Errorf("read-only %t, user %s, profiles %q and %q", s.ReadOnly, s.User, s.Profiles, c.Services["gitea"].Profiles)
 	}

@@ -80,12 +80,14 @@ func TestTheImageIsSettledForItsPlaces(t *testing.T) {
 			t.Errorf("%s is %q in the image, want %q", name, env[name], want)
 		}
 	}
-	if user := final.Last("USER").Args; user != "10001:10001" {
-		t.Errorf("the image runs as %s", user)
+	// It starts as root, and becomes the user that CLAUDEOPS_RUN_AS names before anything else is done.
+	if user := final.Last("USER").Args; user != "0:0" {
+		t.Errorf("the image starts as %s", user)
 	}
 	setUp := final.Last("RUN").Args
 	for _, part := range []string{
-		" git ", "--uid 10001 ", "--gid 10001 ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git", "install -d " + env["CLAUDEOPS_REPOS_DIR"],
+		" git ", "--uid 10001 --gid 10001 --create-home --shell /usr/sbin/nologin " + env["CLAUDEOPS_RUN_AS"] + " ",
+		"--uid 10002 --gid 10002 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin " + env["CLAUDEOPS_AGENT_USER"] + " ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git", "install -d " + env["CLAUDEOPS_REPOS_DIR"],
 	} {
 		if !strings.Contains(setUp, part) {
 			t.Errorf("the set-up lacks %q: %s", part, setUp)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/deploytest"
 	"github.com/claudeops/claudeops/internal/forges"
 )
@@ -48,6 +49,7 @@ func ofImage() map[string]string {
 	return map[string]string{
 		"CLAUDEOPS_ADDR": "0.0.0.0:8080", "CLAUDEOPS_REPOS_DIR": "/repos", "CLAUDEOPS_STATE_DIR": "/state",
 		"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/claude", "CLAUDEOPS_PROMPTS_DIR": "/app/prompts",
+		"CLAUDEOPS_RUN_AS": "claudeops", "CLAUDEOPS_AGENT_USER": confine.DefaultAccount,
 	}
 }
 

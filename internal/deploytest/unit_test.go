@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/confine"
 )
 
 // unit returns the values of each key of the systemd unit.
@@ -39,13 +41,24 @@ func TestTheUnitHandsEverySecretOnAsACredential(t *testing.T) {
 
 func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	keys := unit(t)
+	const agents = "CAP_SETUID CAP_SETGID CAP_KILL" // what starts and ends agents as a user of their own
 	for key, want := range map[string]string{
 		"ExecStart": "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
-		"ProtectHome": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": "", "StateDirectoryMode": "0700",
+		"ProtectHome": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": agents, "AmbientCapabilities": agents, "StateDirectoryMode": "0700",
 		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "EnvironmentFile": "-/etc/claudeops/environment",
 	} {
 		if got := keys[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
+	}
+}
+
+// Agents are the user that the code looks for where nobody names another.
+func TestTheUnitsAgentsHaveAUser(t *testing.T) {
+	if text := read(t, "deploy/claudeops.sysusers"); !strings.Contains(text, "\nu "+confine.DefaultAccount+" - ") {
+		t.Errorf("deploy/claudeops.sysusers makes no user %s: %s", confine.DefaultAccount, text)
+	}
+	if hidden := unit(t)["ProtectProc"]; hidden != nil {
+		t.Errorf("ProtectProc is %q: the processes of agents could not be ended", hidden)
 	}
 }

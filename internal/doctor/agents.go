@@ -17,6 +17,34 @@ func (d *Doctor) Agents() []Finding {
 	return d.fit([]Finding{d.credential(), d.commands(), d.workingCopies()})
 }
 
+// boundary says what keeps agents from our files and processes, and why no better one holds.
+func boundary(d *Doctor) Finding {
+	const name = "agents' boundary"
+	if d.Boundary == nil {
+		return Finding{}
+	}
+	b, err := d.Boundary()
+	required := d.Rules.Problem != "" || d.Rules.Policy.Agents.RequireBoundary
+	f := Finding{Name: name, Status: ok, Detail: b.String()}
+	if err != nil {
+		f.Status, f.Detail = problem, err.Error()+"; no session can start"
+		return f
+	}
+	if b.Why != "" {
+		f.Detail += "; " + b.Why
+	}
+	if !b.Held() {
+		f.Detail += "; an agent that runs commands can do what the user of claudeops can"
+	}
+	if !b.Whole() {
+		f.Status = Warning
+		if required {
+			f.Status, f.Detail = problem, f.Detail+"; no session can start, since the policy requires a boundary that lacks nothing (sessions.require_boundary)"
+		}
+	}
+	return f
+}
+
 // credential looks for what the agent signs in with. It asks nobody, so one that is refused looks like a good one.
 func (d *Doctor) credential() Finding {
 	const name = "agents' credential"

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpconfig"
 	"github.com/claudeops/claudeops/internal/mounted"
@@ -83,6 +84,8 @@ type Options struct {
 	// MergeMCP merges our MCP servers with those that mounted working copies offer.
 	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string
+	// Boundary says what stands between agents and us; an error names the setting that is no good. nil: agents are not looked at.
+	Boundary func() (confine.Boundary, error)
 }
 
 // Doctor looks. It is safe for concurrent use.
@@ -104,7 +107,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 	}
 	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())
 	if _, err := exec.LookPath(d.Config.Sessions.Binary); err == nil { // else no agent runs here
-		out = append(out, d.connector(), d.credential(), d.commands(), d.workingCopies())
+		out = append(out, boundary(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
 	out = append(out, d.ends(), d.server())
 	for _, w := range d.Config.Warnings {

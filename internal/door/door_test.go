@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
@@ -266,29 +267,28 @@ func TestTheEndOfADoorIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheFolderIsTheOwnersAlone(t *testing.T) {
-	owner := &door.Owner{UID: uid(), GID: os.Getgid()}
-	if uid() == 0 {
-		owner = &door.Owner{UID: 12345, GID: 12345}
+func TestTheFolderIsOursAndTheAgentsUserReachesIt(t *testing.T) {
+	set, group, modes := settings{}, os.Getgid(), []os.FileMode{0o700, 0o600, 0o600}
+	if uid() == 0 { // else there is no other user
+		set.account = &confine.Account{Name: "agent", UID: 12345, GID: 12345}
+		group, modes = 12345, []os.FileMode{0o710, 0o640, 0o660}
 	}
-	w := open(t, settings{owner: owner})
-	for path, mode := range map[string]os.FileMode{
-		w.door.Folder(): 0o700, w.door.TicketFile(): 0o600, strings.TrimPrefix(w.door.Address(), "unix:"): 0o600,
-	} {
+	w := open(t, set)
+	for i, path := range []string{w.door.Folder(), w.door.TicketFile(), strings.TrimPrefix(w.door.Address(), "unix:")} {
 		info, err := os.Lstat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != mode || !ok || int(stat.Uid) != owner.UID {
+		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != modes[i] || !ok || int(stat.Uid) != uid() || int(stat.Gid) != group && runtime.GOOS == "linux" {
 			t.Errorf("%s: mode %s, owner %+v", filepath.Base(path), info.Mode(), info.Sys())
 		}
 	}
 	_, err := w.dial(connect.Hello{Ticket: w.ticket()})
 	if uid() == 0 && refusal(t, err).Code != string(fault.Unauthenticated) {
-		t.Errorf("another user than the owner: %v", err)
+		t.Errorf("another user than the agent's: %v", err)
 	}
 	if uid() != 0 && err != nil {
-		t.Errorf("the owner: %v", err)
+		t.Errorf("the agent's user: %v", err)
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -25,17 +27,15 @@ const (
 	shortDir     = "/tmp"
 )
 
-// Owner is the user that an agent runs as.
-type Owner struct{ UID, GID int }
-
 // Spec is what a Door is opened for.
 type Spec struct {
 	Rights Rights // with the Session, which names the folder
 	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path would be too long,
 	// it is made in /tmp.
 	Dir string
-	// Owner is who may connect, and to whom folder, socket and ticket are given; nil for the user of this process.
-	Owner *Owner
+	// Account is the agent's user: the only one who may connect, and by whose group folder, socket and ticket can be reached. nil: the user of
+	// this process, and nobody else reaches them.
+	Account *confine.Account
 }
 
 // Folder is that of the door of a session, whether there is one or not.
@@ -58,7 +58,7 @@ func IsFolder(path, session string) bool {
 	return session != "" && filepath.IsAbs(path) && filepath.Base(path) == folderPrefix+session
 }
 
-// Door is the way in of one session. Its folder, which only the owner can enter, holds the socket and the ticket.
+// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and the ticket.
 type Door struct {
 	host     *Host
 	rights   Rights
@@ -92,10 +92,10 @@ func (h *Host) Open(s Spec) (*Door, error) {
 		arrivals: h.NewBudget(), members: make(chan struct{}),
 	}
 	d.state.conns = map[net.Conn]bool{}
-	if err := os.Mkdir(d.folder, 0o700); err != nil {
-		return nil, err
-	}
-	if err := d.furnish(s.Owner); err != nil {
+	if err := d.furnish(s.Account); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, err // it is not ours
+		}
 		if d.listener != nil {
 			err = errors.Join(err, d.listener.Close())
 		}
@@ -106,8 +106,8 @@ func (h *Host) Open(s Spec) (*Door, error) {
 	return d, nil
 }
 
-// furnish makes what is in the folder, and gives it to the owner, the folder last.
-func (d *Door) furnish(owner *Owner) error {
+// furnish makes the folder and what is in it. All of it is ours, so that the agent can exchange nothing.
+func (d *Door) furnish(account *confine.Account) error {
 	const ticketBytes = 32
 	secret := make([]byte, ticketBytes)
 	if _, err := rand.Read(secret); err != nil {
@@ -115,26 +115,26 @@ func (d *Door) furnish(owner *Owner) error {
 	}
 	ticket := base64.RawURLEncoding.EncodeToString(secret)
 	d.ticket = sha256.Sum256([]byte(ticket))
-	if err := os.WriteFile(d.TicketFile(), []byte(ticket+"\n"), 0o600); err != nil {
+	var shared os.FileMode // with the agent's group
+	const read, enter, connectTo = 0o040, 0o010, 0o060
+	if account != nil {
+		d.owner, shared = account.UID, 0o070
+	}
+	if err := account.WithGroup(func() error { return os.Mkdir(d.folder, 0o700) }); err != nil {
 		return err
 	}
-	var err error
-	if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "unix", d.socket()); err != nil {
-		return err
-	}
-	if err := os.Chmod(d.socket(), 0o600); err != nil {
-		return err
-	}
-	if owner == nil {
-		return nil
-	}
-	d.owner = owner.UID
-	for _, path := range []string{d.TicketFile(), d.socket(), d.folder} {
-		if err := os.Lchown(path, owner.UID, owner.GID); err != nil {
+	return account.WithGroup(func() error {
+		if err := os.WriteFile(d.TicketFile(), []byte(ticket+"\n"), 0o600); err != nil {
 			return err
 		}
-	}
-	return nil
+		var err error
+		if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "unix", d.socket()); err != nil {
+			return err
+		}
+		return errors.Join( // the folder last
+			os.Chmod(d.TicketFile(), 0o600|shared&read), os.Chmod(d.socket(), 0o600|shared&connectTo), os.Chmod(d.folder, 0o700|shared&enter),
+		)
+	})
 }
 
 func (d *Door) socket() string { return filepath.Join(d.folder, socketName) }

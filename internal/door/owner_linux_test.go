@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/confine"
 )
 
 // The folder, the socket and the ticket keep every user out but the owner, who can use them; only root can be anybody here.
@@ -16,7 +16,7 @@ func TestOnlyTheOwnerComesIn(t *testing.T) {
 		return
 	}
 	const agent, other = 54321, 54322
-	w := open(t, settings{owner: &door.Owner{UID: agent, GID: agent}})
+	w := open(t, settings{account: &confine.Account{Name: "agent", UID: agent, GID: agent}})
 	for user, want := range map[uint32]string{agent: "<nil>", other: "permission denied"} {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", w.door.Address(), w.door.TicketFile()) // another user may not look into its folder
 		cmd.Args[0] = asOther

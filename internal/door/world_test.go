@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -43,7 +44,7 @@ type settings struct {
 	limits      door.Limits
 	credentials func(net.Conn) (door.Peer, error)
 	serve       func(ctx context.Context, r door.Rights, c door.Client) error
-	owner       *door.Owner
+	account     *confine.Account
 	strangers   bool // no process belongs to the session
 	unknown     bool // nobody has said which do
 }
@@ -70,7 +71,7 @@ func open(t *testing.T, s settings) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w.door, err = w.host.Open(door.Spec{Dir: dir, Owner: s.owner, Rights: door.Rights{Session: session, Tier: gitprovider.TierInvestigate}})
+	w.door, err = w.host.Open(door.Spec{Dir: dir, Account: s.account, Rights: door.Rights{Session: session, Tier: gitprovider.TierInvestigate}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ type file struct {
 	Audit *struct {
 		RequireSink bool `yaml:"require_sink"`
 	} `yaml:"audit"`
+	Sessions *struct {
+		RequireBoundary bool `yaml:"require_boundary"`
+	} `yaml:"sessions"`
 }
 
 type scopeSection struct {
@@ -154,6 +157,7 @@ func yamlError(err error) string {
 func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
 	p := Default()
 	p.Source = name
+	p.Agents.RequireBoundary = f.Sessions != nil && f.Sessions.RequireBoundary
 	if f.Version != 1 {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}

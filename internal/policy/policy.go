@@ -39,13 +39,20 @@ type Policy struct {
 	Duplicates Duplicates   // whose open pull requests keep a change of the same files off
 	Revisions  Revisions    // commits that an agent adds to its open pull requests
 	Server     Server       // what holds for the server itself, whatever is proposed
-	ToolTiers  []ToolTier   // of tools whose lowest tier the policy raises, by name
+	Agents     Agents       // what holds for agents beside their proposals
 }
 
 // Server is what holds for the server itself, whatever is proposed.
 type Server struct {
 	NotifyRefused bool // whether people are told of refusals, too
 	RequireSink   bool // nothing is proposed unless every head of the audit was exported before
+}
+
+// Agents are rules for agents beside those of their proposals.
+type Agents struct {
+	ToolTiers []ToolTier // of tools whose lowest tier the policy raises, by name
+	// RequireBoundary refuses sessions without a boundary that lacks nothing.
+	RequireBoundary bool
 }
 
 // Targets are the repositories and branches that proposals may be made for.
@@ -234,6 +241,8 @@ type View struct {
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
 	ToolTiers    []ToolTier   `json:"tool_tiers" doc:"Tools of toolsets whose lowest tier the policy raises"`
+
+	RequireBoundary bool `json:"require_boundary" doc:"No session starts without a boundary that lacks nothing"`
 }
 
 // Kind is a kind of files that a toolset understands.
@@ -264,7 +273,7 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
-		ToolTiers: append([]ToolTier{}, p.ToolTiers...),
+		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -283,8 +292,11 @@ func (p Policy) Hash() string {
 	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
 		rules = append(rules, kinds)
 	}
-	if len(p.ToolTiers) > 0 {
-		rules = append(rules, p.ToolTiers)
+	if len(p.Agents.ToolTiers) > 0 {
+		rules = append(rules, p.Agents.ToolTiers)
+	}
+	if p.Agents.RequireBoundary {
+		rules = append(rules, "require_boundary")
 	}
 	if p.Server.RequireSink {
 		rules = append(rules, "audit.require_sink")

@@ -32,6 +32,7 @@ pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe
 allow_forks: true
 duplicates: any
 tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
+sessions: {require_boundary: true}
 pins:
   - {repository: joe/infra, provider: Gitea, base_branch: main}
   - {repository: joe/other, base_branch: release/1}
@@ -65,7 +66,10 @@ func TestAFullPolicyIsRead(t *testing.T) {
 		t.Error("a pin holds for another repository")
 	}
 	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 || p.LeastTier("plan") != 0 {
-		t.Errorf("tiers of tools %+v", p.ToolTiers)
+		t.Errorf("tiers of tools %+v", p.Agents.ToolTiers)
+	}
+	if !p.Agents.RequireBoundary || !p.View().RequireBoundary || policy.Default().Agents.RequireBoundary {
+		t.Errorf("agents %+v", p.Agents)
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
@@ -121,6 +125,8 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"a tier that is no number":      {"version: 1\ntools: {tiers: {plan: high}}\n", "wrong type"},
 		"a tool named twice":            {"version: 1\ntools:\n  tiers:\n    plan: 3\n    plan: 2\n", "line 5"},
 		"a tool without a name":         {"version: 1\ntools: {tiers: {\"\": 3}}\n", "tools.tiers: a tool has no name"},
+		"an unknown key of sessions":    {"version: 1\nsessions: {requires: true}\n", "unknown key requires"},
+		"a boundary that is no answer":  {"version: 1\nsessions: {require_boundary: perhaps}\n", "wrong type"},
 		"an unknown key of tools":       {"version: 1\ntools: {plan: 3}\n", "unknown key plan"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
 	}

@@ -32,16 +32,16 @@ func (f file) tools(p *Policy) error {
 		if tier < int(gitprovider.TierInvestigate) || tier > int(gitprovider.TierRemediate) {
 			return fmt.Errorf("tools.tiers.%s: %d is outside %d to %d", name, tier, gitprovider.TierInvestigate, gitprovider.TierRemediate)
 		}
-		p.ToolTiers = append(p.ToolTiers, ToolTier{name, gitprovider.Tier(tier)})
+		p.Agents.ToolTiers = append(p.Agents.ToolTiers, ToolTier{name, gitprovider.Tier(tier)})
 	}
 	return nil
 }
 
 // LeastTier is the lowest tier that the policy lets call a tool of a toolset; 0 if it says nothing about it.
 func (p Policy) LeastTier(tool string) gitprovider.Tier {
-	at := slices.IndexFunc(p.ToolTiers, func(t ToolTier) bool { return t.Tool == tool })
+	at := slices.IndexFunc(p.Agents.ToolTiers, func(t ToolTier) bool { return t.Tool == tool })
 	if at < 0 {
 		return 0
 	}
-	return p.ToolTiers[at].Tier
+	return p.Agents.ToolTiers[at].Tier
 }

@@ -12,7 +12,7 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier) (*door.Door, error)
 	}
 	rights := s.Server.Rights
 	rights.Session, rights.Tier, rights.DryRun = id, tier, s.DryRun
-	return s.Server.Doors.Open(door.Spec{Rights: rights, Dir: s.Folders.Temp})
+	return s.Server.Doors.Open(door.Spec{Rights: rights, Dir: s.Folders.Temp, Account: s.account()})
 }
 
 // doorFolder is where the door of a session has its folder; "" where sessions have no doors.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/processtree"
 )
 
@@ -36,11 +37,14 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 	mark := runMark + "=" + record.ID
 	command := processtree.Command{
 		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec, f)...), Dir: f.work(), Stdin: strings.NewReader(text),
-		// Of two variables with one name the last counts. The CLI keeps a folder for each working folder in its cache.
-		Env: append(append([]string{}, r.Settings.Claude.Env...), mark, "TMPDIR="+f.temp(), "XDG_CACHE_HOME="+f.temp()),
+		Env: r.Settings.environment(f, mark),
+	}
+	profile := r.Settings.profile(f, binary)
+	if command, err = profile.Wrap(command); err != nil {
+		return outcome{StateFailed, fmt.Sprintf("claude could not be confined: %s", err)}
 	}
 	c := r.newRun(ctx, f, record, r.Settings.limits(spec))
-	if err := c.start(command, spec.processes.options(mark, r.Settings.Limits.Grace)); err != nil {
+	if err := c.start(command, profile.Options(spec.processes.options(mark, r.Settings.Limits.Grace))); err != nil {
 		return outcome{StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
 	}
 	if f.door != nil {
@@ -54,6 +58,9 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		case ended = <-c.stops: // asked for while the CLI ended by itself
 		default:
 			ended = c.outcomeOf(end.Exit)
+			if profile.Boundary.Held() && end.Exit.Code == confine.ExitNotConfined && c.output.result == nil {
+				ended = &outcome{StateFailed, "claude was not started: " + c.output.clean.text(string(c.stderr.data), maxText)}
+			}
 		}
 	}
 	ended.addProblems(end)

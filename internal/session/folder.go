@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -17,24 +18,34 @@ import (
 // folderPrefix begins the name of each session's private folder; the session's id follows.
 const folderPrefix = "claudeops-session-"
 
-// folder is what one session has on disk, readable by this user alone: the files that the CLI is started with, an empty
-// working folder, a folder for temporary files, and the folder of the handoff.
+// folder is what one session has on disk, readable by this user alone, and by the agent's where that is another: the files that the CLI is
+// started with, which are ours, and the agent's own: an empty working folder, a home, a folder for temporary files, and that of the handoff.
 type folder struct {
 	path    string
-	handoff *os.Root // opened before the agent ran, so that it cannot be exchanged
+	account *confine.Account // the agent's user; nil for ours
+	handoff *os.Root         // opened before the agent ran, so that it cannot be exchanged
 	offers  Offering
 	door    *door.Door // nil where sessions have none, and when it is closed
 }
 
-func (f *folder) private() string     { return filepath.Join(f.path, "private") }
 func (f *folder) config() string      { return filepath.Join(f.private(), "mcp.json") }
 func (f *folder) settings() string    { return filepath.Join(f.private(), "settings.json") }
 func (f *folder) prompt() string      { return filepath.Join(f.private(), "prompt.md") }
 func (f *folder) work() string        { return filepath.Join(f.path, "work") }
 func (f *folder) temp() string        { return filepath.Join(f.path, "tmp") }
+func (f *folder) home() string        { return filepath.Join(f.path, "home") }
 func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") }
 func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
 func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
+
+// private is the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the agent's folder: the CLI writes
+// only where every folder on the way belongs to its user or to root.
+func (f *folder) private() string {
+	if f.account != nil {
+		return f.path + "-private"
+	}
+	return filepath.Join(f.path, "private")
+}
 
 // folderOf is where the session with the id has its folder.
 func (s Settings) folderOf(id string) string {
@@ -51,10 +62,10 @@ func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(path, 0o700); err != nil {
+	f := &folder{path: path, account: s.account(), offers: s.offering()}
+	if err := f.account.As(func() error { return os.Mkdir(path, 0o700) }); err != nil {
 		return nil, err
 	}
-	f := &folder{path: path, offers: s.offering()}
 	if err := s.fill(f, id, tier, prompt); err != nil {
 		return nil, errors.Join(err, f.remove())
 	}
@@ -66,12 +77,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	if f.path, err = filepath.EvalSymlinks(f.path); err != nil { // the CLI compares resolved paths with its rules
 		return err
 	}
-	for _, dir := range []string{f.private(), f.work(), f.temp(), f.handoffDir()} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	if f.handoff, err = os.OpenRoot(f.handoffDir()); err != nil {
+	if err := errors.Join(f.makeOurs(f.private()), f.makeOwn()); err != nil {
 		return err
 	}
 	if f.door, err = s.openDoor(id, tier); err != nil {
@@ -86,7 +92,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 		return err
 	}
 	for name, data := range map[string][]byte{f.config(): config, f.settings(): settings, f.prompt(): prompt} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
+		if err := f.writeOurs(name, data); err != nil {
 			return err
 		}
 	}
@@ -107,7 +113,7 @@ func (f *folder) remove() error {
 	if f.handoff != nil {
 		err = f.handoff.Close()
 	}
-	return errors.Join(err, f.closeDoor(), os.RemoveAll(f.path))
+	return errors.Join(err, f.closeDoor(), removeFolder(f.path, f.account))
 }
 
 // serverEntry is an entry of the MCP configuration.

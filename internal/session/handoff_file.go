@@ -39,6 +39,9 @@ func openLeft(folder *os.Root, name string) (*os.File, error) {
 	if !named.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", name)
 	}
+	if hardLinked(named) { // to a file that the agent may not read, perhaps
+		return nil, fmt.Errorf("%s is a file that has another name as well", name)
+	}
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be opened", name)

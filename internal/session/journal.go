@@ -52,7 +52,15 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, record *Record, kno
 	if r.Journal == nil {
 		return
 	}
-	texts := journalLines(readJournal(f.handoff), cleaner{r.Secrets}, known)
+	raw := ""
+	if err := f.account.As(func() error { // as with the handoff
+		raw = readJournal(f.handoff)
+		return nil
+	}); err != nil {
+		r.Log.Error("what an agent noted for later sessions cannot be read", "session", record.ID, "error", err)
+		return
+	}
+	texts := journalLines(raw, cleaner{r.Secrets}, known)
 	if len(texts) == 0 {
 		return
 	}

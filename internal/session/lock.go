@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/filelock"
@@ -73,7 +74,7 @@ func (s Settings) takeLock() (*lock, error) {
 
 // removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its
 // session's control group or carries its mark, and its folder.
-func (l *lock) removeLeftovers() {
+func (l *lock) removeLeftovers(account *confine.Account) {
 	left := l.before
 	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(left.Session) || filepath.Base(left.Folder) != folderPrefix+left.Session {
 		return
@@ -85,7 +86,10 @@ func (l *lock) removeLeftovers() {
 	if door.IsFolder(left.Door, left.Session) {
 		_ = os.RemoveAll(left.Door)
 	}
-	_ = os.RemoveAll(left.Folder) // where this fails, the system's own cleaning of temporary files is left
+	if account != nil {
+		_ = processtree.KillUser(account.UID) // the environment of its processes cannot be read
+	}
+	_ = removeFolder(left.Folder, account) // where this fails, the system's own cleaning of temporary files is left
 }
 
 func readLock(f *os.File) (c lockContent) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -73,6 +74,8 @@ type Record struct {
 	Task
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// Boundary is what kept the agent from our files and processes; nil of one that never started, and of records of older versions.
+	Boundary *Boundary `json:"boundary,omitempty"`
 	Ending
 	Work
 	Output
@@ -130,6 +133,9 @@ type Handover struct {
 	Open       []Escalated `json:"open_findings,omitempty"`
 	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence
 }
+
+// Boundary is what stands between an agent and us.
+type Boundary = confine.Boundary
 
 // MaxDenials is how many denied tools a record lists.
 const MaxDenials = 50

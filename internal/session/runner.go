@@ -29,7 +29,7 @@ func (s Settings) Check(spec Spec) error {
 	if s.Problem != "" {
 		return fault.New(fault.Misconfigured, "%s; no session can start until the operator corrects it", s.Problem)
 	}
-	return nil
+	return s.checkBoundary()
 }
 
 // Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State
@@ -55,6 +55,8 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (Record, error) {
 		ID: spec.ID, Parent: spec.Parent, Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
 		Ending: Ending{State: StateRunning, ExitCode: -1}, Handover: Handover{Received: spec.Handoff},
 	}
+	boundary := r.Settings.boundary()
+	record.Boundary = &boundary
 	record.Note = r.Secrets.Redact(spec.Note)
 	before, found, err := r.previous(ctx)
 	if err != nil {
@@ -135,7 +137,12 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *Record) outco
 
 // keepHandoff records what the agent left for the next tier, if anything.
 func (r *Runner) keepHandoff(f *folder, record *Record) {
-	given, notes, err := takeHandoff(f.handoff, r.Secrets.Redact)
+	var given *Handoff
+	var notes []string
+	err := f.account.As(func() (err error) { // whatever the agent put there, nothing is read that it may not read itself
+		given, notes, err = takeHandoff(f.handoff, r.Secrets.Redact)
+		return err
+	})
 	clean := cleaner{r.Secrets}
 	for _, note := range notes {
 		record.HandoffNotes = append(record.HandoffNotes, clean.text(note, maxText))

@@ -52,7 +52,9 @@ type Settings struct {
 	Deny    []string                      // permission rules that hold for every agent
 	Rules   func(gitprovider.Tier) string // what a tier may propose, for the agent's first message; nil for nothing
 	DryRun  bool
-	Problem string // why no session may start, naming the variable; "" if one may
+	// Confinement keeps agents from our files and processes.
+	Confinement Confinement
+	Problem     string // why no session may start, naming the variable; "" if one may
 }
 
 // Claude is the Claude CLI, and what it is started with.

@@ -83,7 +83,7 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	if err != nil {
 		return nil, errors.Join(err, l.release())
 	}
-	l.removeLeftovers()
+	l.removeLeftovers(s.runner.Settings.account())
 	c, err := s.startChain(ctx, life, spec, l)
 	if err != nil {
 		return nil, errors.Join(err, spec.processes.release(), l.release())

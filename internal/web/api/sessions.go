@@ -133,6 +133,7 @@ func (h *sessions) sessionEntry(ctx context.Context, r session.Record) SessionEn
 		ID: r.ID, Parent: r.Parent, Next: r.Next, Tier: int(r.Tier), Trigger: string(r.Trigger), State: string(r.State),
 		Reason: h.env.Message(r.Reason), Model: h.env.Line(r.Model), Toolsets: r.Toolsets, DryRun: r.DryRun, StartedAt: r.StartedAt.UTC(), Turns: r.Turns,
 		ToolCalls: r.ToolCalls, Denied: r.Denied, Usage: r.Usage, Escalation: h.env.Line(r.Escalation), Counts: r.Counts,
+		Boundary: r.Boundary,
 	}
 	if !r.EndedAt.IsZero() {
 		ended := r.EndedAt.UTC()

@@ -8,21 +8,22 @@ import (
 
 // SessionEntry is one session of an agent.
 type SessionEntry struct {
-	ID        string     `json:"id"`
-	Parent    string     `json:"parent,omitempty" doc:"The session that handed over to it"`
-	Next      string     `json:"next,omitempty" doc:"The session that it handed over to"`
-	Tier      int        `json:"tier"`
-	Trigger   string     `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
-	State     string     `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
-	Reason    string     `json:"reason,omitempty" doc:"Why it ended as it did"`
-	Model     string     `json:"model"`
-	Toolsets  []string   `json:"toolsets,omitempty" doc:"Toolsets that the agent's MCP server had; absent of sessions of older versions, which had pr"`
-	DryRun    bool       `json:"dry_run"`
-	StartedAt time.Time  `json:"started_at"`
-	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	Turns     int        `json:"turns"`
-	ToolCalls int        `json:"tool_calls"`
-	Denied    int        `json:"denied" doc:"How often the agent was refused a tool"`
+	ID        string            `json:"id"`
+	Parent    string            `json:"parent,omitempty" doc:"The session that handed over to it"`
+	Next      string            `json:"next,omitempty" doc:"The session that it handed over to"`
+	Tier      int               `json:"tier"`
+	Trigger   string            `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
+	State     string            `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
+	Reason    string            `json:"reason,omitempty" doc:"Why it ended as it did"`
+	Model     string            `json:"model"`
+	Toolsets  []string          `json:"toolsets,omitempty" doc:"Toolsets that the agent's MCP server had; absent of sessions of older versions, which had pr"`
+	DryRun    bool              `json:"dry_run"`
+	StartedAt time.Time         `json:"started_at"`
+	EndedAt   *time.Time        `json:"ended_at,omitempty"`
+	Turns     int               `json:"turns"`
+	ToolCalls int               `json:"tool_calls"`
+	Denied    int               `json:"denied" doc:"How often the agent was refused a tool"`
+	Boundary  *session.Boundary `json:"boundary,omitempty" doc:"What kept the agent from the files and processes of Claude Ops; absent of a session that never started, and of older versions"`
 	session.Usage
 	Escalation string         `json:"escalation,omitempty" doc:"What became of its handoff"`
 	Counts     session.Counts `json:"counts" doc:"Its attempts at proposals, by the audit"`

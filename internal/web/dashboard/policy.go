@@ -133,6 +133,9 @@ func sections(v policy.View) []section {
 			choose(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
 				"A sink of the audit that fails stops no proposal."),
 		}},
+		{Title: "Agents", Rules: []string{
+			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes", "with the boundary that there is, or without one") + ".",
+		}},
 	}
 }
 

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/confine"
+	"github.com/claudeops/claudeops/internal/forgetest"
+)
+
+func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
+	tests := []struct {
+		name     string
+		boundary confine.Boundary
+		err      error
+		required bool
+		broken   string
+		status   string
+		says     []string
+	}{
+		{name: "a user", boundary: confine.Boundary{Kind: confine.User, Account: "agents", ABI: 7}, required: true, status: ok, says: []string{"user agents, with landlock (ABI 7)"}},
+		{name: "landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7, Why: "no user"}, required: true, status: ok, says: []string{"landlock (ABI 7); no user"}},
+		{name: "none", boundary: confine.Boundary{Kind: confine.None, Why: "an old kernel"}, status: Warning, says: []string{"none; an old kernel", "can do what the user of claudeops can"}},
+		{name: "none where one is required", boundary: confine.Boundary{Kind: confine.None}, required: true, status: problem, says: []string{"no session can start", "sessions.require_boundary"}},
+		{name: "none where the policy cannot be read", boundary: confine.Boundary{Kind: confine.None}, broken: "line 3", status: problem, says: []string{"no session can start"}},
+		{name: "an old landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, status: Warning, says: []string{"lacking: signals"}},
+		{name: "an old landlock where one is required", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true, status: problem, says: []string{"no session can start"}},
+		{name: "a setting that is no good", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: problem, says: []string{"CLAUDEOPS_AGENT_USER is x; no session can start"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDoctor(&forge{Fake: forgetest.NewFake()})
+			d.Boundary = func() (confine.Boundary, error) { return test.boundary, test.err }
+			d.Rules.Policy.Agents.RequireBoundary, d.Rules.Problem = test.required, test.broken
+			f := boundary(d)
+			if f.Status != test.status || f.Blocks {
+				t.Errorf("%+v", f)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(f.Detail, want) {
+					t.Errorf("%q lacks %q", f.Detail, want)
+				}
+			}
+		})
+	}
+}
