@@ -56,10 +56,17 @@ type served struct {
 // serve starts `claudeops serve`.
 func serve(t *testing.T, w *world, more ...string) served {
 	t.Helper()
+	return serveAs(t, w, os.Getuid(), more...)
+}
+
+// serveAs starts it as a user.
+func serveAs(t *testing.T, w *world, uid int, more ...string) served {
+	t.Helper()
 	cmd := command(t, program{
 		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...),
 		may: browsing,
 	})
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

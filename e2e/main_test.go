@@ -22,6 +22,9 @@ func testMain(m *testing.M) int {
 		return complain("%v", err)
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
+	if err := os.Chmod(bin, 0o755); err != nil { // #nosec G302: programs, which tests run as several users
+		return complain("%v", err)
+	}
 	binary := filepath.Join(bin, "claudeops")
 	build := exec.Command("go", "build", "-o", bin+"/", "../cmd/claudeops", "../cmd/claudeops-connect")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr

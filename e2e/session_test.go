@@ -50,6 +50,9 @@ type recorded struct {
 	HandoffProblem string   `json:"handoff_problem"`
 	Report         string   `json:"report"`
 	Counts         counts   `json:"counts"`
+	Boundary       struct {
+		Kind string `json:"kind"`
+	} `json:"boundary"`
 }
 
 // counts are the attempts at proposals in a session.

@@ -2,14 +2,14 @@
 # Installs the pinned MCP clients of the end-to-end tests into e2e/node_modules. Does nothing when they are up to date.
 # Needs npm. The clients want Node 22; it is one of the packages, so the Node that runs npm may be older.
 # The tests of the dashboard need Chromium, that of the container image bubblewrap, those of the docs curl, those of the alerts
-# promtool; as root they are installed from Debian's packages if they are missing.
+# promtool, that of the boundary Python; as root they are installed from Debian's packages if they are missing.
 set -eu
 cd "$(dirname "$0")"
 
-if ! [ -x /usr/bin/chromium ] || ! [ -x /usr/bin/bwrap ] || ! [ -x /usr/bin/curl ] || ! [ -x /usr/bin/promtool ]; then
-    [ "$(id -u)" = 0 ] || { echo "$0: install Debian's chromium, bubblewrap, curl and prometheus, or run this as root" >&2; exit 1; }
+if ! [ -x /usr/bin/chromium ] || ! [ -x /usr/bin/bwrap ] || ! [ -x /usr/bin/curl ] || ! [ -x /usr/bin/promtool ] || ! [ -x /usr/bin/python3 ]; then
+    [ "$(id -u)" = 0 ] || { echo "$0: install Debian's chromium, bubblewrap, curl, prometheus and python3, or run this as root" >&2; exit 1; }
     apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core bubblewrap curl prometheus
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core bubblewrap curl prometheus python3
 fi
 
 stamp=node_modules/.installed-lock.json

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -64,6 +65,9 @@ func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte) (*
 	}
 	f := &folder{path: path, account: s.account(), offers: s.offering()}
 	if err := f.account.As(func() error { return os.Mkdir(path, 0o700) }); err != nil {
+		if f.account != nil && errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w: the agents' user %s makes it; set TMPDIR to a folder that it may write, such as /tmp", err, f.account.Name)
+		}
 		return nil, err
 	}
 	if err := s.fill(f, id, tier, prompt); err != nil {
