@@ -170,7 +170,9 @@ func sessionAttempts() (out []attempt) {
 	start("done", 1, nil, "")
 	start("above the highest tier", 2, map[string]string{"CLAUDEOPS_MAX_TIER": "1"}, fault.TierDenied)
 	start("with settings that are malformed", 1, map[string]string{"CLAUDEOPS_MAX_TURNS": "many"}, fault.Misconfigured)
-	for _, name := range []string{"a policy that is broken", "dry run", "read-only"} {
+	start("without the boundary that the policy requires", 1, map[string]string{"CLAUDEOPS_POLICY": "$DIR/bounded.yaml"}, fault.Misconfigured)
+	start("a policy that may require a boundary", 1, settingsOfPeople()["a policy that is broken"], fault.Misconfigured)
+	for _, name := range []string{"dry run", "read-only"} {
 		start(name, 1, settingsOfPeople()[name], "")
 	}
 	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: people.StopSession,

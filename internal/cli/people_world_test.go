@@ -49,6 +49,7 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 	work := filepath.Join(seed.dir, "work")
 	for _, file := range []struct{ name, text string }{
 		{"work/checks/disk.md", "# Disk\n"}, {"new.md", "# New\n"}, {"broken.yaml", "version: 1\nnonsense: true\n"},
+		{"bounded.yaml", "version: 1\nsessions: {require_boundary: true}\n"},
 		{"claude", fakeClaudeScript},
 	} {
 		path := filepath.Join(seed.dir, file.name)
@@ -109,7 +110,7 @@ func peopleEnv(dir string) map[string]string {
 	return map[string]string{
 		"CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_TIER": "2",
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_ADDR": "127.0.0.1:0", "CLAUDEOPS_POLL_INTERVAL": "0",
-		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "USER": "ann", "PATH": os.Getenv("PATH"), "HOME": dir,
+		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "CLAUDEOPS_BOUNDARY": "none", "USER": "ann", "PATH": os.Getenv("PATH"), "HOME": dir,
 	}
 }
 

@@ -98,6 +98,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CLAUDEOPS_STATE_DIR", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
 	env.Setenv("CLAUDEOPS_TIER", "2")
+	env.Setenv("CLAUDEOPS_BOUNDARY", "none") // agents of scripts write where the scripts look
 	env.Setenv("USER", "ann")
 	env.Setenv("SCRATCH", os.Getenv(scratch))
 	env.Values[serveKey{}] = &servedProcess{}

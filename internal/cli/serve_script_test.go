@@ -42,7 +42,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.CommandContext(context.Background(), path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), writer, stderr
 	for _, name := range []string{"PATH", "HOME", "CLAUDEOPS_LOCAL_ROOT", "CLAUDEOPS_STATE_DIR", "CLAUDEOPS_REPOS_DIR", "CLAUDEOPS_TIER",
-		"CLAUDEOPS_ADDR", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_MAX_TIER", "CLAUDEOPS_DOOR_SOCKET", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL"} {
+		"CLAUDEOPS_ADDR", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_MAX_TIER", "CLAUDEOPS_DOOR_SOCKET", "CLAUDEOPS_BOUNDARY", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(cmd.Start())

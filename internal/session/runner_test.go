@@ -13,7 +13,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -200,11 +202,14 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 		change func(*Settings)
 		code   fault.Code
 	}{
-		"no tier":            {Spec{Tier: 0}, nil, fault.InvalidArgument},
-		"tier 9":             {Spec{Tier: 9}, nil, fault.InvalidArgument},
-		"above the cap":      {Spec{Tier: 3}, func(s *Settings) { s.MaxTier = 2 }, fault.TierDenied},
-		"a note too long":    {Spec{Tier: 1, Note: strings.Repeat("x", MaxNote+1)}, nil, fault.InvalidArgument},
-		"broken environment": {Spec{Tier: 1}, func(s *Settings) { s.Problem = "CLAUDEOPS_AGENT_ENV is wrong" }, fault.Misconfigured},
+		"no tier":                          {Spec{Tier: 0}, nil, fault.InvalidArgument},
+		"tier 9":                           {Spec{Tier: 9}, nil, fault.InvalidArgument},
+		"above the cap":                    {Spec{Tier: 3}, func(s *Settings) { s.MaxTier = 2 }, fault.TierDenied},
+		"a note too long":                  {Spec{Tier: 1, Note: strings.Repeat("x", MaxNote+1)}, nil, fault.InvalidArgument},
+		"broken environment":               {Spec{Tier: 1}, func(s *Settings) { s.Problem = "CLAUDEOPS_AGENT_ENV is wrong" }, fault.Misconfigured},
+		"no boundary, and one is required": {Spec{Tier: 1}, require(confine.Boundary{Kind: confine.None}), fault.Misconfigured},
+		"a boundary with a gap, and a whole one is required": {Spec{Tier: 1}, require(confine.Boundary{Kind: confine.Landlock, Missing: []string{"signals"}}),
+			fault.Misconfigured},
 	} {
 		w := newWorld(t, "good")
 		if c.change != nil {
@@ -212,9 +217,17 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 		}
 		_, err := w.run(t, c.spec)
 		wantCode(t, err, c.code)
-		if len(w.records) > 0 {
-			t.Errorf("%s: recorded %+v", name, w.records)
+		if len(w.records)+len(w.events) > 0 {
+			t.Errorf("%s: recorded %+v, events %+v", name, w.records, w.events)
 		}
+	}
+}
+
+// require is a policy that requires a boundary where this one is what the machine has.
+func require(has confine.Boundary) func(*Settings) {
+	return func(s *Settings) {
+		s.Server.Doors = &door.Host{}
+		s.Confinement = Confinement{Profile: confine.Profile{Boundary: has}, Required: func() string { return "the policy requires one" }}
 	}
 }
 
