@@ -11,20 +11,23 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
+// agentTokens lets in agents that the operator has given a token each.
+func agentTokens(p *parts) *door.Tokens {
+	return door.NewTokens(p.agents,
+		func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, secret) },
+		func(ctx context.Context, name string) (bool, error) {
+			tokens, err := p.store.Access.Tokens(ctx)
+			return slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) }), err
+		})
+}
+
 // listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until its context ends.
-func listenForTokens(ctx context.Context, p *parts) (serve func(context.Context), err error) {
+func listenForTokens(ctx context.Context, p *parts, tokens *door.Tokens) (serve func(context.Context), err error) {
 	path := p.cfg.Web.DoorSocket
 	if path == "" {
 		return func(context.Context) {}, nil
 	}
-	d := door.TokenDoor{
-		Host: p.agents, Path: path,
-		Admit: func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, secret) },
-		Good: func(ctx context.Context, name string) (bool, error) {
-			tokens, err := p.store.Access.Tokens(ctx)
-			return slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) }), err
-		},
-	}
+	d := door.TokenDoor{Tokens: tokens, Path: path}
 	listener, err := d.Listen(ctx)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path, err)

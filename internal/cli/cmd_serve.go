@@ -64,7 +64,8 @@ func runServe(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	serveTokens, err := listenForTokens(ctx, p)
+	tokens := agentTokens(p)
+	serveTokens, err := listenForTokens(ctx, p, tokens)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func runServe(ctx context.Context, a *app) error {
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
 	var background sync.WaitGroup
 	defer background.Wait()
-	keepUp(ctx, p, &background, handler.KeepVerifying, agents.Keep, serveTokens)
+	keepUp(ctx, p, &background, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
 	if err := handler.Watch(ctx); err != nil {
 		p.log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}

@@ -77,9 +77,9 @@ func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) 
 	if err != nil {
 		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
 	}
-	hello, err := readHello(line)
-	if err != nil {
-		return hello, fault.Wrap(err, fault.Unauthenticated, "the handshake cannot be read; connect with claudeops-connect of the same release")
+	hello, refused := ReadHello(line)
+	if refused != nil {
+		return hello, refused
 	}
 	given := sha256.Sum256([]byte(hello.Ticket))
 	if subtle.ConstantTimeCompare(given[:], d.ticket[:]) != 1 {
@@ -96,19 +96,21 @@ func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) 
 	return hello, nil
 }
 
-// readHello reads a handshake strictly: nothing beside what there is, nothing after it.
-func readHello(line []byte) (connect.Hello, error) {
+// ReadHello reads a handshake strictly: nothing beside what there is, nothing after it.
+func ReadHello(text []byte) (connect.Hello, *fault.Error) {
 	var hello connect.Hello
-	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&hello); err != nil {
-		return hello, err
+	err := decoder.Decode(&hello)
+	if err == nil {
+		if rest := bytes.TrimSpace(text[decoder.InputOffset():]); len(rest) > 0 {
+			err = fmt.Errorf("%d bytes follow it", len(rest))
+		} else if hello.Version != connect.Version {
+			err = fmt.Errorf("its version is %d, not %d", hello.Version, connect.Version)
+		}
 	}
-	if rest := bytes.TrimSpace(line[decoder.InputOffset():]); len(rest) > 0 {
-		return hello, fmt.Errorf("%d bytes follow it", len(rest))
-	}
-	if hello.Version != connect.Version {
-		return hello, fmt.Errorf("its version is %d, not %d", hello.Version, connect.Version)
+	if err != nil {
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake cannot be read; connect with the connector of the same release")
 	}
 	return hello, nil
 }

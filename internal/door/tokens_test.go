@@ -35,25 +35,23 @@ func openTokens(t *testing.T, limits door.Limits) *tokens {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w.path = filepath.Join(dir, "a.sock")
-	d := door.TokenDoor{
-		Host: w.host, Path: w.path,
-		Admit: func(_ context.Context, token string) (door.Arrival, error) {
-			name, good := strings.CutPrefix(token, "good-")
-			if !good || w.revoked.Load() {
-				return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is no good agent's token")
-			}
-			return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
-		},
-		Good: func(context.Context, string) (bool, error) { return !w.revoked.Load(), nil },
-	}
+	tokens := door.NewTokens(w.host, func(_ context.Context, token string) (door.Arrival, error) {
+		name, good := strings.CutPrefix(token, "good-")
+		if !good || w.revoked.Load() {
+			return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is no good agent's token")
+		}
+		return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
+	}, func(context.Context, string) (bool, error) { return !w.revoked.Load(), nil })
+	d := door.TokenDoor{Tokens: tokens, Path: w.path}
 	listener, err := d.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); d.Serve(ctx, listener) }()
-	t.Cleanup(func() { cancel(); <-done })
+	var serving sync.WaitGroup
+	serving.Go(func() { d.Serve(ctx, listener) })
+	serving.Go(func() { tokens.Keep(ctx) })
+	t.Cleanup(func() { cancel(); serving.Wait() })
 	return w
 }
 
@@ -137,7 +135,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 
 func TestASocketIsTakenOnlyFromAProcessThatHasEnded(t *testing.T) {
 	w := openTokens(t, door.Limits{})
-	d := door.TokenDoor{Host: w.host, Path: w.path}
+	d := door.TokenDoor{Path: w.path}
 	if listener, err := d.Listen(t.Context()); err == nil {
 		_ = listener.Close()
 		t.Error("a socket that is served was taken")
@@ -146,7 +144,7 @@ func TestASocketIsTakenOnlyFromAProcessThatHasEnded(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if listener, err := (door.TokenDoor{Host: w.host, Path: file}).Listen(t.Context()); err == nil {
+	if listener, err := (door.TokenDoor{Path: file}).Listen(t.Context()); err == nil {
 		_ = listener.Close()
 		t.Error("a file was taken")
 	}
