@@ -21,7 +21,7 @@ const connectorName = "claudeops-connect"
 func newDoorHost(a *app, p *parts) *door.Host {
 	return door.NewHost(door.Options{
 		Serve: func(ctx context.Context, r door.Rights, c door.Client) error { return serveAgent(ctx, a, p, r, c) },
-		Audit: p.store.Ledger, Log: p.log, Now: time.Now, NewID: newID,
+		Audit: p.store.Ledger, Records: p.store.Connections, Log: p.log, Now: time.Now, NewID: newID,
 	})
 }
 
@@ -29,7 +29,7 @@ func newDoorHost(a *app, p *parts) *door.Host {
 func serveAgent(ctx context.Context, a *app, p *parts, r door.Rights, c door.Client) error {
 	own := withRights(a, p, r)
 	server, err := mcpserver.New(own.enabledToolsets(), mcpserver.Options{
-		Version: version(), ReadOnly: own.parts.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery), Gone: c.Gone, Credential: c.Credential,
+		Version: version(), ReadOnly: own.parts.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery), Gone: c.Gone, Credential: c.Credential, Calling: c.Calling,
 		Log: own.parts.log, NewID: newID,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/connections"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -40,6 +41,9 @@ func listenForTokens(ctx context.Context, p *parts, tokens *door.Tokens) (serve 
 func admitAgent(ctx context.Context, p *parts, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {
+		return door.Arrival{}, err
+	}
+	if err := connections.Admit(ctx, p.store.Connections, t.Name, t.CreatedAt, time.Now()); err != nil {
 		return door.Arrival{}, err
 	}
 	rights := sessionRights(p)

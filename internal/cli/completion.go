@@ -98,8 +98,10 @@ func argumentCompletions(a *app) map[string]completer {
 			}
 			return offer(func(ctx context.Context) []string { return numbersOf(ctx, a, repo) })(cmd, args, typed)
 		}),
-		"token revoke": first(offer(func(ctx context.Context) []string { return tokensOf(ctx, a) })),
-		"session show": first(offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) })),
+		"token revoke":    first(offer(func(ctx context.Context) []string { return tokensOf(ctx, a) })),
+		"session show":    first(offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) })),
+		"session stop":    first(offer(func(ctx context.Context) []string { return runningSessionsOf(ctx, a) })),
+		"connections cut": first(offer(func(ctx context.Context) []string { return connectionsOf(ctx, a) })),
 	}
 }
 
@@ -207,6 +209,32 @@ func sessionsOf(ctx context.Context, a *app) (out []string) {
 		}
 		for _, r := range records {
 			out = append(out, fmt.Sprintf("%s\ttier %s, %s", r.ID, r.Tier, r.State))
+		}
+	}
+	return out
+}
+
+func runningSessionsOf(ctx context.Context, a *app) (out []string) {
+	if p := onFile(a); p != nil {
+		records, err := p.store.AgentSessions.Sessions(ctx, session.Query{State: session.StateRunning, Limit: 20})
+		if err != nil {
+			return nil
+		}
+		for _, r := range records {
+			out = append(out, fmt.Sprintf("%s\ttier %s", r.ID, r.Tier))
+		}
+	}
+	return out
+}
+
+func connectionsOf(ctx context.Context, a *app) (out []string) {
+	if p := onFile(a); p != nil {
+		open, err := p.store.Connections.Connections(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, c := range open {
+			out = append(out, fmt.Sprintf("%s\ttier %s, %s", c.ID, c.Tier, agentOf(c)))
 		}
 	}
 	return out

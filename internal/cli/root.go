@@ -52,6 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 		healthCommand(a),
 		runCommand(a),
 		sessionCommand(a),
+		connectionsCommand(a),
 		scriptsCommand(a),
 		tokenCommand(a),
 		mcpConfigCommand(a),

@@ -39,8 +39,9 @@ func answers() map[string]struct {
 		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run", "--create", "checks/x.md=$DIR/new.md"}},
 		"pr list":   {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
 		"prune": {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home}, "review show": {anObject, append([]string{"1"}, home...)},
-		"review comment": {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
-		"session list":   {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
+		"review comment":   {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
+		"connections list": {aList, nil},
+		"session list":     {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
 		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
 		"version": {anObject, nil}, "mcp-config": {anObject, nil}, "man": {anObject, []string{"$DIR/man"}},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
@@ -52,7 +53,7 @@ func answers() map[string]struct {
 // elsewhere are commands whose answers other tests hold, since they need a pull request in some state, an agent or a script.
 func elsewhere() []string {
 	return []string{
-		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow",
+		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune",
 	}
 }

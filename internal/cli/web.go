@@ -28,7 +28,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
 		},
-		People: web.People{Sessions: agents, Tokens: newTokens(p)},
+		People: web.People{Sessions: agents, Connections: newConnections(p), Tokens: newTokens(p)},
 		Providers: web.Providers{
 			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: newReviews(p), Registry: p.providers.registry},
 			Remaining: p.providers.remaining, Latency: p.providers.latency,
@@ -38,7 +38,10 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 			Policy: p.rules.effective, Doctor: newDoctor(p).Look,
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return compareWithPulls(ctx, p) },
 		},
-		Live: web.Live{Topics: []live.Topic{{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion}}},
+		Live: web.Live{Topics: []live.Topic{
+			{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion},
+			{Name: live.TopicConnections, Version: p.store.Connections.ConnectionsVersion},
+		}},
 		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }

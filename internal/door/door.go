@@ -47,6 +47,8 @@ type Client struct {
 	Out io.Writer
 	// Credential names the token that let it in; "" for a session's ticket.
 	Credential string
+	// Calling is told when a call of a tool begins, and returns what is to be told when it ends.
+	Calling func() (ended func())
 	// Gone is closed when the connection is over for good: calls that have written nothing yet end.
 	Gone <-chan struct{}
 }
@@ -56,11 +58,22 @@ type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
-// Options are what a Host is made of. All are required, but Limits and Credentials.
+// Records keep who is connected, for people and for other processes, who may ask there that a connection be cut off. internal/store
+// implements it.
+type Records interface {
+	OpenConnection(ctx context.Context, c record.Connection) error
+	// HeedConnection records how many calls are under way, and reports whether the connection is to be cut off. known is false for one that is
+	// not recorded any more, though it is open.
+	HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error)
+	CloseConnection(ctx context.Context, id string) error
+}
+
+// Options are what a Host is made of. All are required, but Records, Limits and Credentials.
 type Options struct {
 	// Serve speaks MCP with a client at these rights, and returns when the client has gone and its calls are over.
 	Serve       func(ctx context.Context, r Rights, c Client) error
 	Audit       Audit
+	Records     Records // nil: nobody is told who is connected
 	Log         *slog.Logger
 	Now         func() time.Time
 	NewID       func() string
@@ -75,6 +88,7 @@ type Limits struct {
 	End         time.Duration // for calls that are under way when a door is closed; 35 s, which leaves a write 30 s
 	Messages    int64         // that one session may send in an hour, and how often it may connect; beyond, they wait; 5,000
 	Bytes       int64         // the same in bytes; 128 MiB
+	Look        time.Duration // how often it is looked whether a connection is to be cut off; 1 s
 	Rows        int           // of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.
 }
 
@@ -83,6 +97,7 @@ func (l Limits) withDefaults() Limits {
 	return Limits{
 		Handshake: orDefault(l.Handshake, 5*time.Second), Connections: orDefault(l.Connections, 8), End: orDefault(l.End, 35*time.Second),
 		Messages: orDefault(l.Messages, 5000), Bytes: orDefault(l.Bytes, defaultBytes), Rows: orDefault(l.Rows, 20),
+		Look: orDefault(l.Look, time.Second),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // serve does the handshake of a connection, and then serves it.
@@ -154,7 +155,7 @@ func (d *Door) answer(conn net.Conn, a connect.Answer) bool {
 // isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the first, and nothing is wrong
 // with it: a client may start its server anew.
 func (d *Door) isFurther() bool {
-	return slices.ContainsFunc(d.host.Connections(), func(c Connection) bool { return c.Session == d.rights.Session })
+	return slices.ContainsFunc(d.host.Connections(), func(c record.Connection) bool { return c.Session == d.rights.Session })
 }
 
 // buffered is a connection of which something was read ahead.

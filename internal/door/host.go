@@ -6,9 +6,10 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // Host serves connections and knows those that are open. It is safe for concurrent use.
@@ -16,27 +17,15 @@ type Host struct {
 	options Options
 
 	mu   sync.Mutex
-	open map[string]*connection // by Connection.ID
-}
-
-// Connection is one that is open now, for people.
-type Connection struct {
-	ID         string
-	Session    string // the agent's session; "" for none
-	Tier       gitprovider.Tier
-	DryRun     bool
-	ReadOnly   bool
-	Since      time.Time
-	Way        string // how it came in: unix, https
-	Peer       string // who is at the other end, as far as it is known: "pid 12, uid 1000", an address
-	Credential string // the name of the token that let it in; "" for a session's ticket
+	open map[string]*connection // by their ids
 }
 
 // connection is one that is served.
 type connection struct {
-	Connection
-	gone chan struct{}
-	once sync.Once
+	record.Connection // but for its calls
+	calls             atomic.Int64
+	gone              chan struct{}
+	once              sync.Once
 	// in is interrupted when the connection is over.
 	in *metered
 	// cutOff also shuts out whoever would connect again in the same way; nil for nothing.
@@ -77,7 +66,7 @@ type Arrival struct {
 // off: then calls that have written nothing end, and others have Limits.End.
 func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer) error {
 	c := &connection{
-		Connection: Connection{
+		Connection: record.Connection{
 			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun, ReadOnly: a.Rights.ReadOnly,
 			Since: h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
 		},
@@ -88,13 +77,16 @@ func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer
 		budget = h.NewBudget()
 	}
 	c.in = &metered{in, budget, c.gone}
+	defer h.record(ctx, c)()
 	h.add(c)
 	defer h.remove(c)
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
 	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
 	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
-	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{In: c.in, Out: out, Credential: c.Credential, Gone: c.gone})
+	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{
+		In: c.in, Out: out, Credential: c.Credential, Calling: c.calling, Gone: c.gone,
+	})
 	log.Info("an agent's connection is over", "error", err)
 	return err
 }
@@ -112,15 +104,17 @@ func (h *Host) remove(c *connection) {
 	c.end()
 }
 
-// Connections lists those that are open, the oldest first.
-func (h *Host) Connections() []Connection {
+// Connections lists those that this Host serves, the oldest first.
+func (h *Host) Connections() []record.Connection {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []Connection
+	var out []record.Connection
 	for _, c := range h.open {
-		out = append(out, c.Connection)
+		one := c.Connection
+		one.Calls = int(c.calls.Load())
+		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b Connection) int {
+	slices.SortFunc(out, func(a, b record.Connection) int {
 		if at := a.Since.Compare(b.Since); at != 0 {
 			return at
 		}
@@ -129,14 +123,14 @@ func (h *Host) Connections() []Connection {
 	return out
 }
 
-// Cut ends a connection and, where it came in by a ticket, lets nobody in with the same ticket again. false if there is none with the id.
-// It does not wait for the end.
-func (h *Host) Cut(id string) (Connection, bool) {
+// Cut ends a connection and, where it came in by a ticket, lets nobody in with the same ticket again. What came in by a token may connect
+// again, unless whoever admits it refuses that. false if there is none with the id. It does not wait for the end.
+func (h *Host) Cut(id string) (record.Connection, bool) {
 	h.mu.Lock()
 	c := h.open[id]
 	h.mu.Unlock()
 	if c == nil {
-		return Connection{}, false
+		return record.Connection{}, false
 	}
 	if c.cutOff != nil {
 		c.cutOff()

@@ -33,6 +33,8 @@ type Options struct {
 	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
 	Ticks <-chan time.Time
 	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
+	// Calling is told when a call of a tool begins, and returns what is to be told when it ends; nil for nobody.
+	Calling func() (ended func())
 	// Credential names the token that let the client in, for the record; "" for a client that needs none.
 	Credential string
 	Log        *slog.Logger

@@ -39,6 +39,9 @@ func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 func (s *Server) handler(name string) server.ToolHandlerFunc {
 	return func(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		k, _ := s.knownTool(name)
+		if s.opts.Calling != nil {
+			defer s.opts.Calling()()
+		}
 		defer func() {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()

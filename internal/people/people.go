@@ -29,7 +29,7 @@ type Act struct {
 	Number                int    // pull request
 }
 
-// Operator is who starts or stops a session, for the record.
+// Operator is who starts or stops a session, or cuts an agent off, for the record.
 type Operator struct {
 	By        operation.Caller
 	RequestID string // of the row of the audit

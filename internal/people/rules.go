@@ -22,6 +22,7 @@ const (
 	Resume         Action = "create_pr.resume"
 	StartSession   Action = "session.start"
 	StopSession    Action = "session.stop"
+	CutConnection  Action = "connection.cut"
 	CreateToken    Action = "token.create"
 	RevokeToken    Action = "token.revoke"
 	Prune          Action = "prune"
@@ -50,6 +51,7 @@ func Rules() []Rule {
 		{Action: Resume, NoPolicy: true, ReadOnly: true, DryRun: true},
 		{Action: StartSession}, // in dry run the session is one, too, and its proposals pass the gates
 		{Action: StopSession},
+		{Action: CutConnection},
 		{Action: CreateToken},
 		{Action: RevokeToken},
 		{Action: Prune}, // counts only, in dry run

@@ -67,6 +67,7 @@ type Store struct {
 	Replies       *Replies       // answers under idempotency keys
 	Access        *Access        // tokens, and logins of browsers
 	AgentSessions *AgentSessions // the sessions of agents
+	Connections   *Connections   // agents that are connected now
 	Retention     *Retention     // removal of what is old
 }
 
@@ -76,7 +77,7 @@ func New(dir string, opts Options) *Store {
 	return &Store{
 		db: d, Ledger: &Ledger{d, newHeldLocks(d)}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d}, LocalPulls: &LocalPulls{d},
 		Outbox: &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
-		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
+		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Connections: &Connections{d, newHeldLocks(d)}, Retention: &Retention{d},
 	}
 }
 

@@ -37,8 +37,9 @@ type Options struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions Sessions
-	Tokens   api.Tokens
+	Sessions    Sessions
+	Connections api.Connections
+	Tokens      api.Tokens
 }
 
 // Toolsets are those that are enabled.

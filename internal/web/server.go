@@ -74,7 +74,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	turns := handler.NewTurns(maxProposals)
 	routes, err := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
-		People: api.People{Sessions: o.Sessions, Tokens: o.Tokens}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
+		People: api.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	}
 	s.dashboard, err = dashboard.New(dashboard.Options{
 		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
-		People: dashboard.People{Sessions: o.Sessions, Tokens: o.Tokens}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
+		People: dashboard.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -74,19 +74,21 @@ type Options struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions Sessions
-	Tokens   Tokens
+	Sessions    Sessions
+	Connections Connections
+	Tokens      Tokens
 }
 
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
 	proposals := &proposals{o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessions{records: o.Records.Sessions, env: o.Env}
+	connected := &connected{o.Connections}
 	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
 	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",
-		Operations: slices.Concat(proposals.operations(), sessions.operations(), audit.operations(), status.operations()),
+		Operations: slices.Concat(proposals.operations(), sessions.operations(), connected.operations(), audit.operations(), status.operations()),
 	}
 }
 
@@ -98,7 +100,7 @@ func Routes(o Options) ([]handler.Route, error) {
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{}
-	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), probes.routes(),
+	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), (&connected{o.Connections}).routes(), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes())
 	return routes, documents.describe(o.Settings.Version, o.Guard.BasePath, routes)
 }

@@ -88,8 +88,9 @@ type Options struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions Sessions
-	Tokens   Tokens
+	Sessions    Sessions
+	Connections Connections
+	Tokens      Tokens
 }
 
 // Dashboard renders the pages. It is safe for concurrent use.
@@ -102,6 +103,7 @@ type Dashboard struct {
 	pullList  *pullList
 	pulls     *pullPages
 	sessions  *sessionPages
+	connected *connectionPages
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
@@ -127,6 +129,7 @@ func New(o Options) (*Dashboard, error) {
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
 		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
+		connected: &connectionPages{r, o.Connections},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:   &signInPages{r, o.Guard, &tokenPages{r, o.Tokens}},
@@ -178,6 +181,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		routes = append(routes, set.routes(follows)...)
 	}
 	routes = append(routes, d.signIn.tokens.routes()...)
+	routes = append(routes, d.connected.routes(follows)...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})

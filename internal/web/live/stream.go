@@ -20,6 +20,8 @@ const Path = "/events"
 const (
 	TopicAudit    = "audit"    // the record: every attempt, review and settlement adds a row
 	TopicSessions = "sessions" // the sessions of agents: that one begins, says something or ends
+	// TopicConnections is the agents that are connected: that one connects, calls a tool, is cut off or goes.
+	TopicConnections = "connections"
 )
 
 type eventParams struct {
