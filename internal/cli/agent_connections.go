@@ -21,7 +21,7 @@ const connectorName = "claudeops-connect"
 func newDoorHost(a *app, p *parts) *door.Host {
 	return door.NewHost(door.Options{
 		Serve: func(ctx context.Context, r door.Rights, c door.Client) error { return serveAgent(ctx, a, p, r, c) },
-		Audit: p.store.Ledger, Records: p.store.Connections, Log: p.log, Now: time.Now, NewID: newID,
+		Audit: p.store.Ledger, Records: p.store.Connections(), Log: p.log, Now: time.Now, NewID: newID,
 	})
 }
 

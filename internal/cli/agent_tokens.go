@@ -18,7 +18,18 @@ func agentTokens(p *parts) *door.Tokens {
 		func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, secret) },
 		func(ctx context.Context, name string) (bool, error) {
 			tokens, err := p.store.Access.Tokens(ctx)
-			return slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) }), err
+			if err != nil {
+				return false, err
+			}
+			at := slices.IndexFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) })
+			if at < 0 {
+				return false, nil
+			}
+			err = connections.Admit(ctx, p.store.Connections(), name, tokens[at].CreatedAt, time.Now())
+			if fault.CodeOf(err) == fault.Unauthenticated { // a person has cut the token's agent off
+				return false, nil
+			}
+			return err == nil, err
 		})
 }
 
@@ -43,7 +54,7 @@ func admitAgent(ctx context.Context, p *parts, secret string) (door.Arrival, err
 	if err != nil {
 		return door.Arrival{}, err
 	}
-	if err := connections.Admit(ctx, p.store.Connections, t.Name, t.CreatedAt, time.Now()); err != nil {
+	if err := connections.Admit(ctx, p.store.Connections(), t.Name, t.CreatedAt, time.Now()); err != nil {
 		return door.Arrival{}, err
 	}
 	rights := sessionRights(p)

@@ -22,7 +22,7 @@ const (
 )
 
 func newConnections(p *parts) *connections.Service {
-	return &connections.Service{Store: p.store.Connections, People: p.people, Now: time.Now}
+	return &connections.Service{Store: p.store.Connections(), People: p.people, Now: time.Now}
 }
 
 func connectionsCommand(a *app) *cobra.Command {
@@ -86,8 +86,8 @@ func connectionsCutCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "cut ID", Short: "Cut a connected agent off, whatever process serves it", Args: usageArgs(cobra.ExactArgs(1)),
 		Long: "cut ends the connection: calls that have written nothing end, others are finished and recorded. The process that serves it is told by\n" +
-			"the record, at which that process looks every second. The agent of a session cannot connect again; the session goes on without us,\n" +
-			"and session stop ends it. An agent's token lets nobody in for an hour, and token revoke keeps its holder out for good. The command\n" +
+			"the record, at which that process looks every second. Other connections of the same session or token end as well. The agent of a\n" +
+			"session cannot connect again; the session goes on without us, and session stop ends it. An agent's token lets nobody in for an hour, and token revoke keeps its holder out for good. The command\n" +
 			"waits up to 45 seconds for the end.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.wire(needs{records: true})

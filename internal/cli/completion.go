@@ -229,7 +229,7 @@ func runningSessionsOf(ctx context.Context, a *app) (out []string) {
 
 func connectionsOf(ctx context.Context, a *app) (out []string) {
 	if p := onFile(a); p != nil {
-		open, err := p.store.Connections.Connections(ctx)
+		open, err := p.store.Connections().Connections(ctx)
 		if err != nil {
 			return nil
 		}

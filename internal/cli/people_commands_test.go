@@ -19,6 +19,7 @@ func acts() map[string][]people.Action {
 		"pr create": {looks}, // a proposal: it passes the gates
 		"pr list":   {looks}, "pr status": {looks}, "pr resume": {people.Resume},
 		"run": {people.StartSession}, "session list": {looks}, "session stop": {people.StopSession}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
+		"connections list": {looks}, "connections cut": {people.CutConnection},
 		"token create": {people.CreateToken}, "token revoke": {people.RevokeToken}, "token list": {looks},
 		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},

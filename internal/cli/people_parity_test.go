@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,11 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // attempt is one act of a person, by its name, and how it is done through each interface that offers it.
@@ -184,6 +188,49 @@ func sessionAttempts() (out []attempt) {
 	return out
 }
 
+// connectionAttempts cut agents off.
+func connectionAttempts() (out []attempt) {
+	add := func(name, id string, code fault.Code, env map[string]string, before func(*peopleWorld)) {
+		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: people.CutConnection, before: before,
+			doors: map[string]func(*peopleWorld) fault.Code{
+				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/connections/"+id+"/cut", nil) },
+				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/connections/"+id+"/cut", url.Values{}) },
+				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("connections", "cut", id) },
+			}})
+	}
+	add("unknown", "none", fault.NotFound, nil, nil)
+	for name, env := range map[string]map[string]string{
+		"done": nil, "done, read-only": {"CLAUDEOPS_READ_ONLY": "true"}, "done, dry run": {"CLAUDEOPS_DRY_RUN": "true"},
+		"done, a policy that is broken": {"CLAUDEOPS_POLICY": "$DIR/broken.yaml"},
+	} {
+		add(name, "conn-1", "", env, func(w *peopleWorld) { w.connect("conn-1") })
+	}
+	return out
+}
+
+// connect records an agent that is connected to a process, and serves it as that process does: it ends when it is cut off.
+func (w *peopleWorld) connect(id string) {
+	w.Helper()
+	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
+	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000", Since: time.Now()}
+	if err := s.Connections().OpenConnection(w.Context(), c); err != nil {
+		w.Fatal(err)
+	}
+	over := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(over)
+		for ctx.Err() == nil {
+			if _, cut, err := s.Connections().HeedConnection(ctx, id, 0); cut && err == nil {
+				_ = s.Connections().CloseConnection(context.Background(), id)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	w.Cleanup(func() { stop(); <-over; _ = s.Close() })
+}
+
 // commandAttempts is what people can do at the command line alone.
 func commandAttempts() (out []attempt) {
 	add := func(name string, action people.Action, code fault.Code, env map[string]string, args ...string) {
@@ -209,7 +256,7 @@ func commandAttempts() (out []attempt) {
 // TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers it, each
 // on a world of its own, and compares code, rows of the audit, pull requests and branches.
 func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
-	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), commandAttempts()) {
+	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), connectionAttempts(), commandAttempts()) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			var first effect

@@ -40,9 +40,9 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 		},
 		Live: web.Live{Topics: []live.Topic{
 			{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion},
-			{Name: live.TopicConnections, Version: p.store.Connections.ConnectionsVersion},
+			{Name: live.TopicConnections, Version: p.store.Connections().ConnectionsVersion},
 		}},
-		Env:  handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
+		Env: handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
 }
 

@@ -34,11 +34,13 @@ type Service struct {
 
 // List lists the agents that are connected now, the oldest connection first. Those that a person runs with an mcp-server of their own are
 // not among them: such a server is no connection to one of ours.
-func (s *Service) List(ctx context.Context) ([]record.Connection, error) { return s.Store.Connections(ctx) }
+func (s *Service) List(ctx context.Context) ([]record.Connection, error) {
+	return s.Store.Connections(ctx)
+}
 
 // Cut cuts a connection off, and records who did. The process that serves it ends it within a second or two: calls that have written
-// nothing end, others are finished and recorded. A session's ticket lets nobody in any more; the session itself goes on without us. A token
-// lets nobody in for KeptOut; other connections of the same token stay. not_found if none with the id is open.
+// nothing end, others are finished and recorded. With it end all others of the same session or token. A session's ticket lets nobody in any
+// more; the session itself goes on without us. A token lets nobody in for KeptOut. not_found if none with the id is open.
 func (s *Service) Cut(ctx context.Context, by people.Operator, id string) error {
 	act := people.Act{Action: people.CutConnection, By: by.By, RequestID: by.RequestID}
 	return s.People.Do(ctx, act, func(row people.Row) error {

@@ -18,6 +18,7 @@ type Host struct {
 
 	mu   sync.Mutex
 	open map[string]*connection // by their ids
+	over map[string]bool        // sessions that were cut off
 }
 
 // connection is one that is served.
@@ -45,7 +46,7 @@ func NewHost(o Options) *Host {
 	if o.Credentials == nil {
 		o.Credentials = credentials
 	}
-	return &Host{options: o, open: map[string]*connection{}}
+	return &Host{options: o, open: map[string]*connection{}, over: map[string]bool{}}
 }
 
 // Arrival is a connection that has shown who it is.
@@ -95,6 +96,9 @@ func (h *Host) add(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open[c.ID] = c
+	if h.over[c.Session] { // it was let in before
+		c.end()
+	}
 }
 
 func (h *Host) remove(c *connection) {
@@ -123,12 +127,13 @@ func (h *Host) Connections() []record.Connection {
 	return out
 }
 
-// Cut ends a connection and, where it came in by a ticket, lets nobody in with the same ticket again. What came in by a token may connect
-// again, unless whoever admits it refuses that. false if there is none with the id. It does not wait for the end.
+// Cut ends a connection and, where it came in by a ticket, every other one of its session, and lets nobody in with the ticket again. What
+// came in by a token may connect again, unless whoever admits it refuses that. false if there is none with the id. It does not wait for the
+// end.
 func (h *Host) Cut(id string) (record.Connection, bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	c := h.open[id]
-	h.mu.Unlock()
 	if c == nil {
 		return record.Connection{}, false
 	}
@@ -136,5 +141,14 @@ func (h *Host) Cut(id string) (record.Connection, bool) {
 		c.cutOff()
 	}
 	c.end()
+	if c.Session == "" {
+		return c.Connection, true
+	}
+	h.over[c.Session] = true
+	for _, other := range h.open {
+		if other.Session == c.Session {
+			other.end()
+		}
+	}
 	return c.Connection, true
 }

@@ -45,6 +45,7 @@ type settings struct {
 	credentials func(net.Conn) (door.Peer, error)
 	serve       func(ctx context.Context, r door.Rights, c door.Client) error
 	account     *confine.Account
+	records     door.Records
 	strangers   bool // no process belongs to the session
 	unknown     bool // nobody has said which do
 }
@@ -61,7 +62,7 @@ func open(t *testing.T, s settings) *world {
 			w.rights <- r
 			return serve(ctx, r, c)
 		},
-		Audit: w, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: w.time, NewID: w.id, Limits: s.limits, Credentials: s.credentials,
+		Audit: w, Records: s.records, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: w.time, NewID: w.id, Limits: s.limits, Credentials: s.credentials,
 	})
 	dir, err := os.MkdirTemp("", "door") // that of t is too long for a socket
 	if err == nil {

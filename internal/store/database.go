@@ -20,6 +20,8 @@ type database struct {
 	conn   *connection   // nil until it is open
 	closed bool
 
+	connected *heldLocks // of the connections of agents that this process serves
+
 	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
 }
 
@@ -30,7 +32,9 @@ type connection struct {
 }
 
 func newDatabase(dir string, opts Options) *database {
-	return &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
+	d := &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
+	d.connected = newHeldLocks(d)
+	return d
 }
 
 // open returns the connection, and opens it if nobody has. A failure is that of this call; the next one tries again.

@@ -67,7 +67,6 @@ type Store struct {
 	Replies       *Replies       // answers under idempotency keys
 	Access        *Access        // tokens, and logins of browsers
 	AgentSessions *AgentSessions // the sessions of agents
-	Connections   *Connections   // agents that are connected now
 	Retention     *Retention     // removal of what is old
 }
 
@@ -77,7 +76,7 @@ func New(dir string, opts Options) *Store {
 	return &Store{
 		db: d, Ledger: &Ledger{d, newHeldLocks(d)}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d}, LocalPulls: &LocalPulls{d},
 		Outbox: &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
-		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Connections: &Connections{d, newHeldLocks(d)}, Retention: &Retention{d},
+		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
 	}
 }
 
@@ -95,6 +94,9 @@ func (s *Store) Path() string { return s.db.path() }
 
 // PullPaths returns the memory of a provider.
 func (s *Store) PullPaths(provider string) *PullPaths { return &PullPaths{s.db, provider} }
+
+// Connections returns the agents that are connected now.
+func (s *Store) Connections() *Connections { return &Connections{s.db, s.db.connected} }
 
 // Changes tells whether anything was recorded.
 func (s *Store) Changes() *Changes { return &Changes{s.db} }

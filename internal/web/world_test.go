@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/connections"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/people"
 	"github.com/claudeops/claudeops/internal/tokens"
@@ -140,10 +141,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
-	w.web.Tokens = tokens.New(tokens.Options{
-		Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID,
-		People: people.New(people.Options{Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID}),
-	})
+	persons := people.New(people.Options{Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID})
+	w.web.Tokens = tokens.New(tokens.Options{Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID, People: persons})
+	w.web.Connections = &connections.Service{Store: s.Connections(), People: persons, Now: w.Now}
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)

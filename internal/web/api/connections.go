@@ -51,7 +51,8 @@ func (h *connected) routes() []handler.Route {
 		Doc: handler.Doc{
 			ID: "cutConnection", Summary: "Cut a connected agent off", Answers: map[int]any{http.StatusAccepted: ConnectionCut{}},
 			Description: "It ends within a second or two; listConnections shows when it has. Calls that have written nothing end, others are finished " +
-				"and recorded. The agent of a session cannot connect again; an agent's token lets nobody in for an hour, and revoking it (revokeToken) keeps its holder out for good.",
+				"and recorded. Other connections of the same session or token end as well. The agent of a session cannot connect again; an agent's " +
+				"token lets nobody in for an hour, and revoking it (revokeToken) keeps its holder out for good.",
 		},
 	}}
 }

@@ -55,6 +55,10 @@ func (c connectionRow) Who() string {
 // Leaving reports whether it was cut off and has not ended yet.
 func (c connectionRow) Leaving() bool { return !c.CutAt.IsZero() }
 
+func (h *connectionPages) nav() pages.NavItem {
+	return pages.NavItem{Path: connectionsPath, Text: "Connected"}
+}
+
 func (h *connectionPages) routes(follows func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{
 		follows(connectionsPath, h.list),

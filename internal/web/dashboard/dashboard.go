@@ -103,11 +103,10 @@ type Dashboard struct {
 	pullList  *pullList
 	pulls     *pullPages
 	sessions  *sessionPages
-	connected *connectionPages
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
-	toolsets  []pageSet
+	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
 // New makes a Dashboard. An error is a fault in an embedded file.
@@ -122,14 +121,13 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, toolsets: o.Toolsets.pages(r, o.Providers.Reader), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: append([]pageSet{&connectionPages{r, o.Connections}}, o.Toolsets.pages(r, o.Providers.Reader)...), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
 		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
-		connected: &connectionPages{r, o.Connections},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:   &signInPages{r, o.Guard, &tokenPages{r, o.Tokens}},
@@ -137,7 +135,7 @@ func New(o Options) (*Dashboard, error) {
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
 	}
-	r.nav = navigation(d.toolsets)
+	r.nav = navigation(d.sets)
 	return d, nil
 }
 
@@ -177,11 +175,10 @@ func (d *Dashboard) Routes() []handler.Route {
 		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
 	}
-	for _, set := range d.toolsets {
+	for _, set := range d.sets {
 		routes = append(routes, set.routes(follows)...)
 	}
 	routes = append(routes, d.signIn.tokens.routes()...)
-	routes = append(routes, d.connected.routes(follows)...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})

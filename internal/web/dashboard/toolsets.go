@@ -13,7 +13,7 @@ type Toolsets struct {
 	Deployments Deployments
 }
 
-// pageSet is the pages of a toolset.
+// pageSet is pages with an entry in the navigation, such as those of a toolset.
 type pageSet interface {
 	// nav is their entry in the navigation. Its path is that of one of the routes.
 	nav() pages.NavItem

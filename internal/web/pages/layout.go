@@ -21,7 +21,7 @@ type Page struct {
 // Navigation is the entries that every server has, with those of enabled toolsets before the last ones.
 func Navigation(toolsets ...NavItem) []NavItem {
 	return slices.Concat([]NavItem{
-		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"}, {"/connections", "Connected"},
+		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"},
 	}, toolsets, []NavItem{{"/policy", "Policy"}, {"/audit", "Audit"}, {"/doctor", "Doctor"}})
 }
 
