@@ -38,7 +38,8 @@ func BenchmarkPlan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	service := NewService(Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now})
+	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now}
+	service := NewService(settings)
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {
 			p, err := service.Plan(b.Context(), Request{})
@@ -58,6 +59,14 @@ func BenchmarkPlan(b *testing.B) {
 	git(b, project, "commit", "-q", "-m", "x")
 	b.Run("unchanged-first", func(b *testing.B) { plan(b, 0) }) // its first round reads every file, and remembers
 	b.Run("unchanged", func(b *testing.B) { plan(b, 0) })
+	// As claudeops deploy plan does it: a process that has asked nothing yet.
+	b.Run("unchanged-new-process", func(b *testing.B) {
+		for b.Loop() {
+			if p, err := NewService(settings).Plan(b.Context(), Request{}); err != nil || len(p.Changes) > 0 {
+				b.Fatal(p, err)
+			}
+		}
+	})
 	b.Run("git-status", func(b *testing.B) {
 		for b.Loop() {
 			git(b, project, "status", "--porcelain")

@@ -31,19 +31,25 @@ func newDisk(bases ...string) disk {
 	return disk{slices.Compact(bases)}
 }
 
-// within opens the base of a path. rel is the path below it, with slashes. fs.ErrNotExist if the base is not there.
-func (d disk) within(name string) (root *os.Root, rel string, err error) {
+// baseOf is the base of a path, and the path below it, with slashes.
+func (d disk) baseOf(name string) (base, rel string, ok bool) {
 	for _, base := range d.bases {
 		if below(base, name) {
 			rel, err := filepath.Rel(base, name)
-			if err != nil {
-				return nil, "", err
-			}
-			root, err := os.OpenRoot(base)
-			return root, filepath.ToSlash(rel), err
+			return base, filepath.ToSlash(rel), err == nil
 		}
 	}
-	return nil, "", fmt.Errorf("%s lies in none of the folders that may be written", name)
+	return "", "", false
+}
+
+// within opens the base of a path. rel is the path below it, with slashes. fs.ErrNotExist if the base is not there.
+func (d disk) within(name string) (root *os.Root, rel string, err error) {
+	base, rel, ok := d.baseOf(name)
+	if !ok {
+		return nil, "", fmt.Errorf("%s lies in none of the folders that may be written", name)
+	}
+	root, err = os.OpenRoot(base)
+	return root, rel, err
 }
 
 // in runs f with the base of a path, and gives its error its code.

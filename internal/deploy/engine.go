@@ -22,6 +22,7 @@ import (
 type Engine struct {
 	state     State
 	hashes    *hashes                 // of files that have not changed; nil: every file is read
+	unchanged lastUnchanged           // the last plan that had nothing to change
 	noWriting string                  // why not even what was cut off may be finished; "" if it may
 	dies      func(step string) bool  // tests end the process here; nil does nothing
 	fails     func(step string) error // tests let a write fail here
@@ -131,7 +132,20 @@ func (e *Engine) plan(desired *Desired, known *hashes) (p *Plan, last *Snapshot,
 	if last, err = e.state.Last(); err != nil {
 		return nil, nil, err
 	}
-	p, err = makePlan(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), known, desired, last)
+	d := newDisk(bases(slices.Concat(desired.Roots, last.Roots))...)
+	if known == nil {
+		p, err = makePlan(&looker{disk: d}, desired, last)
+		return p, last, err
+	}
+	if p := e.unchanged.again(desired, last); p != nil {
+		return p, last, nil
+	}
+	seal, state := newSeal(known.now()), newSeal(known.now())
+	state.tree(filepath.Dir(e.state.dir), "state/snapshots")
+	looks := &looker{disk: d, hashes: known, asked: seal.files(d, filesOf(desired))}
+	if p, err = makePlan(looks, desired, last); err == nil {
+		e.unchanged.note(p, last, seal, state)
+	}
 	return p, last, err
 }
 

@@ -118,28 +118,37 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 			return "", err
 		}
 	} else {
-		now := time.Now()
-		_ = os.Chtimes(folder, now, now) // Prune removes what nobody uses
+		touch(folder)
 	}
 	return folder, nil
 }
 
-// Files are the files of a source at a commit.
-func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, error) {
-	return g.files(ctx, s, commit, nil)
+// touch notes that a folder of the cache is in use: Prune removes what nobody uses.
+func touch(folder string) {
+	now := time.Now()
+	_ = os.Chtimes(folder, now, now)
 }
 
-func (g *Git) files(ctx context.Context, s *GitSource, commit string, known *hashes) (Tree, error) {
+// Files are the files of a source at a commit.
+func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (Tree, error) {
+	return g.files(ctx, s, commit, reading{})
+}
+
+func (g *Git) files(ctx context.Context, s *GitSource, commit string, from reading) (Tree, error) {
 	folder, err := g.Folder(ctx, s, commit)
 	if err != nil {
 		return nil, err
 	}
+	recorded := from.seal.use(folder, s.Subdir)
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, ioError(folder, err)
 	}
 	defer func() { _ = root.Close() }()
-	tree, ok, err := readTree(root, path.Join(".", s.Subdir), known)
+	if tree := treeOf(root, s.Subdir, recorded, from.hashes); tree != nil {
+		return tree, nil
+	}
+	tree, ok, err := readTree(root, path.Join(".", s.Subdir), from.hashes)
 	switch {
 	case err != nil:
 		return nil, gitFailed(s, "the files of %s at %s cannot be used: %s", s.URL, commit[:12], err)

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -61,6 +60,11 @@ func (h *hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 	if !ok {
 		return "", false
 	}
+	return h.with(name, id)
+}
+
+// with is of for a file that the system was asked about.
+func (h *hashes) with(name string, id fileID) (hash string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.load()
@@ -72,14 +76,14 @@ func (h *hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 }
 
 // note remembers the hash of a file that was read after began; info is from before the reading.
-func (h *hashes) note(name string, info fs.FileInfo, began time.Time, hash string) {
+func (h *hashes) note(name string, info fs.FileInfo, began time.Time, hash string) (noted bool) {
 	if h == nil {
-		return
+		return false
 	}
 	id, ok := identify(info)
 	sum, err := hex.DecodeString(hash)
 	if newest := max(id.Changed, id.Status); !ok || err != nil || len(sum) != sha256.Size || newest > began.Add(-settled).UnixNano() {
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,6 +93,7 @@ func (h *hashes) note(name string, info fs.FileInfo, began time.Time, hash strin
 	}
 	h.known[name] = hashed{id, [sha256.Size]byte(sum)}
 	h.fresh++
+	return true
 }
 
 // The file begins with a mark and the SHA-256 of what follows: for each entry the length of its name, the name, the rest of it.
@@ -108,31 +113,24 @@ func (h *hashes) load() {
 	if sha256.Sum256(body) != want {
 		return
 	}
-	in := bytes.NewReader(body)
-	for in.Len() > 0 && len(h.known) < maxHashes {
-		var length uint16
-		var id fileID
+	for rest := string(body); len(rest) >= 2 && len(h.known) < maxHashes; {
+		length := int(rest[0]) | int(rest[1])<<8
+		if rest = rest[2:]; len(rest) < length+entryBytes {
+			return
+		}
 		var e hashed
-		if binary.Read(in, binary.LittleEndian, &length) != nil {
-			return
-		}
-		name := make([]byte, length)
-		if _, err := in.Read(name); err != nil {
-			return
-		}
-		fixed := make([]byte, entryBytes)
-		if n, err := in.Read(fixed); err != nil || n != entryBytes {
-			return
-		}
-		id.decode(fixed)
-		e.id = id
-		copy(e.sum[:], fixed[entryBytes-sha256.Size:])
-		h.known[string(name)] = e
+		e.id.decode([]byte(rest[length : length+idBytes]))
+		copy(e.sum[:], rest[length+idBytes:length+entryBytes])
+		h.known[rest[:length]] = e
+		rest = rest[length+entryBytes:]
 	}
 }
 
-// entryBytes is the size of an entry without its name.
-const entryBytes = 5*8 + 4 + sha256.Size
+// Sizes of a fileID, and of an entry without its name.
+const (
+	idBytes    = 5*8 + 4
+	entryBytes = idBytes + sha256.Size
+)
 
 func (id *fileID) decode(b []byte) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
@@ -169,18 +167,6 @@ func (h *hashes) keep() {
 		entry = e.id.encode(entry[:0])
 		body.Write(append(entry, e.sum[:]...))
 	}
-	if os.MkdirAll(filepath.Dir(h.file), 0o700) != nil {
-		return
-	}
-	f, err := os.CreateTemp(filepath.Dir(h.file), ".hashes-*")
-	if err != nil {
-		return
-	}
-	out, sum := bufio.NewWriter(f), sha256.Sum256(body.Bytes())
-	_, _ = out.Write(hashesMark())
-	_, _ = out.Write(sum[:])
-	_, _ = out.Write(body.Bytes())
-	if out.Flush() != nil || f.Close() != nil || os.Rename(f.Name(), h.file) != nil {
-		_ = os.Remove(f.Name())
-	}
+	sum := sha256.Sum256(body.Bytes())
+	replaceCache(h.file, hashesMark(), sum[:], body.Bytes())
 }

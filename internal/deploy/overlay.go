@@ -39,12 +39,18 @@ type patchFile struct {
 // Patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
 type Patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
 
+// Folders of the repository that have overlays.
+const (
+	overlaysName = "overlays"
+	projectsName = "projects"
+)
+
 // levels are the folders that have overlays of modules, low to high.
 func levels(machine, project string) []overlay {
 	return []overlay{
-		{level: GlobalLevel, dir: "overlays"},
-		{level: MachineLevel, dir: path.Join("overlays", "machines", machine)},
-		{level: ProjectLevel, dir: path.Join("projects", project, "overlays")},
+		{level: GlobalLevel, dir: overlaysName},
+		{level: MachineLevel, dir: path.Join(overlaysName, "machines", machine)},
+		{level: ProjectLevel, dir: path.Join(projectsName, project, overlaysName)},
 	}
 }
 

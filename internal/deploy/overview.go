@@ -30,7 +30,7 @@ func (s *Service) Look(ctx context.Context) (o Overview, err error) {
 		return o, faultOf(err)
 	}
 	o.Roots, o.Warnings = doctor.Roots, warnings
-	if o.Plan, err = s.Plan(ctx, Request{}); err != nil {
+	if o.Plan, err = s.fullPlan(ctx, Request{}); err != nil {
 		return o, faultOf(err)
 	}
 	_, list, warnings, err := s.Status(ctx, Request{})

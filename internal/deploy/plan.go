@@ -105,9 +105,9 @@ func (p *Plan) Digest() string {
 
 // makePlan compares what should be there with what is. A file that was deployed and should not be there any more is deleted; a file that
 // nobody deployed never is.
-func makePlan(d disk, known *hashes, desired *Desired, last *Snapshot) (*Plan, error) {
-	looks := &looker{disk: d, hashes: known}
+func makePlan(looks *looker, desired *Desired, last *Snapshot) (*Plan, error) {
 	defer looks.close()
+	d := looks.disk
 	h, err := readHeld(d, desired, last)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,10 @@ package deploy
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -52,6 +55,7 @@ type reading struct {
 	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its ref means now.
 	commit func(*GitSource) string
 	hashes *hashes // nil: every file is read
+	seal   *seal   // of all that was read; nil if nobody asks again
 }
 
 // Desire reads the configuration and says which files should be there.
@@ -66,6 +70,7 @@ func (s Setup) inPlace(r Request) reading {
 }
 
 func (s Setup) desire(ctx context.Context, r Request, from reading) (*Desired, error) {
+	from.seal.tree(from.dir, ConfigName)
 	config, err := LoadConfig(from.dir)
 	if err != nil {
 		return nil, err
@@ -120,6 +125,7 @@ func (m Module) rendersFor(t TargetName) bool {
 
 // read reads the modules that one of the targets needs, side by side, with their overlays.
 func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []TargetName, machine string) ([]rendered, error) {
+	from.seal.tree(from.dir, LockName)
 	lock, err := readLock(from.dir)
 	if err != nil {
 		return nil, err
@@ -129,8 +135,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 		return nil, ioError(from.dir, err)
 	}
 	defer func() { _ = root.Close() }()
-	project := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
-	there := levelsIn(root, machine, project)
+	there := levelsIn(root, machine, s.projectID(ctx, root, from))
 	out := make([]rendered, len(modules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
@@ -140,7 +145,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			continue
 		}
 		group.Go(func() error {
-			tree, err := s.files(ctx, root, m, from.hashes, func(g *GitSource) string {
+			tree, err := s.files(ctx, root, m, from, func(g *GitSource) string {
 				if commit := lock.commit(m); commit != "" || from.commit == nil {
 					return commit
 				}
@@ -162,19 +167,45 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
 }
 
+// projectID is what overlays call the project; "" if there are none of projects, so that nobody has to know.
+func (s Setup) projectID(ctx context.Context, root *os.Root, from reading) string {
+	from.seal.tree(from.dir, overlaysName)
+	absent := func() bool {
+		_, err := root.Stat(projectsName)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	if absent() {
+		if from.seal.tree(from.dir, projectsName); !absent() {
+			from.seal.fail() // it was made while it was recorded
+		}
+		return ""
+	}
+	if info, err := os.Lstat(filepath.Join(s.Places.Project, ".git")); err == nil && !info.IsDir() {
+		from.seal.fail() // its configuration is elsewhere
+	}
+	from.seal.tree(s.Places.Project, ".git/config")
+	id := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
+	from.seal.tree(from.dir, path.Join(projectsName, id, overlaysName))
+	return id
+}
+
 // files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
-func (s Setup) files(ctx context.Context, root *os.Root, m Module, hashes *hashes, known func(*GitSource) string) (Tree, error) {
+func (s Setup) files(ctx context.Context, root *os.Root, m Module, from reading, known func(*GitSource) string) (Tree, error) {
 	if g := m.Source.Git; g != nil {
 		commit := known(g)
 		if commit == "" {
+			from.seal.fail() // what the ref means may change
 			var err error
 			if commit, err = s.Git.Resolve(ctx, g); err != nil {
 				return nil, err
 			}
 		}
-		return s.Git.files(ctx, g, commit, hashes)
+		return s.Git.files(ctx, g, commit, from)
 	}
-	tree, ok, err := readTree(root, filepath.ToSlash(m.Source.LocalPath.Path), hashes)
+	if tree := treeOf(root, m.Source.LocalPath.Path, from.seal.tree(root.Name(), m.Source.LocalPath.Path), from.hashes); tree != nil {
+		return tree, nil
+	}
+	tree, ok, err := readTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
 	switch {
 	case err != nil:
 		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).with("module_id", m.ID)

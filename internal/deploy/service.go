@@ -59,6 +59,8 @@ type Service struct {
 	engine  *Engine
 	version string
 	repos   []string
+	last    lastDesired
+	quiet   quiet
 }
 
 // NewService makes a Service. It looks only for the folder of the project.
@@ -73,10 +75,11 @@ func NewService(s Settings) *Service {
 	git := NewGit(s.Git, s.UserHome, home, s.GitEnv)
 	engine := NewEngine(home, s.Now)
 	engine.noWriting, engine.hashes = s.NoWriting, newHashes(home, s.Now)
+	unchanged := filepath.Join(home, "cache", "unchanged")
 	if s.NoWriting != "" {
-		engine.hashes.file = ""
+		engine.hashes.file, unchanged = "", ""
 	}
-	return &Service{engine: engine, version: s.Version, repos: s.Repos, setup: Setup{
+	return &Service{engine: engine, version: s.Version, repos: s.Repos, quiet: quiet{file: unchanged}, setup: Setup{
 		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder), Trusted: s.Trusted},
 		Machine: s.Machine, Origin: git.Origin, Git: git,
 	}}
@@ -105,11 +108,46 @@ func (s *Service) Status(ctx context.Context, r Request) (targets []TargetName, 
 
 // Plan says what a deployment would change.
 func (s *Service) Plan(ctx context.Context, r Request) (*Plan, error) {
+	p, said, err := s.planAgain(ctx, r)
+	if p == nil && err == nil {
+		p, err = s.fullPlan(ctx, r)
+	}
+	if err == nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	return p, err
+}
+
+// planAgain is the plan that another process has kept, if nothing has changed since; nil if there is none. said tells what a killed process
+// began and this call has finished.
+func (s *Service) planAgain(ctx context.Context, r Request) (p *Plan, said string, err error) {
+	if err := s.ready(); err != nil {
+		return nil, "", err
+	}
+	if !s.quiet.may() {
+		return nil, "", nil
+	}
+	said, err = s.engine.looking(ctx, func() error {
+		p = s.quiet.again(s.question(r))
+		return nil
+	})
+	return p, said, err
+}
+
+// fullPlan is Plan, made of what is in place.
+func (s *Service) fullPlan(ctx context.Context, r Request) (*Plan, error) {
 	d, err := s.desire(ctx, r, s.engine.hashes)
 	if err != nil {
 		return nil, err
 	}
-	return s.engine.Plan(ctx, d)
+	p, err := s.engine.Plan(ctx, d)
+	if err == nil {
+		seals, warnings := s.engine.unchanged.seals(d)
+		if seals = append(seals, s.last.seals(d)...); len(seals) == unchangedSeals {
+			s.quiet.keep(quietPlan{s.question(r), d.Targets, warnings, seals})
+		}
+	}
+	return p, err
 }
 
 // Apply deploys. done is nil if nothing had to be done, or in a dry run.
@@ -146,8 +184,18 @@ func (s *Service) desire(ctx context.Context, r Request, known *hashes) (*Desire
 		return nil, err
 	}
 	from := s.setup.inPlace(r)
-	from.hashes = known
-	return s.setup.desire(ctx, r, from)
+	if known == nil {
+		return s.setup.desire(ctx, r, from)
+	}
+	if d := s.last.again(r); d != nil {
+		return d, nil
+	}
+	from.hashes, from.seal = known, newSeal(known.now())
+	d, err := s.setup.desire(ctx, r, from)
+	if err == nil {
+		s.last.note(r, d, from.seal)
+	}
+	return d, err
 }
 
 // Project is the folder that project files go to.

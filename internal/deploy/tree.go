@@ -144,7 +144,9 @@ func (r *treeReader) file(from *os.Root, as, name, rel string, info fs.FileInfo)
 		return r.tooMuch(name)
 	}
 	f := TreeFile{Content: Bytes(content), size: int64(len(content)), Executable: info.Mode()&0o100 != 0}
-	r.known.note(full, info, began, f.Content.SHA256())
+	if r.known.note(full, info, began, f.Content.SHA256()) {
+		f.Content = r.later(full, f.Content.SHA256()) // what is kept in memory from one plan to the next has no bytes
+	}
 	r.tree[rel] = f
 	return nil
 }

@@ -1,0 +1,241 @@
+package deploy
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// seal is what the system said of many files before they were read: as long as it says the same, what was made of them holds. It is how a
+// plan with nothing changed costs what asking about its files costs. A nil one records nothing, and is never whole.
+type seal struct {
+	before time.Time // files that were changed since, or less than settled before, are not recorded
+
+	mu      sync.Mutex
+	broken  bool // something cannot be recorded
+	count   int
+	folders []sealedFolder
+	used    []string // folders of the cache, whose use is noted
+}
+
+// sealedFolder is a folder with those of its files that matter.
+type sealedFolder struct {
+	base, rel string // rel with slashes, below base; no link is followed out of base
+	absent    bool
+	entries   []byte // as the system lists them; nil if only the files matter
+	files     []sealedFile
+}
+
+type sealedFile struct {
+	name string
+	link bool   // a symbolic link; id is of the file that it leads to
+	id   fileID // nothing of it is set for a file that is not there
+}
+
+func newSeal(now time.Time) *seal { return &seal{before: now.Add(-settled)} }
+
+// fail says that what is made depends on something that is not recorded.
+func (s *seal) fail() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken, s.folders = true, nil
+}
+
+// whole reports whether everything is recorded.
+func (s *seal) whole() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.broken
+}
+
+// add records folders; some is false if not everything could be asked.
+func (s *seal) add(folders []sealedFolder, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range folders {
+		s.count += len(f.files)
+		for _, file := range f.files {
+			all = all && max(file.id.Changed, file.id.Status) <= s.before.UnixNano()
+		}
+	}
+	if s.broken = s.broken || !all || s.count > maxHashes; s.broken {
+		s.folders = nil
+		return
+	}
+	s.folders = append(s.folders, folders...)
+}
+
+// tree records everything at a path below a base, whatever it is, or that it is not there. It returns what it recorded; nil if not all of
+// that is possible.
+func (s *seal) tree(base, rel string) []sealedFolder {
+	if s == nil || !s.whole() {
+		return nil
+	}
+	at, ok := openBase(base)
+	if !ok {
+		s.fail()
+		return nil
+	}
+	defer at.close()
+	w := sealer{at: at, base: base}
+	all := w.tree(path.Clean(filepath.ToSlash(rel)), 0)
+	s.add(w.folders, all)
+	if !all {
+		return nil
+	}
+	return w.folders
+}
+
+// use is tree of a folder of the cache, whose use is noted each time.
+func (s *seal) use(folder, rel string) []sealedFolder {
+	if s == nil {
+		return nil
+	}
+	recorded := s.tree(folder, rel)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = append(s.used, folder)
+	return recorded
+}
+
+// files records files, those of a folder together, which need not be there. It returns what the system says of each.
+func (s *seal) files(d disk, names []string) map[string]fileID {
+	ids := make(map[string]fileID, len(names))
+	var at handle
+	open, last := false, ""
+	defer func() {
+		if open {
+			at.close()
+		}
+	}()
+	for len(names) > 0 && s.whole() {
+		dir := folderOf(names[0])
+		end := slices.IndexFunc(names, func(n string) bool { return folderOf(n) != dir })
+		if end < 0 {
+			end = len(names)
+		}
+		base, rel, ok := d.baseOf(dir)
+		if !open || base != last {
+			if open {
+				at.close()
+			}
+			at, open = openBase(base)
+			last = base
+		}
+		if !ok || !open {
+			s.fail()
+			break
+		}
+		folder, ok := at.sealFiles(base, rel, names[:end])
+		s.add([]sealedFolder{folder}, ok)
+		for i, file := range folder.files {
+			ids[names[i]] = file.id
+		}
+		names = names[end:]
+	}
+	return ids
+}
+
+// folderOf is filepath.Dir of a path that is clean.
+func folderOf(name string) string {
+	return name[:max(strings.LastIndexByte(name, filepath.Separator), 1)]
+}
+
+// same reports whether the system says of everything what it said. Several goroutines ask.
+func (s *seal) same() bool {
+	if !s.whole() || len(s.folders) == 0 {
+		return false
+	}
+	var group errgroup.Group
+	size := (len(s.folders) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	for part := range slices.Chunk(s.folders, size) {
+		group.Go(func() error {
+			if !sameFolders(part) {
+				return errChanged{}
+			}
+			return nil
+		})
+	}
+	return group.Wait() == nil
+}
+
+type errChanged struct{}
+
+func (errChanged) Error() string { return "changed" }
+
+// sameFolders is same for some folders.
+func sameFolders(folders []sealedFolder) bool {
+	var at handle
+	open, base := false, ""
+	defer func() {
+		if open {
+			at.close()
+		}
+	}()
+	buffer := make([]byte, 64<<10)
+	for _, f := range folders {
+		if !open || f.base != base {
+			if open {
+				at.close()
+			}
+			if at, open = openBase(f.base); !open {
+				return false
+			}
+			base = f.base
+		}
+		if !f.same(at, buffer) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainSize reports whether a file of a size is read.
+func (id fileID) plainSize() bool { return id.Size <= maxFileBytes }
+
+// treeOf is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its base, rel where it is.
+func treeOf(root *os.Root, rel string, recorded []sealedFolder, known *hashes) Tree {
+	if known == nil || recorded == nil {
+		return nil
+	}
+	r := treeReader{root: root, tree: Tree{}, known: known}
+	rel = path.Clean(filepath.ToSlash(rel))
+	for _, f := range recorded {
+		var inner string // below the tree
+		switch {
+		case f.absent:
+			return nil
+		case f.entries != nil:
+			inner = strings.TrimPrefix(strings.TrimPrefix(f.rel, rel), "/") // "" of the tree's own folder
+			if rel == "." && f.rel != "." {
+				inner = f.rel
+			}
+		}
+		if inner == ".agentpack" || strings.HasPrefix(inner, ".agentpack/") || strings.Contains(inner, "/.agentpack") {
+			return nil
+		}
+		dir := filepath.Join(root.Name(), filepath.FromSlash(f.rel))
+		for _, file := range f.files {
+			full := dir + string(filepath.Separator) + file.name
+			hash, ok := known.with(full, file.id)
+			if r.bytes += file.id.Size; !ok || !file.id.plainSize() || r.bytes > maxTreeBytes || len(r.tree) == maxTreeFiles {
+				return nil
+			}
+			r.tree[path.Join(inner, file.name)] = TreeFile{Content: r.later(full, hash), size: file.id.Size, Executable: file.id.Mode&0o100 != 0}
+		}
+	}
+	return r.tree
+}
