@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"io/fs"
-	"os"
 	"slices"
 )
 
@@ -15,6 +14,7 @@ func (e *Engine) begin(kind string, last *Snapshot) (snap Snapshot, err error) {
 	}
 	return Snapshot{
 		SchemaVersion: 1, ID: e.state.newID(ids), Kind: kind, CreatedAt: e.state.now().UTC(), Previous: last.ID, Steps: []Step{}, Managed: []FileState{},
+		Made: slices.Clone(last.Made),
 	}, nil
 }
 
@@ -53,10 +53,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 		})
 	}
 	snap.Roots = rootsInUse(&snap, slices.Concat(d.Roots, last.Roots), d.Roots)
-	if err := makeBases(d.Roots); err != nil {
-		return nil, err
-	}
-	done, err := e.carryOut(snap, p.roots(), func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
+	done, err := e.carryOut(snap, d.Roots, p.roots(), func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
 	if err == nil {
 		e.log(event{Kind: "deploy", Owner: d.Owner, Project: d.Project, Snapshot: snap.ID})
 	}
@@ -83,16 +80,6 @@ func rootsInUse(snap *Snapshot, roots, current []RootDir) (out []RootDir) {
 		}
 	}
 	return out
-}
-
-// makeBases makes the folders that hold roots and are not there, such as a CODEX_HOME.
-func makeBases(roots []RootDir) error {
-	for _, r := range roots {
-		if err := os.MkdirAll(r.Base, 0o755); err != nil { //nolint:gosec // a folder of the user's, as other programs make it
-			return ioError(r.Base, err)
-		}
-	}
-	return nil
 }
 
 func modeOf(executable bool) uint32 {

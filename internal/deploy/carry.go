@@ -23,18 +23,24 @@ type work struct {
 }
 
 // carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and is an error.
-func (e *Engine) carryOut(snap Snapshot, roots []RootDir, keep func(RootDir) bool) (*Done, error) {
-	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...), journal: &journal{Snapshot: snap, Before: map[string]string{}}}
-	if err := w.prepare(roots, keep); err != nil {
+// needed are the roots whose bases have to be there, roots those that may have a manifest.
+func (e *Engine) carryOut(snap Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done, error) {
+	made, err := e.makeBases(&snap, needed)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.reached("kept"); err != nil {
-		return nil, err
+	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...), journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made}}
+	err = w.prepare(roots, keep)
+	if err == nil {
+		err = e.reached("kept")
 	}
-	if err := e.state.writeJSON("journal.json", w.journal); err != nil {
-		return nil, err
+	if err == nil {
+		err = e.state.writeJSON("journal.json", w.journal)
 	}
-	err := e.reached("journal")
+	if err != nil {
+		return nil, e.notBegun(journal{Snapshot: snap, Folders: made}, err)
+	}
+	err = e.reached("journal")
 	var changed []string
 	if err == nil {
 		err = w.stage()
@@ -63,7 +69,6 @@ func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 	if w.Manifests, err = manifests(snap, roots, has, keep, w.engine.state.now()); err != nil {
 		return newError(Unexpected, "", nil, "the manifests cannot be written").because(err)
 	}
-	made := map[string]bool{}
 	for i := range snap.Steps {
 		s := &snap.Steps[i]
 		if s.After == "" {
@@ -75,10 +80,7 @@ func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 		}
 		s.Staged = filepath.Join(dir, fmt.Sprintf("%s%s-%d", temporary, snap.ID, i))
 		for _, folder := range missing {
-			if !made[folder] {
-				made[folder] = true
-				w.Folders = append(w.Folders, folder)
-			}
+			w.makes(folder)
 		}
 	}
 	for name := range w.Manifests {
@@ -88,6 +90,7 @@ func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 		}
 		w.Before[name] = string(at.content)
 	}
+	w.noteMade()
 	w.engine.state.keptAll()
 	return nil
 }
@@ -144,6 +147,10 @@ func (w *work) finish() (changed []string, err error) {
 		return changed, err
 	}
 	w.settle()
+	if err := w.engine.reached("folders"); err != nil {
+		return changed, err
+	}
+	w.leaveFolders()
 	if err := w.engine.reached("snapshot"); err != nil {
 		return changed, err
 	}
@@ -225,9 +232,7 @@ func (w *work) do(s Step) (ours bool, err error) {
 		return false, nil
 	}
 	if s.After == "" {
-		err := w.disk.remove(s.Path)
-		w.disk.tidy(s.Path, s.Root)
-		return true, err
+		return true, w.disk.remove(s.Path)
 	}
 	return true, w.put(s)
 }
@@ -287,9 +292,7 @@ func (w *work) undo() error {
 			}
 		}
 	}
-	for _, dir := range slices.Backward(w.Folders) {
-		_ = w.disk.remove(dir) // one that somebody has put files into stays
-	}
+	w.removeMade(w.Folders)
 	w.settle()
 	return w.engine.state.endJournal()
 }

@@ -165,16 +165,20 @@ func (d disk) ground(name string) (dir string, missing []string, where, what str
 	return dir, missing, where, what, err
 }
 
-// onlyHas reports whether each file below a folder is one that goes.
-func (d disk) onlyHas(name string, goes func(name string) bool) (only bool, err error) {
+// onlyHas reports whether each file below a folder is one that goes, and deployments have made the folder and those in it.
+func (d disk) onlyHas(name string, goes, made func(name string) bool) (only bool, err error) {
 	only = true
 	err = d.in(name, func(root *os.Root, rel string) error {
 		return fs.WalkDir(root.FS(), rel, func(p string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
+			if err != nil {
 				return err
 			}
+			ours := goes
+			if e.IsDir() {
+				ours = made
+			}
 			inside, err := filepath.Rel(filepath.FromSlash(rel), filepath.FromSlash(p))
-			if only = err == nil && goes(filepath.Join(name, inside)); !only {
+			if only = err == nil && ours(filepath.Join(name, inside)); !only {
 				return fs.SkipAll
 			}
 			return nil

@@ -83,15 +83,6 @@ func (d disk) remove(name string) error {
 	return nil
 }
 
-// tidy removes the folders between a file that went and its root that are empty now.
-func (d disk) tidy(name, rootDir string) {
-	for dir := filepath.Dir(name); dir != rootDir && below(rootDir, dir) && rootDir != ""; dir = filepath.Dir(dir) {
-		if d.remove(dir) != nil {
-			return
-		}
-	}
-}
-
 // removeEmpty removes a folder that stands where a file has to be, with the empty folders in it.
 func (d disk) removeEmpty(name string) error {
 	return d.in(name, func(root *os.Root, rel string) error {

@@ -12,11 +12,12 @@ type held struct {
 	owners   map[string]Owner   // of those
 	dropped  []RootDir          // that the owner had files in, and has no more
 	warnings []string
+	made     func(dir string) bool // deployments have made a folder
 }
 
 // readHeld asks the manifests, and the ledger where there is none.
 func readHeld(d disk, desired *Desired, last *Snapshot) (h *held, err error) {
-	h = &held{managed: map[FileKey]string{}, others: map[string]FileKey{}, owners: map[string]Owner{}}
+	h = &held{managed: map[FileKey]string{}, others: map[string]FileKey{}, owners: map[string]Owner{}, made: last.made}
 	if desired.Owner == Agentpack {
 		if h.missing, h.warnings, err = readManifests(d, desired.Roots, h.managed); err != nil {
 			return nil, err

@@ -144,7 +144,7 @@ func (p *Plan) compare(looks *looker, key FileKey, want DesiredFile) error {
 		Target: key.Target, Op: Create, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), After: &hash, Reason: "is not there", before: at, after: want,
 	}
 	if at.what == aFolder {
-		clear, err := looks.disk.onlyHas(key.Path, p.goes)
+		clear, err := looks.disk.onlyHas(key.Path, p.goes, p.held.made)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (e *Engine) rollback(to *Snapshot) (*Done, error) {
 		} else if taken {
 			continue
 		}
-		step, differs, err := e.stepTo(d, name, p, wanted)
+		step, differs, err := e.stepTo(d, name, p, wanted, last)
 		if err != nil {
 			return nil, err
 		}
@@ -51,11 +51,8 @@ func (e *Engine) rollback(to *Snapshot) (*Done, error) {
 		}
 	}
 	snap.Roots = rootsInUse(&snap, roots, to.Roots)
-	if err := makeBases(snap.Roots); err != nil {
-		return nil, err
-	}
 	hadFiles := func(r RootDir) bool { return slices.ContainsFunc(to.Roots, sameRoot(r)) }
-	done, err := e.carryOut(snap, snap.Roots, hadFiles)
+	done, err := e.carryOut(snap, snap.Roots, snap.Roots, hadFiles)
 	if err == nil {
 		e.log(event{Kind: "rollback", Owner: to.Owner, Project: to.Project, Snapshot: snap.ID})
 	}
@@ -101,7 +98,7 @@ func (e *Engine) wanted(to *Snapshot, affected func(FileState) bool) (map[string
 }
 
 // stepTo is the change that makes a file what it was; differs is false if it is that already.
-func (e *Engine) stepTo(d disk, name string, p past, wanted map[string]past) (s Step, differs bool, err error) {
+func (e *Engine) stepTo(d disk, name string, p past, wanted map[string]past, last *Snapshot) (s Step, differs bool, err error) {
 	at, err := d.look(name)
 	if err != nil {
 		return s, false, err
@@ -110,7 +107,7 @@ func (e *Engine) stepTo(d disk, name string, p past, wanted map[string]past) (s 
 		if p.hash == "" {
 			return s, false, nil
 		}
-		clear, err := d.onlyHas(name, func(inner string) bool { gone, known := wanted[inner]; return known && gone.hash == "" })
+		clear, err := d.onlyHas(name, func(inner string) bool { gone, known := wanted[inner]; return known && gone.hash == "" }, last.made)
 		if err != nil {
 			return s, false, err
 		}

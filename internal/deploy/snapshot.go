@@ -26,6 +26,7 @@ type Snapshot struct {
 	Roots         []RootDir    `json:"roots"`
 	Managed       []FileState  `json:"managed_files"` // of all owners and projects
 	Steps         []Step       `json:"changes"`
+	Made          []string     `json:"made_folders"` // that deployments of all owners made and that are there, each before those in it
 }
 
 // FileState is a file at one moment.

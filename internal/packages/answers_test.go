@@ -70,6 +70,16 @@ func (b *bench) put(name, text string) {
 	operationtest.WriteFiles(b, b.settings.Project, map[string]string{name: text})
 }
 
+// emptyFolders are a person's, of platforms that packages are put into.
+func (b *bench) emptyFolders() {
+	b.Helper()
+	for _, name := range []string{filepath.Join(b.settings.Home, ".codex"), filepath.Join(b.settings.Project, ".github", "prompts"), filepath.Join(b.settings.Project, ".claude", "agents")} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	b.full("@ops/all", "1.0.0", "")
@@ -78,6 +88,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b.put(".aam/config.yaml", "active_platforms: [cursor, claude, copilot, codex]\n")
 	b.put("CLAUDE.md", "# Mine, without a line's end")
 	b.put(".claude/skills/own/SKILL.md", "mine")
+	b.emptyFolders()
 	before := b.tree()
 	b.same("install", `{"packages":["@ops/all@^1.0.0"]}`, map[string]any{
 		"installed.0.name": "@ops/all", "installed.0.version": "1.0.0", "installed.0.source": "dev", "installed.0.artifact_count": 4.0,

@@ -122,6 +122,7 @@ func newCrashBench(t testing.TB) *bench {
 	b := newBench(t)
 	b.put(".aam/config.yaml", "active_platforms: [claude, codex]\n")
 	b.put("CLAUDE.md", "# Mine\n")
+	b.emptyFolders()
 	for i := range 4 {
 		for _, version := range []string{"1.0.0", "1.1.0"} {
 			if err := worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version); err != nil {
@@ -130,6 +131,16 @@ func newCrashBench(t testing.TB) *bench {
 		}
 	}
 	return b
+}
+
+// platforms is the tree without what packages remember.
+func (b *bench) platforms() map[string]string {
+	b.Helper()
+	out := b.tree()
+	maps.DeleteFunc(out, func(name, _ string) bool {
+		return strings.HasPrefix(name, "project/.aam/") || name == "project/aam.yaml"
+	})
+	return out
 }
 
 // TestKilledAtEveryStep ends a call at each of its steps. The next one finishes it or takes it back.
@@ -156,6 +167,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		steps := 0
 		for at := 0; ; at++ {
 			b := newCrashBench(t)
+			platforms := b.platforms()
 			if c.first != nil {
 				if err := c.first.do(b.service); err != nil {
 					t.Fatal(err)
@@ -194,6 +206,12 @@ func TestKilledAtEveryStep(t *testing.T) {
 				if diff := cmp.Diff(before, after); diff != "" {
 					t.Errorf("%s, killed at step 0:\n%s", c.then.name, diff)
 				}
+			}
+			for _, name := range []string{"p3", "p2", "p1", "p0"} {
+				_, _ = b.service.Uninstall(t.Context(), name, false) // not all of them are installed
+			}
+			if diff := cmp.Diff(platforms, b.platforms()); diff != "" {
+				t.Errorf("%s, killed at step %d, all uninstalled (-before +after):\n%s", c.then.name, at, diff)
 			}
 		}
 		if steps < 8 {
