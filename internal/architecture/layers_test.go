@@ -46,6 +46,7 @@ func layers() map[string][]string {
 			"internal/connections",
 			"internal/deploy",
 			"internal/doctor",
+			"internal/filemodes",
 			"internal/door",
 			"internal/follow",
 			"internal/forges",

@@ -86,9 +86,13 @@ func newDoctor(p *parts) *doctor.Doctor {
 		Notifying: p.notifier.Names(),
 		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return mergedMCP(p.cfg, offers, nil) },
 	}
-	o.Boundary = func() (confine.Boundary, error) {
-		b, _, err := decideBoundary(p.cfg)
-		return b, err
+	o.Boundary = doctor.Boundary{
+		Held: func() (confine.Boundary, error) {
+			b, _, err := decideBoundary(p.cfg)
+			return b, err
+		},
+		Exposed: func() string { return exposedToAgents(p) },
+		Scripts: func() []string { return placesOfScripts(p) },
 	}
 	if p.rules.policyErr != nil {
 		o.Rules.Problem = p.rules.policyErr.Error()

@@ -61,6 +61,9 @@ func runServe(ctx context.Context, a *app) error {
 		return err
 	}
 	agents, err := newAgentSessions(p)
+	if err == nil {
+		err = refuseExposedSchedule(ctx, p, agents)
+	}
 	if err != nil {
 		return err
 	}

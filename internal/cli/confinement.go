@@ -8,6 +8,9 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/confine"
+	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/filemodes"
+	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/session"
 )
 
@@ -57,7 +60,43 @@ func confineSessions(p *parts, s *session.Settings) {
 	s.Confinement = session.Confinement{
 		Profile: agentProfile(p.cfg, boundary, account), Login: loginOf(p.cfg.Sessions.Env, account),
 		Required: func() string { return boundaryRequired(p.cfg.Permissions) },
+		Exposed:  func() string { return exposedToAgents(p) },
 	}
+}
+
+// exposedToAgents says which files of ours agents could change or read, by the files' modes and owners and under the boundary that holds now, and
+// what to do about it; "" for none. Without a user of their own agents are our user, to whom modes say nothing: then what others could
+// write counts alone.
+func exposedToAgents(p *parts) string {
+	boundary, account, err := decideBoundary(p.cfg)
+	if err != nil {
+		return "" // no session starts at all
+	}
+	user, agents := filemodes.User{AnyOwner: true}, "others"
+	if boundary.Kind == confine.User {
+		user, agents = filemodes.User{Known: true, UID: account.UID, Groups: []int{account.GID}}, "agents, which run as "+account.Name+","
+	}
+	subjects := doctor.Guarded(p.cfg, placesOfScripts(p))
+	for i := range subjects {
+		// Landlock keeps agents from reading what the modes would let them.
+		subjects[i].Secret = subjects[i].Secret && user.Known && boundary.ABI == 0
+	}
+	var found []string
+	for _, problem := range filemodes.Look(user, subjects) {
+		found = append(found, problem.String())
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return "files that decide what agents may do, or that are secret, are open to " + agents + " by their modes and owners: " + strings.Join(found, "; ")
+}
+
+// placesOfScripts are those of the operator's scripts, where agents or this process run them.
+func placesOfScripts(p *parts) []string {
+	if !slices.Contains(p.cfg.Sessions.Toolsets, scripts.ToolsetName) && !slices.Contains(p.cfg.Permissions.Toolsets, scripts.ToolsetName) {
+		return nil
+	}
+	return p.tools.scripts().Places()
 }
 
 // boundaryRequired says why sessions need a boundary, by the policy as it is now; "" where they do not. A policy that cannot be read may

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -14,8 +15,12 @@ import (
 	claudeops "github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/scripts"
 	"github.com/claudeops/claudeops/internal/session"
 )
@@ -38,8 +43,26 @@ func newAgentSessions(p *parts) (*session.Service, error) {
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
 		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store.AgentSessions, Now: time.Now, After: time.After, Log: p.log,
+		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, s, why) }, // the schedule has the error in the log
 	})
 	return s, nil
+}
+
+// refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to agents. The audit has it.
+func refuseExposedSchedule(ctx context.Context, p *parts, s *session.Service) error {
+	if s.Schedule == nil {
+		return nil
+	}
+	if why := exposedToAgents(p); why != "" {
+		return refusedSchedule(ctx, s, fault.New(fault.Misconfigured, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
+	}
+	return nil
+}
+
+// refusedSchedule records that a session of the schedule was refused.
+func refusedSchedule(ctx context.Context, s *session.Service, why error) error {
+	by := people.Operator{By: operation.Caller{Door: record.DoorPoll, Name: "schedule"}, RequestID: newID()}
+	return s.Refused(ctx, by, people.StartSession, why)
 }
 
 // supervisor makes what runs sessions.

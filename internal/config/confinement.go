@@ -17,6 +17,7 @@ type Confinement struct {
 	Read      []string
 	Write     []string // paths, beside those that every agent may read or change; absolute
 	Secret    []string // files of secrets, and settings that are files; absolute
+	Scripts   string   // the one of Secret that holds settings of scripts, which are no secret; "" for none
 	Problem   string
 }
 
@@ -61,6 +62,9 @@ func confinement(e *env) Confinement {
 	c.Read = paths("CLAUDEOPS_AGENT_READ", e.get("CLAUDEOPS_AGENT_READ"))
 	c.Write = paths("CLAUDEOPS_AGENT_WRITE", e.get("CLAUDEOPS_AGENT_WRITE"))
 	c.Secret = secretFiles(e)
+	if path := e.get("CLAUDEOPS_SCRIPTS"); path != "" && !strings.ContainsAny(path, "\n{") {
+		c.Scripts = absolute(path)
+	}
 	return c
 }
 

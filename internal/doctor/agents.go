@@ -20,10 +20,10 @@ func (d *Doctor) Agents() []Finding {
 // boundary says what keeps agents from our files and processes, and why no better one holds.
 func boundary(d *Doctor) Finding {
 	const name = "agents' boundary"
-	if d.Boundary == nil {
+	if d.Boundary.Held == nil {
 		return Finding{}
 	}
-	b, err := d.Boundary()
+	b, err := d.Boundary.Held()
 	required := d.Rules.Problem != "" || d.Rules.Policy.Agents.RequireBoundary
 	f := Finding{Name: name, Status: ok, Detail: b.String()}
 	if err != nil {

@@ -31,7 +31,7 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDoctor(&forge{Fake: forgetest.NewFake()})
-			d.Boundary = func() (confine.Boundary, error) { return test.boundary, test.err }
+			d.Boundary.Held = func() (confine.Boundary, error) { return test.boundary, test.err }
 			d.Rules.Policy.Agents.RequireBoundary, d.Rules.Problem = test.required, test.broken
 			f := boundary(d)
 			if f.Status != test.status || f.Blocks {

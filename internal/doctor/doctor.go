@@ -69,6 +69,16 @@ type Rules struct {
 	ReadOnly string // why proposals are refused altogether, or ""
 }
 
+// Boundary is what is asked of what stands between agents and us.
+type Boundary struct {
+	// Held says what holds; an error names the setting that is no good. nil: agents are not looked at.
+	Held func() (confine.Boundary, error)
+	// Exposed says which files of ours agents could change or read by the files' modes and owners, so that no session can start; "" for none.
+	// nil: that is not looked at.
+	Exposed func() string
+	Scripts func() []string // the places of the operator's scripts; nil: there are none
+}
+
 // Options are what a Doctor is made of. All are required but Git.
 type Options struct {
 	Config  config.Config
@@ -84,8 +94,7 @@ type Options struct {
 	// MergeMCP merges our MCP servers with those that mounted working copies offer.
 	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string
-	// Boundary says what stands between agents and us; an error names the setting that is no good. nil: agents are not looked at.
-	Boundary func() (confine.Boundary, error)
+	Boundary Boundary
 }
 
 // Doctor looks. It is safe for concurrent use.
@@ -96,7 +105,7 @@ func New(o Options) *Doctor { return &Doctor{o} }
 
 // Look opens what is configured, and contacts nobody.
 func (d *Doctor) Look(ctx context.Context) []Finding {
-	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d.Config)}
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
 	out = append(out, d.providers()...)
 	out = append(out, d.git(ctx), d.defaultProvider())
 	out = append(out, d.list()...)

@@ -14,6 +14,8 @@ type User struct {
 	Known  bool
 	UID    int
 	Groups []int // all of them
+	// AnyOwner passes over files that belong to another user, where nobody is known: only what a mode lets others do counts.
+	AnyOwner bool
 }
 
 // Subject is a file or folder that is looked at.
@@ -21,7 +23,7 @@ type Subject struct {
 	What   string // for people, such as "the key of the marks"
 	Path   string
 	Secret bool // it must not be readable either
-	Tree   bool // everything in the folder is looked at, too
+	Tree   bool // everything in the folder is looked at, too: at most 2,000 files
 }
 
 // Problem is what makes a subject changeable.
@@ -88,8 +90,30 @@ func lookUp(user User, path string, secret bool) (Problem, bool) {
 		if why := wrong(user, step, info, secret && last); why != "" {
 			return Problem{Path: step, Why: why}, true
 		}
+		if !last && !enters(user, info) {
+			return Problem{}, false // whatever the modes below say, nobody comes so far
+		}
 	}
 	return Problem{}, false
+}
+
+// enters reports whether the user may reach what is in a folder.
+func enters(user User, info fs.FileInfo) bool {
+	owner, group, known := ownerOf(info)
+	if !known || !info.IsDir() {
+		return true // unknown; or a link, and where that leads to is looked at by itself
+	}
+	const ownerEnter, groupEnter, otherEnter = 0o100, 0o010, 0o001
+	mode := info.Mode().Perm()
+	switch {
+	case user.Known && owner == user.UID:
+		return mode&ownerEnter != 0
+	case user.Known && slices.Contains(user.Groups, group):
+		return mode&groupEnter != 0
+	case !user.Known && mode&groupEnter != 0:
+		return true
+	}
+	return mode&otherEnter != 0
 }
 
 // lookInto looks at what is in a folder.
@@ -126,7 +150,7 @@ func wrong(user User, path string, info fs.FileInfo, secret bool) string {
 	mode := info.Mode().Perm()
 	own, member := user.Known && owner == user.UID, user.Known && slices.Contains(user.Groups, group)
 	if !user.Known { // any other user, but root, who can do everything
-		own = owner != 0 && owner != os.Getuid()
+		own = owner != 0 && owner != os.Getuid() && !user.AnyOwner
 		member = group != 0 && group != os.Getgid() // a user's own group, as a umask of 002 expects
 	}
 	quoted := "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -134,15 +158,23 @@ func wrong(user User, path string, info fs.FileInfo, secret bool) string {
 	const otherWrite, groupWrite, otherRead, groupRead = 0o002, 0o020, 0o004, 0o040
 	switch {
 	case own:
-		return fmt.Sprintf("belongs to user %d; chown it to the user of claudeops", owner)
+		return fmt.Sprintf("belongs to user %d (mode %04o); chown %d %s", owner, mode, os.Getuid(), quoted)
 	case mode&otherWrite != 0 && !sticky:
-		return fmt.Sprintf("can be written by everybody (mode %04o); chmod o-w %s", mode, quoted)
+		return fmt.Sprintf("can be written by everybody (mode %04o, owner %d); chmod o-w %s", mode, owner, quoted)
 	case mode&groupWrite != 0 && member && !sticky:
-		return fmt.Sprintf("can be written by group %d (mode %04o); chmod g-w %s", group, mode, quoted)
+		return fmt.Sprintf("can be written by group %d (mode %04o, owner %d); chmod g-w %s", group, mode, owner, quoted)
 	case secret && mode&otherRead != 0:
-		return fmt.Sprintf("can be read by everybody (mode %04o); chmod 600 %s", mode, quoted)
+		return fmt.Sprintf("can be read by everybody (mode %04o, owner %d); %s", mode, owner, ours(owner, quoted))
 	case secret && mode&groupRead != 0 && member:
-		return fmt.Sprintf("can be read by group %d (mode %04o); chmod 600 %s", group, mode, quoted)
+		return fmt.Sprintf("can be read by group %d (mode %04o, owner %d); %s", group, mode, owner, ours(owner, quoted))
 	}
 	return ""
+}
+
+// ours is the command that lets nobody but this process's user read a file.
+func ours(owner int, quoted string) string {
+	if us := os.Getuid(); owner != us {
+		return fmt.Sprintf("chown %d %s && chmod 600 %s", us, quoted, quoted)
+	}
+	return "chmod 600 " + quoted
 }

@@ -51,6 +51,17 @@ func (s *Service) List() Listing {
 	return s.catalogue.list()
 }
 
+// Places are the folder of the scripts, and the files of further ones.
+func (s *Service) Places() []string {
+	set := s.options.Settings
+	places := []string{below(set.WorkingDir, set.Folder)}
+	for _, path := range set.Extra {
+		places = append(places, below(set.WorkingDir, path))
+	}
+	slices.Sort(places)
+	return places
+}
+
 // find is a script by its tool's name, read anew: what runs is what the file holds now, not what it held when it was listed.
 func (s *Service) find(name string) (Script, *NotRun) {
 	if s.options.Problem != "" {

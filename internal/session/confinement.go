@@ -17,6 +17,9 @@ type Confinement struct {
 	Login string
 	// Required says why no session may start without a boundary that lacks nothing; "" where one may. nil: it may.
 	Required func() string
+	// Exposed says which files of ours agents could change or read by the files' modes and owners, so that no session may start, and what to do
+	// about it; "" for none. nil: that is not looked at.
+	Exposed func() string
 }
 
 // boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the records that a boundary
@@ -30,6 +33,17 @@ func (s Settings) boundary() confine.Boundary {
 		return confine.Boundary{Kind: confine.None, Why: "the MCP server is among the agent's processes"}
 	}
 	return b
+}
+
+// checkFiles refuses a session whose agent could change what it is judged by, or read our secrets.
+func (s Settings) checkFiles() error {
+	if s.Confinement.Exposed == nil {
+		return nil
+	}
+	if why := s.Confinement.Exposed(); why != "" {
+		return fault.New(fault.Misconfigured, "no session may start: %s", why)
+	}
+	return nil
 }
 
 // checkBoundary refuses a session without the boundary that the operator requires.

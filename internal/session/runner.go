@@ -29,7 +29,10 @@ func (s Settings) Check(spec Spec) error {
 	if s.Problem != "" {
 		return fault.New(fault.Misconfigured, "%s; no session can start until the operator corrects it", s.Problem)
 	}
-	return s.checkBoundary()
+	if err := s.checkBoundary(); err != nil {
+		return err
+	}
+	return s.checkFiles()
 }
 
 // Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State

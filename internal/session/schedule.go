@@ -21,7 +21,7 @@ const (
 	lookBack = 20
 )
 
-// ScheduleOptions are what a Schedule is made of. All are required.
+// ScheduleOptions are what a Schedule is made of. All are required, but Refused.
 type ScheduleOptions struct {
 	Every      time.Duration // from the start of one session to that of the next
 	Supervisor *Supervisor
@@ -29,6 +29,8 @@ type ScheduleOptions struct {
 	Now        func() time.Time
 	After      func(time.Duration) <-chan time.Time // time.After
 	Log        *slog.Logger
+	// Refused records in the audit that a session that was due was refused; nil for nobody.
+	Refused func(ctx context.Context, why error)
 }
 
 // Plan is what the operator permits and has scheduled.
@@ -119,6 +121,13 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			s.Log.Warn("a scheduled session was skipped", "reason", fault.From(err).Message)
 			err = s.Supervisor.skip(ctx, TriggerSchedule, fault.From(err).Message)
 		}
+	}
+	if fault.CodeOf(err) == fault.Misconfigured && ctx.Err() == nil {
+		if s.Refused != nil {
+			s.Refused(ctx, err)
+		}
+		s.Log.Error("a scheduled session was refused", "error", fault.From(err).Message)
+		err = s.Supervisor.skip(ctx, TriggerSchedule, fault.From(err).Message)
 	}
 	if errors.Is(err, errAlreadyStarted) {
 		if next, err := s.due(ctx, now); err == nil {
