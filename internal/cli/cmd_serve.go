@@ -60,10 +60,7 @@ func runServe(ctx context.Context, a *app) error {
 	if err := refuseUnusableState(ctx, p); err != nil {
 		return err
 	}
-	agents, err := newAgentSessions(p)
-	if err == nil {
-		err = refuseExposedSchedule(ctx, p, agents)
-	}
+	agents, err := servedSessions(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,15 @@ func newAgentSessions(p *parts) (*session.Service, error) {
 	return s, nil
 }
 
+// servedSessions is newAgentSessions for a server, which must be able to keep its schedule.
+func servedSessions(ctx context.Context, p *parts) (*session.Service, error) {
+	s, err := newAgentSessions(p)
+	if err != nil {
+		return nil, err
+	}
+	return s, refuseExposedSchedule(ctx, p, s)
+}
+
 // refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to agents. The audit has it.
 func refuseExposedSchedule(ctx context.Context, p *parts, s *session.Service) error {
 	if s.Schedule == nil {
