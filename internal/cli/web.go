@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
@@ -15,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/metrics"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -36,6 +38,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
 		Rules: web.Rules{
 			Policy: p.rules.effective, Doctor: newDoctor(p).Look,
+			Boundary:     func() metrics.Boundary { return boundaryMetric(p.cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return compareWithPulls(ctx, p) },
 		},
 		Live: web.Live{Topics: []live.Topic{
@@ -44,6 +47,15 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents
 		}},
 		Env: handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
 	})
+}
+
+// boundaryMetric is what keeps agents from our files now, for metrics.
+func boundaryMetric(c config.Config) metrics.Boundary {
+	b, _, err := decideBoundary(c)
+	if err != nil {
+		return metrics.Boundary{Kind: "invalid"}
+	}
+	return metrics.Boundary{Kind: string(b.Kind), ABI: b.ABI, Whole: b.Whole()}
 }
 
 // network is how the server is reached. Whether only this machine can connect is asked of the listener itself.

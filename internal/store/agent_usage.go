@@ -19,14 +19,35 @@ func saveUsage(ctx context.Context, tx *sql.Tx, r session.Record) error {
 		return nil // it never began
 	}
 	const save = `INSERT INTO agent_session_usage (session, day, tier, state,
-			input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano_usd, cost_source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-		ON CONFLICT (session) DO UPDATE SET state = excluded.state, input_tokens = excluded.input_tokens,
+			input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano_usd, cost_source, boundary)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (session) DO UPDATE SET state = excluded.state, boundary = excluded.boundary, input_tokens = excluded.input_tokens,
 			output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
 			cache_write_tokens = excluded.cache_write_tokens, cost_nano_usd = excluded.cost_nano_usd, cost_source = excluded.cost_source`
 	_, err := tx.ExecContext(ctx, save, text(r.ID), r.StartedAt.UTC().Format(time.DateOnly), int64(r.Tier), text(r.State),
-		r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, int64(math.Round(r.CostUSD*nano)), text(r.CostSource))
+		r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, int64(math.Round(r.CostUSD*nano)), text(r.CostSource), text(boundaryOf(r)))
 	return err
+}
+
+// boundaryOf is the kind of a session's boundary; "" where it is not recorded.
+func boundaryOf(r session.Record) string {
+	if r.Boundary == nil {
+		return ""
+	}
+	return string(r.Boundary.Kind)
+}
+
+// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
+func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int64, error) {
+	counts := map[string]int64{}
+	err := s.db.query(ctx, func(rows *sql.Rows) error {
+		var kind text
+		var n int64
+		err := rows.Scan(&kind, &n)
+		counts[string(kind)] = n
+		return err
+	}, "SELECT boundary, COUNT(*) FROM agent_session_usage WHERE state <> 'running' GROUP BY boundary")
+	return counts, err
 }
 
 const usageSums = `COUNT(*), CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), CAST(SUM(cache_read_tokens) AS BIGINT),

@@ -69,7 +69,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
-		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
+		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
 	turns := handler.NewTurns(maxProposals)
 	routes, err := api.Routes(api.Options{

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/confine"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 // spent records sessions that used tokens: two of tier 1 today, one of them without the client's figure, and one of tier 3 the day before.
@@ -73,6 +75,33 @@ func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 		`claudeops_sessions_total{state="succeeded",tier="1"} 1`, `claudeops_sessions_total{state="timeout",tier="1"} 1`,
 		`claudeops_session_tokens_total{kind="input",tier="1"} 30`, `claudeops_session_tokens_total{kind="cache_read",tier="3"} 5000`,
 		`claudeops_session_cost_usd_total{source="client",tier="3"} 1.5`, `claudeops_session_cost_usd_total{source="estimate",tier="1"} 0.5`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.web.Rules.Boundary = func() metrics.Boundary { return metrics.Boundary{Kind: "landlock", ABI: 7, Whole: true} }
+	})
+	for id, kind := range map[string]confine.Kind{"run-1": confine.User, "run-2": confine.User, "run-3": confine.None, "run-4": ""} {
+		r := session.Record{ID: id, StartedAt: w.Now()}
+		if kind != "" {
+			r.Boundary = &session.Boundary{Kind: kind}
+		}
+		w.begun(r)
+		r.Tier, r.State, r.EndedAt = 1, session.StateSucceeded, w.Now()
+		if err := w.store.AgentSessions.SaveSession(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.begun(session.Record{ID: "run-5"}) // it runs, and is not counted yet
+	text := string(w.get("/metrics").body)
+	for _, want := range []string{
+		`claudeops_sessions_by_boundary_total{boundary="user"} 2`, `claudeops_sessions_by_boundary_total{boundary="none"} 1`,
+		`claudeops_sessions_by_boundary_total{boundary="unrecorded"} 1`, `claudeops_boundary_info{boundary="landlock",landlock_abi="7",whole="true"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the metrics lack %s", want)

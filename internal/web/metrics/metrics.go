@@ -30,7 +30,7 @@ type Metrics struct {
 	hooks     *prometheus.CounterVec
 
 	records  records.Records
-	usage    *sessionUsage
+	agents   *agents
 	standing *standing
 	mu       sync.Mutex
 	begun    bool
@@ -47,6 +47,8 @@ type Options struct {
 	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
 	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
+	// Boundary is what keeps agents from our files now; nil where nobody knows.
+	Boundary func() Boundary
 	// Streams is how many pages listen for changes.
 	Streams func() int
 }
@@ -54,7 +56,7 @@ type Options struct {
 // New makes Metrics that have counted nothing.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		records: o.Records, usage: &sessionUsage{},
+		records: o.Records, agents: &agents{boundary: boundaries{now: o.Boundary}},
 		standing: &standing{records: o.Records, verified: o.Verified, now: o.Now},
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -89,7 +91,7 @@ func New(o Options) *Metrics {
 	if o.Latency != nil {
 		m.registry.MustRegister(o.Latency.took, o.Latency.failed)
 	}
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, m.usage, m.standing,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, &m.agents.usage, &m.agents.boundary, m.standing,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
 		}, func() float64 { return float64(o.Streams()) }),
@@ -136,7 +138,7 @@ const (
 // CatchUp counts the rows that were added since it was called last, and reads what sessions used and what stands open. The first call
 // only looks where the record ends.
 func (m *Metrics) CatchUp(ctx context.Context) error {
-	return errors.Join(m.countAttempts(ctx), m.usage.read(ctx, m.records.Sessions.UsageOfEnded), m.standing.read(ctx))
+	return errors.Join(m.countAttempts(ctx), m.agents.read(ctx, m.records.Sessions), m.standing.read(ctx))
 }
 
 func (m *Metrics) countAttempts(ctx context.Context) error {

@@ -101,6 +101,8 @@ type Sessions interface {
 	UsageByDay(ctx context.Context, since time.Time) ([]session.UsageGroup, error)
 	// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost.
 	UsageOfEnded(ctx context.Context) ([]session.UsageGroup, error)
+	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
+	SessionsByBoundary(ctx context.Context) (map[string]int64, error)
 	// SessionCounts counts what was proposed in a session so far.
 	SessionCounts(ctx context.Context, id string) (session.Counts, error)
 	// Journal returns what agents noted for later sessions, newest first.
