@@ -255,8 +255,16 @@ func extractFile(root *os.Root, name string, mode fs.FileMode, in io.Reader) err
 	return errors.Join(err, f.Close())
 }
 
-// Patch applies a unified diff to a text; it is a Patcher.
+// Patch applies a unified diff to a text; it is a Patcher. Git gets its hunks alone, for a file of a plain name, so that neither the name nor
+// anything else that the patch says makes it reach for another file.
 func (g *Git) Patch(ctx context.Context, name, before, patch string) (after, failure string, err error) {
+	parts, failure := takeApart(patch)
+	if failure != "" {
+		return "", failure, nil
+	}
+	if !regexp.MustCompile(`^[A-Za-z0-9._/-]+$`).MatchString(name) {
+		name = "file"
+	}
 	dir, err := os.MkdirTemp("", "claudeops-patch-")
 	if err != nil {
 		return "", "", err
@@ -269,7 +277,7 @@ func (g *Git) Patch(ctx context.Context, name, before, patch string) (after, fai
 	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		return "", "", err
 	}
-	_, failure, err = g.run(ctx, dir, []byte(patch), "apply", "--whitespace=nowarn", "--include="+name, "-")
+	_, failure, err = g.run(ctx, dir, []byte(parts.alone(name)), "apply", "--whitespace=nowarn", "-")
 	if err != nil || failure != "" {
 		return "", failure, err
 	}

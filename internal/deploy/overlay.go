@@ -125,38 +125,11 @@ func overlayKind(root *os.Root, dir string) (string, error) {
 
 // bad says why a patch is none that may be applied; "" if it may: text, for this one file, which it neither adds nor removes.
 func (p patchFile) bad() string {
-	if !utf8.ValidString(p.text) || strings.ContainsRune(p.text, 0) {
-		return "It is no text."
+	parts, why := takeApart(p.text)
+	if why == "" {
+		why = parts.isFor(p.rel)
 	}
-	var from, to []string
-	inHunk := false
-	for _, line := range strings.Split(p.text, "\n") {
-		switch {
-		case strings.HasPrefix(line, "@@"):
-			inHunk = true
-		case strings.HasPrefix(line, "GIT binary patch"), strings.HasPrefix(line, "Binary files"):
-			return "It is for a binary file."
-		case strings.HasPrefix(line, "rename "), strings.HasPrefix(line, "copy "), strings.HasPrefix(line, "new file"), strings.HasPrefix(line, "deleted file"):
-			if !inHunk {
-				return "It adds, removes, renames or copies a file."
-			}
-		case strings.HasPrefix(line, "--- "):
-			from = append(from, strings.TrimPrefix(line, "--- "))
-		case strings.HasPrefix(line, "+++ "):
-			to = append(to, strings.TrimPrefix(line, "+++ "))
-		}
-	}
-	bare := func(name, prefix string) string {
-		name, _, _ = strings.Cut(strings.TrimRight(name, "\r"), "\t")
-		return strings.TrimPrefix(name, prefix)
-	}
-	switch {
-	case len(from) != 1 || len(to) != 1:
-		return "It must have exactly one line of --- and one of +++."
-	case bare(from[0], "a/") != p.rel || bare(to[0], "b/") != p.rel:
-		return "Its --- and +++ must both name " + p.rel + "."
-	}
-	return ""
+	return why
 }
 
 // apply lays an overlay over a module's files.

@@ -19,6 +19,10 @@ func FuzzOverlay(f *testing.F) {
 	f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/../../../x.patch", "--- a/x\n+++ b/x\n")
 	f.Add(`{`, "deep/er.md", "")
 	f.Add(`{"overlay_kind":1}`, ".agentpack/patches/.patch", "\x00")
+	for _, text := range append(patchSeeds(), "---\r\nname: x\r\n---\r\n", "\ufeff# x", "no newline", "\t- tab\n  - inner\n", "手順 🙂\n", strings.Repeat("long ", 3000)) {
+		f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/SKILL.md.patch", text)
+		f.Add(`{"overlay_kind":"dir"}`, "Übergabe/a b.md", text)
+	}
 	m := Module{ID: "m", Type: Skill}
 	f.Fuzz(func(t *testing.T, kind, name, text string) {
 		clean := filepath.ToSlash(filepath.Clean(name))
@@ -63,6 +67,9 @@ func FuzzPatchByGit(f *testing.F) {
 	}
 	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1 @@\n-a\n+b\n")
 	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1,2 @@\n a\n+b\n\\ No newline at end of file\n")
+	for _, seed := range patchSeeds() {
+		f.Add(strings.ReplaceAll(seed, "SKILL.md", "m/SKILL.md"))
+	}
 	f.Add("diff --git a/x b/x\nnew file mode 120000\n--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -0,0 +1 @@\n+/etc/passwd\n")
 	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/y b/y\nrename from m/SKILL.md\nrename to ../y\n")
 	f.Fuzz(func(t *testing.T, text string) {
