@@ -32,11 +32,12 @@ const doorToken = "a-token-of-the-door-tests"
 
 type doors struct {
 	*localWorld
-	more []operation.Toolset
+	more    []operation.Toolset
+	servers map[string]http.Handler // that were made for REST, by their environment
 }
 
 func newDoors(t *testing.T, more ...operation.Toolset) *doors {
-	d := &doors{newLocalWorld(t), more}
+	d := &doors{newLocalWorld(t), more, map[string]http.Handler{}}
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
 	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
@@ -151,9 +152,13 @@ func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 	return outcomeOf(problem)
 }
 
-// rest answers a request over HTTP.
-func (d *doors) rest(method, target, body string) (int, map[string]any) {
+// server is the one for the environment as it is now.
+func (d *doors) server() http.Handler {
 	d.Helper()
+	environment := fmt.Sprint(d.env) // which is sorted
+	if server := d.servers[environment]; server != nil {
+		return server
+	}
 	a := d.app("", new(bytes.Buffer))
 	p := a.wire(needs{})
 	agents, err := newAgentSessions(p)
@@ -164,12 +169,19 @@ func (d *doors) rest(method, target, body string) (int, map[string]any) {
 	if err != nil {
 		d.Fatal(err)
 	}
+	d.servers[environment] = server
+	return server
+}
+
+// rest answers a request over HTTP.
+func (d *doors) rest(method, target, body string) (int, map[string]any) {
+	d.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:50000"
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+doorToken)
 	out := httptest.NewRecorder()
-	server.ServeHTTP(out, r)
+	d.server().ServeHTTP(out, r)
 	return out.Code, d.parse(out.Body.Bytes())
 }
 
@@ -328,13 +340,13 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 }
 
 func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
-	for _, o := range operation.List(new(app).toolsets()...) {
-		if o.Tool.Title == "" || o.Route.Method == "" {
-			continue
-		}
-		for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
-			d := newDoors(t)
-			d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
+	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
+		d := newDoors(t)
+		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
+		for _, o := range operation.List(new(app).toolsets()...) {
+			if o.Tool.Title == "" || o.Route.Method == "" {
+				continue
+			}
 			rest, ok := d.throughREST(o, goodRequests()[o.Name])
 			for door, got := range map[string]outcome{
 				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]), "REST": rest,

@@ -72,22 +72,20 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
 	turns := handler.NewTurns(maxProposals)
-	routes, err := api.Routes(api.Options{
+	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		People: api.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	s.dashboard, err = dashboard.New(dashboard.Options{
+	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
 		People: dashboard.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(routes, s.dashboard.Routes()...), s, nil
+	s.dashboard = pages
+	return append(routes, pages.Routes()...), s, nil
 }
 
 // topics is what pages follow, the record first.

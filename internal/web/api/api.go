@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/claudeops/claudeops/internal/operation"
 
@@ -92,17 +93,17 @@ func Toolset(o Options) operation.Toolset {
 	}
 }
 
-// Routes are the routes of the API and of what programs ask beside it. An error is a fault in an embedded file or in a route.
-func Routes(o Options) ([]handler.Route, error) {
+// Routes are the routes of the API and of what programs ask beside it.
+func Routes(o Options) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies}
 	sessions := &sessions{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
-	documents := &documents{}
-	routes := slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), (&connected{o.Connections}).routes(), probes.routes(),
+	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
+	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), (&connected{o.Connections}).routes(), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes())
-	return routes, documents.describe(o.Settings.Version, o.Guard.BasePath, routes)
+	return routes
 }
 
 // read is an operation of REST alone, for whoever may read.

@@ -85,7 +85,8 @@ func typeName(content map[string]*huma.MediaType) (kind, name string) {
 }
 
 func (h *documents) docsPage(*handler.Request) (handler.Response, error) {
-	return handler.Response{Bytes: h.page, ContentType: "text/html; charset=utf-8"}, nil
+	d, err := h.made()
+	return handler.Response{Bytes: d.page, ContentType: "text/html; charset=utf-8"}, err
 }
 
 func (h *documents) docsStyle(*handler.Request) (handler.Response, error) {

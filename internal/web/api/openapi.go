@@ -17,12 +17,14 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// documents gives out the OpenAPI description, made once from the routes and the types that they decode and encode. Of huma only
-// schemas and document are used; see docs/adr/0006.
+// documents gives out the OpenAPI description, made from the routes and the types that they decode and encode when it is first asked
+// for: that takes longer than the rest of a server's start. Of huma only schemas and document are used; see docs/adr/0006.
 type documents struct {
-	json []byte
-	page []byte
+	made func() (description, error)
 }
+
+// description is the OpenAPI document, and the same as a page.
+type description struct{ json, page []byte }
 
 func (h *documents) routes() []handler.Route {
 	return []handler.Route{
@@ -39,7 +41,7 @@ func (h *documents) routes() []handler.Route {
 }
 
 // describe makes the description of the routes.
-func (h *documents) describe(version, basePath string, routes []handler.Route) error {
+func describe(version, basePath string, routes []handler.Route) (d description, err error) {
 	types := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
@@ -62,12 +64,11 @@ func (h *documents) describe(version, basePath string, routes []handler.Route) e
 		tidy(schema)
 		boundBytes(schema, types.TypeFromRef("#/components/schemas/"+name))
 	}
-	var err error
-	if h.json, err = json.Marshal(doc); err != nil {
-		return err
+	if d.json, err = json.Marshal(doc); err != nil {
+		return d, err
 	}
-	h.page, err = renderDocs(basePath, doc, routes)
-	return err
+	d.page, err = renderDocs(basePath, doc, routes)
+	return d, err
 }
 
 // schemaName is the name of a type in the document. Toolsets may use the same words, so theirs begin with the toolset's name.
@@ -214,5 +215,6 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 }
 
 func (h *documents) openAPI(*handler.Request) (handler.Response, error) {
-	return handler.Response{Bytes: h.json, ContentType: "application/json"}, nil
+	d, err := h.made()
+	return handler.Response{Bytes: d.json, ContentType: "application/json"}, err
 }
