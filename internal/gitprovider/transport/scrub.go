@@ -25,8 +25,8 @@ type scrubber struct {
 // tokenForms is how a token may be written.
 type tokenForms struct {
 	token string
-	plain *regexp.Regexp // in any escaping. Tokens are ASCII, see badToken
-	cores []string       // what it looks like inside base64, at each of the three alignments
+	plain func() *regexp.Regexp // in any escaping, compiled for the first text. Tokens are ASCII, see badToken
+	cores []string              // what it looks like inside base64, at each of the three alignments
 }
 
 // maxTokens bounds how many tokens are looked for: those of requests under way and of many before. Tokens of the
@@ -74,7 +74,7 @@ func (s *scrubber) known() []*tokenForms {
 }
 
 func formsOf(token string) *tokenForms {
-	f := &tokenForms{token: token, plain: anyEscaping(token)}
+	f := &tokenForms{token: token, plain: sync.OnceValue(func() *regexp.Regexp { return anyEscaping(token) })}
 	for shift := range 3 {
 		core := coreOf(token, shift)
 		if len(core) >= minCore {
@@ -106,7 +106,7 @@ func anyEscaping(token string) *regexp.Regexp {
 // of web addresses.
 func (s *scrubber) text(in string) string {
 	for _, token := range s.known() {
-		in = token.plain.ReplaceAllString(in, redacted)
+		in = token.plain().ReplaceAllString(in, redacted)
 		for _, core := range token.cores {
 			in = cutRuns(in, core)
 		}
