@@ -248,6 +248,25 @@ func TestASessionThatCannotRunIsRecordedAndTheScheduleGoesOn(t *testing.T) {
 	}
 }
 
+func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
+	var refused []error
+	exposed := "the policy can be written by everybody; chmod it"
+	s := newScheduled(t, "good", func(s *scheduled) {
+		s.runner.Settings.Confinement.Exposed = func() string { return exposed }
+		s.schedule.Refused = func(_ context.Context, why error) { refused = append(refused, why) }
+	})
+	s.want("12:00 skipped")
+	if len(refused) != 1 || fault.CodeOf(refused[0]) != fault.Misconfigured || !strings.Contains(s.records[0].Reason, exposed) {
+		t.Errorf("refused %v, recorded %+v", refused, s.records[0])
+	}
+	exposed = ""
+	s.wake(time.Hour)
+	s.want("12:00 skipped, 13:00 succeeded")
+	if len(refused) != 1 {
+		t.Errorf("refused %v", refused)
+	}
+}
+
 func TestRecordsThatFailAreTriedAgain(t *testing.T) {
 	broken := fault.Wrap(errFull, fault.Internal, "the disk is full")
 	for _, call := range []string{"sessions", "close"} {
