@@ -46,6 +46,7 @@ func mcpConfigCommand(a *app) *cobra.Command {
 			"    claudeops mcp-config --client codex >> ~/.codex/config.toml\n" +
 			"With --connect it prints what a client needs to reach a claudeops that runs already, with the token in the file that --ticket-file names:\n" +
 			"    claudeops mcp-config --connect unix:/run/claudeops/mcp.sock --ticket-file ~/.claudeops-token --client cursor\n" +
+			"    claudeops mcp-config --connect https://ops.example.org --ticket-file ~/.claudeops-token\n" +
 			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
 			"    claudeops mcp-config --instructions >> CLAUDE.md",
 		Args: usageArgs(cobra.NoArgs),
@@ -71,7 +72,7 @@ func mcpConfigCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
 	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
-	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this address, such as unix:/run/claudeops/mcp.sock, instead")
+	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this address, such as unix:/run/claudeops/mcp.sock or https://ops.example.org, instead")
 	cmd.Flags().StringVar(&ticket, "ticket-file", "", "with --connect: file that holds the token; only its path is printed")
 	cmd.Flags().BoolVar(&instructions, "instructions", false, "print what an agent's instructions should say of the operator's scripts, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")

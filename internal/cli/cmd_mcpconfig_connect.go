@@ -5,18 +5,23 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/connect/remote"
 )
 
 // printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.
 func printConnector(a *app, client string, add bool, address, ticket string) error {
-	if !strings.HasPrefix(address, "unix:/") {
-		return usageError{errors.New("--connect is an address such as unix:/run/claudeops/mcp.sock")}
-	}
 	server, err := ourServer()
 	if err != nil {
 		return err
 	}
 	command := connectorCommand(server.Command)
+	if !strings.HasPrefix(address, "unix:/") {
+		if err := checkServerAddress(address, ticket); err != nil {
+			return err
+		}
+		command = []string{server.Command, "mcp-server"} // the small program speaks no HTTP
+	}
 	server.Command, server.Args = command[0], append(command[1:], "--connect", address)
 	if ticket != "" {
 		path, err := filepath.Abs(ticket)
@@ -47,4 +52,19 @@ func printConnector(a *app, client string, add bool, address, ticket string) err
 	}
 	_, err = fmt.Fprintln(a.streams.Out, strings.TrimRight(text, "\n"))
 	return err
+}
+
+// checkServerAddress says what is wrong with the address of a server elsewhere, or with what is given beside it.
+func checkServerAddress(address, ticket string) error {
+	scheme, _, _ := strings.Cut(address, ":")
+	if scheme != "http" && scheme != "https" {
+		return usageError{errors.New("--connect is an address such as unix:/run/claudeops/mcp.sock or https://ops.example.org")}
+	}
+	if err := remote.Check(address); err != nil {
+		return usageError{fmt.Errorf("--connect: %w", err)}
+	}
+	if ticket == "" {
+		return usageError{errors.New("--ticket-file is needed with such an address: it names the file with the agent's token (claudeops token create --agent)")}
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/connect"
+	"github.com/claudeops/claudeops/internal/connect/remote"
 	"github.com/claudeops/claudeops/internal/definitions"
 	"github.com/claudeops/claudeops/internal/deploy"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -41,7 +42,8 @@ func mcpServerCommand(a *app) *cobra.Command {
 			"It ends when stdin ends or on SIGINT and SIGTERM. Logs go to stderr as JSON. It serves the toolsets of\n" +
 			"CLAUDEOPS_TOOLSETS; with --as one of them alone, under the name that clients of the original know.\n\n" +
 			"With --connect it serves nothing itself: it copies messages to a claudeops that runs already, as claudeops-connect does, and\n" +
-			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them.",
+			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them. The address is that of a\n" +
+			"socket (unix:PATH), or of claudeops serve on another machine (https://HOST[/PATH]), with the agent's token in --ticket-file.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.connect != "" {
@@ -53,8 +55,8 @@ func mcpServerCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+strings.Join(serverNames(), ", "))
 	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false, "let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
 	cmd.Flags().StringVar(&o.folder, "folder", "", "folder that other toolsets than pr look at; by default the working folder")
-	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock")
-	cmd.Flags().StringVar(&o.ticket, "ticket-file", "", "with --connect: file that holds the ticket; by default the file ticket beside the socket")
+	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock or https://ops.example.org")
+	cmd.Flags().StringVar(&o.ticket, "ticket-file", "", "with --connect: file that holds the ticket or the agent's token; by default the file ticket beside the socket")
 	return cmd
 }
 
@@ -136,7 +138,7 @@ func existingFolder(path string) (string, error) {
 // connectMCP copies messages to the door at an address. It makes none of the parts: it needs neither store nor tokens.
 func connectMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE)
-	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket}
+	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket, Transports: remote.Transports(remote.Limits{})}
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {

@@ -78,7 +78,7 @@ func runServe(ctx context.Context, a *app) error {
 		return errors.Join(err, listener.Close())
 	}
 	follower := newFollower(p)
-	handler, err := newWebServer(p, webToolsets(a), follower, agents, listener.Addr())
+	handler, err := newWebServer(p, webToolsets(a), follower, agents, tokens, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -27,7 +27,7 @@ func tokenCreateCommand(a *app) *cobra.Command {
 		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent] [--expires AGE]",
 		Short: "Make a token and print it, once",
 		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
-			"and the server's. With --agent the token lets an agent in at the socket of claudeops serve (CLAUDEOPS_DOOR_SOCKET), over MCP, and opens nothing else:\n" +
+			"and the server's. With --agent the token lets an agent in over MCP, at the socket of claudeops serve (CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else:\n" +
 			"    claudeops token create --agent --tier 2 --name laptop > token && chmod 600 token\n" +
 			"    claudeops-connect --connect unix:/run/claudeops/mcp.sock --ticket-file token",
 		Args: usageArgs(cobra.NoArgs),

@@ -165,7 +165,7 @@ func (d *doors) server() http.Handler {
 	if err != nil {
 		d.Fatal(err)
 	}
-	server, err := newWebServer(p, webToolsets(a), newFollower(p), agents, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	server, err := newWebServer(p, webToolsets(a), newFollower(p), agents, agentTokens(p), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {
 		d.Fatal(err)
 	}

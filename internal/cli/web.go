@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/follow"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
@@ -21,16 +22,16 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, agents web.Sessions, at net.Addr) (*web.Server, error) {
+func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessions web.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly()},
-		Network:  networkOf(p, at), Access: p.access,
+		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, Agents: web.Agents{Tokens: tokens}},
 		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
 		Records: records.Records{
 			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
 		},
-		People: web.People{Sessions: agents, Connections: newConnections(p), Tokens: newTokens(p)},
+		People: web.People{Sessions: sessions, Connections: newConnections(p), Tokens: newTokens(p)},
 		Providers: web.Providers{
 			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: newReviews(p), Registry: p.providers.registry},
 			Remaining: p.providers.remaining, Latency: p.providers.latency,

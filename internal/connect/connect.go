@@ -81,7 +81,7 @@ func Dial(ctx context.Context, address string, hello Hello, transports map[strin
 	scheme, rest, found := strings.Cut(address, ":")
 	transport := transports[scheme]
 	if !found || rest == "" || transport == nil {
-		return nil, &AddressError{address, slices.Sorted(maps.Keys(transports))}
+		return nil, &AddressError{Address: address, Schemes: slices.Sorted(maps.Keys(transports))}
 	}
 	return transport(ctx, rest, hello)
 }
@@ -90,8 +90,12 @@ func Dial(ctx context.Context, address string, hello Hello, transports map[strin
 type AddressError struct {
 	Address string
 	Schemes []string // those that there are
+	Problem string   // what is wrong with it; "" where its scheme is
 }
 
 func (e *AddressError) Error() string {
+	if e.Problem != "" {
+		return "the address cannot be used: " + e.Problem
+	}
 	return fmt.Sprintf("%.100q is no address: it begins with %s", e.Address, strings.Join(e.Schemes, ": or ")+":")
 }

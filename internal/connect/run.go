@@ -92,7 +92,7 @@ func (b *bridge) answerAll(lines [][]byte) {
 
 // dial connects, however long it takes. It returns nil, and perhaps no error, if there is nothing more to do.
 func (b *bridge) dial(ctx context.Context) (Conn, error) {
-	began, pause := time.Now(), firstPause
+	began, pause, told := time.Now(), firstPause, false
 	for {
 		conn, err := Dial(ctx, b.options.Address, b.options.Hello, b.options.Transports)
 		if err == nil {
@@ -100,14 +100,19 @@ func (b *bridge) dial(ctx context.Context) (Conn, error) {
 		}
 		var refused *RefusedError
 		var malformed *AddressError
+		var unusable *UsageError
 		switch away := time.Since(began); {
 		case b.ended || ctx.Err() != nil:
 			return nil, nil
-		case errors.As(err, &refused) && !refused.Retry, errors.As(err, &malformed):
+		case errors.As(err, &refused) && !refused.Retry, errors.As(err, &malformed), errors.As(err, &unusable):
 			return nil, err
 		case away > b.options.GiveUp:
 			return nil, fmt.Errorf("Claude Ops could not be reached for %s: %w", b.options.GiveUp, err) //nolint:staticcheck // a name
 		default:
+			if away > b.options.Hold && !told {
+				told = true
+				b.options.Tell("Claude Ops cannot be reached; trying again: " + err.Error())
+			}
 			b.wait(ctx, pause, away > b.options.Hold)
 		}
 		pause = min(2*pause, longestPause)

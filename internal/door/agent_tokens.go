@@ -25,17 +25,17 @@ type Tokens struct {
 	admit func(ctx context.Context, token string) (Arrival, error)
 	// good reports whether the token that a credential names still lets in; an error keeps those who are in.
 	good func(ctx context.Context, credential string) (bool, error)
-	rows *rows
 
 	mu     sync.Mutex
-	in     int            // connections, with those in their handshake
-	counts map[string]int // of connections, by credential
+	rows   map[string]*rows // by the way in, so that strangers at one leave room for those at another
+	in     int              // connections, with those in their handshake
+	counts map[string]int   // of connections, by credential
 }
 
 // NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports whether the token that
 // a credential names still lets in; an error keeps those who are in.
 func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error), good func(ctx context.Context, credential string) (bool, error)) *Tokens {
-	return &Tokens{host: h, admit: admit, good: good, rows: newRows(h), counts: map[string]int{}}
+	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, counts: map[string]int{}}
 }
 
 // Host serves those who are let in.
@@ -62,25 +62,44 @@ func (t *Tokens) Leave() {
 // Admit finds what the ticket of a handshake, which is a token, lets its holder do, and counts the connection for that token until done is
 // called. way and peer are those of the Connection. A refusal is recorded, and done is nil then; limit_reached may pass.
 func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
-	a, err := t.admit(ctx, hello.Ticket)
-	if err != nil {
-		refused = fault.From(err)
-	} else if !t.take(a.Credential) {
-		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", t.host.options.Limits.Connections)
-	}
-	if refused != nil {
-		t.Refused(ctx, peer, refused)
+	if a, refused = t.Check(ctx, hello.Ticket, way, peer); refused != nil {
 		return Arrival{}, nil, refused
 	}
-	a.Rights, a.Way, a.Peer = a.Rights.Lower(hello.Lower), way, peer.String()
+	if !t.take(a.Credential) {
+		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", t.host.options.Limits.Connections)
+		t.Refused(ctx, way, peer, refused)
+		return Arrival{}, nil, refused
+	}
+	a.Rights = a.Rights.Lower(hello.Lower)
 	return a, sync.OnceFunc(func() { t.give(a.Credential) }), nil
 }
 
-// Refused records a connection that was refused before its token was looked at.
-func (t *Tokens) Refused(ctx context.Context, peer fmt.Stringer, why *fault.Error) {
-	if ctx.Err() == nil {
-		t.rows.refused(ctx, Rights{}, peer, why)
+// Check finds who has a token, and what it lets them do. A refusal is recorded.
+func (t *Tokens) Check(ctx context.Context, token, way string, peer fmt.Stringer) (Arrival, *fault.Error) {
+	a, err := t.admit(ctx, token)
+	if err != nil {
+		refused := fault.From(err)
+		t.Refused(ctx, way, peer, refused)
+		return Arrival{}, refused
 	}
+	a.Way, a.Peer = way, peer.String()
+	return a, nil
+}
+
+// Refused records something that was refused; Limits.Rows bounds that for each way in.
+func (t *Tokens) Refused(ctx context.Context, way string, peer fmt.Stringer, why *fault.Error) {
+	if ctx.Err() == nil {
+		t.rowsOf(way).refused(ctx, Rights{}, peer, why)
+	}
+}
+
+func (t *Tokens) rowsOf(way string) *rows {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[way] == nil {
+		t.rows[way] = newRows(t.host)
+	}
+	return t.rows[way]
 }
 
 // take counts a connection of a credential; false if it has as many as it may have.

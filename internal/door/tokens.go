@@ -99,7 +99,7 @@ func (t TokenDoor) serve(ctx context.Context, conn net.Conn) {
 	in := bufio.NewReaderSize(conn, connect.MaxHello)
 	hello, refused := greeted(in)
 	if refused != nil {
-		t.Tokens.Refused(ctx, peer, refused)
+		t.Tokens.Refused(ctx, "unix", peer, refused)
 	}
 	var arrival Arrival
 	if refused == nil {

@@ -5,11 +5,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/policy"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -21,8 +23,7 @@ import (
 // Options are what a Server is made of. All are required unless it says otherwise.
 type Options struct {
 	Settings handler.Settings
-	Network  guard.Network
-	Access   *access.Gatekeeper
+	Callers
 	Toolsets Toolsets
 	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
 	Flow    func(ceiling gitprovider.Tier) dashboard.Flow
@@ -33,6 +34,19 @@ type Options struct {
 	Rules     Rules
 	Live      Live
 	Env       handler.Env
+}
+
+// Callers is who may call, and from where.
+type Callers struct {
+	Network guard.Network
+	Access  *access.Gatekeeper
+	Agents  Agents
+}
+
+// Agents are those that are connected from elsewhere.
+type Agents struct {
+	Tokens *door.Tokens // nil: nobody is let in
+	Limits connector.Limits
 }
 
 // People is what people do here beside reviewing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -29,6 +30,7 @@ type Server struct {
 	health    *health.Checker
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
+	connector *connector.Connector
 	kept      *kept
 }
 
@@ -71,12 +73,13 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
+	s.connector = connector.New(connector.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		People: api.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
-	})
+	}, s.connector.Routes())
 	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
 		People: dashboard.People{Sessions: o.Sessions, Connections: o.Connections, Tokens: o.Tokens}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
@@ -116,13 +119,15 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes.
+// HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes and the connections of
+// agents; see connector.Connector.End.
 func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	server.RegisterOnShutdown(s.hub.End)
+	server.RegisterOnShutdown(s.connector.End)
 	return server
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/content"
 	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/forgetest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -81,7 +82,8 @@ type world struct {
 	tokens  []string // of CLAUDEOPS_API_TOKENS
 	handler http.Handler
 	agents  *agents
-	person  string // token that requests carry unless they carry something else; "" for none
+	served  func(context.Context, door.Rights, door.Client) error // serves agents that are connected; nil: with the tools of pull requests
+	person  string                                                // token that requests carry unless they carry something else; "" for none
 
 	strangers bool // requests carry none until signedIn
 	anonymous bool // --anonymous-read
@@ -128,7 +130,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
 	}
 	w.web = web.Options{
-		Settings: handler.Settings{Version: "test"}, Network: guard.Network{Loopback: true},
+		Settings: handler.Settings{Version: "test"}, Callers: web.Callers{Network: guard.Network{Loopback: true}},
 		Records: records.Records{
 			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls, Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
 		},
@@ -169,6 +171,7 @@ func (w *world) build() {
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
 	})
+	w.web.Agents.Tokens = w.agentTokens()
 	server, err := web.New(w.web)
 	if err != nil {
 		w.Fatal(err)

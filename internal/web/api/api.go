@@ -93,8 +93,8 @@ func Toolset(o Options) operation.Toolset {
 	}
 }
 
-// Routes are the routes of the API and of what programs ask beside it.
-func Routes(o Options) (routes []handler.Route) {
+// Routes are the routes of the API and of what programs ask beside it, with others that its description has.
+func Routes(o Options, others []handler.Route) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies}
 	sessions := &sessions{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
@@ -102,7 +102,7 @@ func Routes(o Options) (routes []handler.Route) {
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
 	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), (&connected{o.Connections}).routes(), probes.routes(),
-		o.Guard.Routes(), documents.routes(), webhooks.routes())
+		o.Guard.Routes(), documents.routes(), webhooks.routes(), others)
 	return routes
 }
 

@@ -59,6 +59,8 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 			entry.Body.Content, entry.Body.Type = typeName(op.RequestBody.Content)
 			if example := bodyExamples()[r.Doc.ID]; example != nil {
 				entry.Body.Example = exampleText(example)
+			} else if r.Doc.BodyType != "" {
+				entry.Body.Example, _ = r.Doc.Body.(string)
 			}
 		}
 		for status, response := range op.Responses {

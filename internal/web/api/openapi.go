@@ -54,6 +54,7 @@ func describe(version, basePath string, routes []handler.Route) (d description, 
 		Servers: []*huma.Server{{URL: basePath + "/"}},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"token":   {Type: "http", Scheme: "bearer", Description: "claudeops token create, or CLAUDEOPS_API_TOKENS"},
+			"agent":   {Type: "http", Scheme: "bearer", Description: "claudeops token create --agent"},
 			"session": {Type: "apiKey", In: "cookie", Name: guard.CookieName, Description: "POST /sign-in"},
 		}},
 	}
@@ -127,6 +128,9 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 		op.Description = strings.TrimSpace(op.Description + " Needs the scope " + string(r.Scope) + ".")
 	}
+	if r.Agents {
+		op.Security = []map[string][]string{{"agent": {}}}
+	}
 	op.Parameters = parameters(types, r)
 	if r.Doc.Keyed {
 		op.Parameters = append(op.Parameters, &huma.Param{
@@ -135,7 +139,12 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 				"succeeded; with another body it is a conflict.",
 		})
 	}
-	if r.Doc.Body != nil {
+	switch {
+	case r.Doc.BodyType != "":
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			r.Doc.BodyType: {Schema: &huma.Schema{Type: huma.TypeString}, Example: r.Doc.Body},
+		}}
+	case r.Doc.Body != nil:
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: schemaOf(types, r.Doc.Body), Example: bodyExamples()[r.Doc.ID]},
 		}}

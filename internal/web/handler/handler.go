@@ -60,6 +60,7 @@ type Response struct {
 type Route struct {
 	Method, Pattern string
 	Scope           access.Scope // "" lets everybody in
+	Agents          bool         // only for the tokens of agents, which the handler looks at; Scope is "" then
 	Page            bool         // for people; no part of the API's description
 	Handle          Func
 	Body            *BodyLimit // nil only for GET
@@ -79,6 +80,7 @@ type Doc struct {
 
 	Params      any         // struct of the query; nil for none
 	Body        any         // type of the body; nil for none
+	BodyType    string      // content type of a body that is not JSON; Body is its example then
 	Answers     map[int]any // types by status; nil for no body
 	ContentType string      // of answers that are not JSON
 	Keyed       bool        // takes Idempotency-Key
