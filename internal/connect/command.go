@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Exit codes of the program claudeops-connect; those of claudeops.
@@ -46,6 +47,10 @@ func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	}
 	if a.Address == "" || flags.NArg() > 0 {
 		flags.Usage()
+		return exitUsage
+	}
+	if scheme, _, _ := strings.Cut(a.Address, ":"); scheme == "https" || scheme == "http" {
+		fmt.Fprintln(errOut, "claudeops-connect: this program speaks no HTTP; for such an address start `claudeops mcp-server --connect "+a.Address+"`")
 		return exitUsage
 	}
 	err := a.Run(ctx, in, out, func(text string) { fmt.Fprintln(errOut, "claudeops-connect: "+text) })

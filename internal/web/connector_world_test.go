@@ -105,7 +105,9 @@ func newProxy(t testing.TB, to string) *proxy {
 	t.Helper()
 	p := &proxy{}
 	p.leadTo(t, to)
+	transport := &http.Transport{} // of its own: each httptest.Server that is closed closes connections of the default one
 	p.pass = &httputil.ReverseProxy{
+		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(p.target.Load())
 			r.SetXForwarded()
@@ -123,7 +125,7 @@ func newProxy(t testing.TB, to string) *proxy {
 	}))
 	p.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	p.Start()
-	t.Cleanup(p.Close)
+	t.Cleanup(func() { p.Close(); transport.CloseIdleConnections() })
 	return p
 }
 
