@@ -99,12 +99,12 @@ func TestDashboardByKeyboard(t *testing.T) {
 	d.history()
 	d.run(chromedp.Navigate(d.url + "/proposals"))
 	var order []string
-	for range 12 {
+	for range 13 {
 		d.run(chromedp.KeyEvent(kb.Tab))
 		name, _ := d.value(`document.activeElement.textContent.trim() || document.activeElement.id`).(string)
 		order = append(order, name)
 	}
-	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Sessions, Policy, Audit, Doctor, Tokens, Sign out, q"
+	const want = "Skip to content, Claude Ops, Overview, Proposals, Pull requests, Sessions, Connected, Policy, Audit, Doctor, Tokens, Sign out, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
 	}
