@@ -176,10 +176,10 @@ func (c *checkout) prepare(ctx context.Context) error {
 
 // fetch brings the newest commit among the checkout's objects.
 func (c *checkout) fetch(ctx context.Context, s *GitSource) error {
-	_, failure, err := c.over(ctx, nil, "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+	_, failure, err := c.git.remote(ctx, c.env, c.dir, "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
 		"--no-recurse-submodules", "--", s.URL, "+refs/heads/"+s.Ref+":refs/heads/to")
 	if err != nil {
-		return err
+		return newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
 	}
 	if failure != "" {
 		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, s.URL, lastLine(failure)).with("stderr", failure)

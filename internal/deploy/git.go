@@ -26,6 +26,8 @@ type Git struct {
 	home    string   // for ssh's keys
 	cache   string   // cache/git of AGENTPACK_HOME
 	env     []string // PATH, for git's own helpers and ssh, and others such as SSH_AUTH_SOCK
+	// credentials is the file that git signs in with over HTTPS; "" for none.
+	credentials string
 }
 
 // NewGit makes a Git. It touches no disk.
@@ -87,7 +89,7 @@ func (g *Git) Resolve(ctx context.Context, s *GitSource) (string, error) {
 	if regexp.MustCompile(`\A[0-9a-f]{40}\z`).MatchString(s.Ref) {
 		return s.Ref, nil
 	}
-	out, failure, err := g.run(ctx, "", nil, "ls-remote", "--", s.URL, "refs/heads/"+s.Ref, "refs/tags/"+s.Ref, "refs/tags/"+s.Ref+"^{}")
+	out, failure, err := g.remote(ctx, nil, "", "ls-remote", "--", s.URL, "refs/heads/"+s.Ref, "refs/tags/"+s.Ref, "refs/tags/"+s.Ref+"^{}")
 	if err != nil {
 		return "", gitFailed(s, "git cannot be run: %s", err).because(err)
 	}
@@ -199,7 +201,7 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 	}
 	var last string
 	for _, what := range [][]string{{"--depth=1", "--", s.URL, commit}, {"--", s.URL, "+refs/*:refs/*"}} {
-		_, failure, err := g.run(ctx, repo, nil, append([]string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"}, what...)...)
+		_, failure, err := g.remote(ctx, nil, repo, append([]string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"}, what...)...)
 		if err != nil {
 			return gitFailed(s, "git cannot be run: %s", err).because(err)
 		}
