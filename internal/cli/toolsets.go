@@ -243,7 +243,7 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 	}
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
-		Git: git, GitEnv: deploy.GitEnvironment(a.environment), Version: version(), NoWriting: noWriting, Repos: d.Repos, GitCredentials: d.GitCredentials, Now: time.Now,
+		Git: git, GitEnv: deploy.GitEnvironment(a.environment, d.GitCredentials), Version: version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now,
 		Trusted: runs(a.cmd, deploy.ToolsetName),
 	})
 }

@@ -11,6 +11,9 @@ import (
 // port) that ask for it, and for no others. Git is not let change the file, as it would when a server refuses a token.
 const credentialHelper = `!f() { test "$1" = get && git credential-store --file="$CLAUDEOPS_GIT_CREDENTIALS" get; }; f`
 
+// credentialsVariable tells the helper where the file is.
+const credentialsVariable = "CLAUDEOPS_GIT_CREDENTIALS="
+
 // remote is runWith for what speaks to another repository: git may sign in there. The token is neither among the arguments nor in the
 // environment of git, nor written anywhere.
 func (g *Git) remote(ctx context.Context, env []string, dir string, args ...string) (out []byte, failure string, err error) {
@@ -24,6 +27,6 @@ func (g *Git) remote(ctx context.Context, env []string, dir string, args ...stri
 	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return nil, "the file of git's credentials " + g.credentials + " may be read by others than its owner; chmod 600 mends it", nil
 	}
-	env = append(slices.Clone(env), "CLAUDEOPS_GIT_CREDENTIALS="+g.credentials)
+	env = append(slices.Clone(env), credentialsVariable+g.credentials)
 	return g.runWith(ctx, env, dir, nil, append([]string{"-c", "credential.helper=" + credentialHelper}, args...)...)
 }

@@ -180,7 +180,7 @@ func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
 	if _, err := NewService(b.settings).Update(t.Context()); err == nil {
 		t.Error("brought forward without a token")
 	}
-	b.settings.GitCredentials = private.Git.credentials
+	b.settings.GitEnv = append(b.settings.GitEnv, GitEnvironment(func(string) (string, bool) { return "", false }, private.Git.credentials)...)
 	if c, err := NewService(b.settings).Update(t.Context()); err != nil || c.From != commits[0] || c.To != commits[1] {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -32,7 +32,13 @@ type Git struct {
 
 // NewGit makes a Git. It touches no disk.
 func NewGit(program, userHome, agentpackHome string, env []string) *Git {
-	return &Git{program: program, home: userHome, cache: filepath.Join(agentpackHome, "cache", "git"), env: env}
+	g := &Git{program: program, home: userHome, cache: filepath.Join(agentpackHome, "cache", "git"), env: env}
+	for _, variable := range env {
+		if file, ok := strings.CutPrefix(variable, credentialsVariable); ok {
+			g.credentials = file
+		}
+	}
+	return g
 }
 
 // maxGitOutput bounds what git may answer, in bytes.

@@ -20,10 +20,8 @@ type Settings struct {
 	Machine   []string // candidates for the machine's name, the best first
 	Git       string   // path of the git command
 	GitEnv    []string // variables of git: PATH, and others such as SSH_AUTH_SOCK
-	// GitCredentials is a file in the form of git's credential store, for repositories over HTTPS; "" for none.
-	GitCredentials string
-	Version        string
-	NoWriting      string // why nothing may be written, not even to finish what was cut off; "" if it may
+	Version   string
+	NoWriting string // why nothing may be written, not even to finish what was cut off; "" if it may
 	// Trusted says that whoever names a configuration is a person at this machine, so that it may say where Codex's folder is.
 	Trusted bool
 	// Repos are the repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one that the
@@ -32,8 +30,12 @@ type Settings struct {
 	Now   func() time.Time
 }
 
-// GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines.
-func GitEnvironment(lookup func(name string) (string, bool)) (variables []string) {
+// GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines. credentials is a file in the
+// form of git's credential store, for repositories over HTTPS; "" for none.
+func GitEnvironment(lookup func(name string) (string, bool), credentials string) (variables []string) {
+	if credentials != "" {
+		variables = append(variables, credentialsVariable+credentials)
+	}
 	for _, name := range []string{"PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"} {
 		if value, _ := lookup(name); value != "" {
 			variables = append(variables, name+"="+value)
@@ -75,7 +77,6 @@ func NewService(s Settings) *Service {
 		home = filepath.Join(s.Folder, home)
 	}
 	git := NewGit(s.Git, s.UserHome, home, s.GitEnv)
-	git.credentials = s.GitCredentials
 	engine := NewEngine(home, s.Now)
 	engine.noWriting, engine.hashes = s.NoWriting, newHashes(home, s.Now)
 	unchanged := filepath.Join(home, "cache", "unchanged")
