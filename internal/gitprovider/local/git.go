@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
@@ -30,6 +31,7 @@ type git struct {
 	temp      string
 	timeout   time.Duration
 	committer identity
+	tidied    sync.Once // what killed processes left has been removed
 }
 
 // command is one call of git.

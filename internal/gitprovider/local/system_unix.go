@@ -4,6 +4,7 @@ package local
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -27,6 +28,12 @@ func openFile(path string) (*os.File, error) {
 
 // writable reports whether this process may make files in the folder.
 func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
+
+// isOurs reports whether a file belongs to this process's user.
+func isOurs(info fs.FileInfo) bool {
+	stat, known := info.Sys().(*syscall.Stat_t)
+	return known && int(stat.Uid) == os.Geteuid()
+}
 
 // isolate puts the command into a process group of its own: a Ctrl-C at the terminal does not reach git in the middle
 // of a write, and a cancelled command is ended with all its children. It is asked first (SIGTERM), so that git removes

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // workspace is a private, temporary git directory of ours that borrows the objects of a repository; see the package
-// comment. What is written to a workspace goes away with it, unless the workspace keeps.
+// comment. What is written to a workspace goes away with it, unless the workspace keeps. That of a process which was killed is removed
+// by another process a day later.
 type workspace struct {
 	git   *git
 	dir   string
@@ -29,7 +31,8 @@ const (
 // workspace makes a workspace for a repository. sample is any object id of the repository: its length tells the object
 // format. With keep, new objects go to the repository.
 func (repo *repository) workspace(sample string, keep bool) (*workspace, error) {
-	dir, err := os.MkdirTemp(repo.git.temp, "claudeops-git-")
+	repo.git.tidied.Do(func() { removeForgotten(repo.git.temp, time.Now()) })
+	dir, err := os.MkdirTemp(repo.git.temp, workspacePrefix)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal,
 			"no temporary folder could be made; the operator has to make room or to set TMPDIR")
