@@ -23,6 +23,15 @@ type privateServer struct {
 	redirect string // where to send those who have signed in; "" for nowhere
 }
 
+// got are the headers since it was asked before.
+func (s *privateServer) got() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
 const gitToken = "tok-en-0123456789"
 
 func newPrivateServer(t *testing.T, folder string) *privateServer {
@@ -123,13 +132,13 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := privateSetup(t, server, lines...)
-			server.asked = nil
+			server.got()
 			_, err := desiredTexts(t, s)
 			if codeOf(err) != GitFailed || strings.Contains(err.Error(), "token") {
 				t.Errorf("%v", err)
 			}
-			if name != "a wrong one" && server.asked != nil && strings.Contains(strings.Join(server.asked, ""), "Basic") && !emptyPassword(server.asked) {
-				t.Errorf("signed in with %v", server.asked)
+			if asked := server.got(); name != "a wrong one" && strings.Contains(strings.Join(asked, ""), "Basic") && !emptyPassword(asked) {
+				t.Errorf("signed in with %v", asked)
 			}
 			if lines != nil {
 				if text, err := os.ReadFile(s.Git.credentials); err != nil || string(text) != strings.Join(lines, "\n")+"\n" {
@@ -155,8 +164,8 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 		if _, err := desiredTexts(t, s); codeOf(err) != GitFailed {
 			t.Errorf("%v", err)
 		}
-		if len(from.asked) == 0 || !emptyPassword(elsewhere.asked) {
-			t.Errorf("the first got %v, the other %v", from.asked, elsewhere.asked)
+		if first, other := from.got(), elsewhere.got(); len(first) == 0 || !emptyPassword(other) {
+			t.Errorf("the first got %v, the other %v", first, other)
 		}
 	})
 }
