@@ -62,8 +62,7 @@ func TestACallMayTakeLongerThanOtherRequests(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits = connector.Limits{Heartbeat: 10 * time.Millisecond} })
 	const short = 150 * time.Millisecond
 	server := w.listening(func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
-	p := newProxy(t, server.URL)
-	p.Config.IdleTimeout = time.Millisecond // what is idle is dropped at once
+	p := startProxy(t, server.URL, func(s *http.Server) { s.IdleTimeout = time.Millisecond }) // what is idle is dropped at once
 	entered, release := w.fake.Script.Block("Commit")
 	a := greeted(t, p.URL, w.agentToken("laptop", gitprovider.TierInvestigate), connect.Lower{})
 	a.call(1)

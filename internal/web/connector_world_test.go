@@ -103,6 +103,12 @@ type proxy struct {
 
 func newProxy(t testing.TB, to string) *proxy {
 	t.Helper()
+	return startProxy(t, to, func(*http.Server) {})
+}
+
+// startProxy is newProxy with changes to the server before it starts.
+func startProxy(t testing.TB, to string, change func(*http.Server)) *proxy {
+	t.Helper()
 	p := &proxy{}
 	p.leadTo(t, to)
 	transport := &http.Transport{} // of its own: each httptest.Server that is closed closes connections of the default one
@@ -124,6 +130,7 @@ func newProxy(t testing.TB, to string) *proxy {
 		p.pass.ServeHTTP(w, r)
 	}))
 	p.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	change(p.Config)
 	p.Start()
 	t.Cleanup(func() { p.Close(); transport.CloseIdleConnections() })
 	return p
