@@ -9,6 +9,10 @@ TEST_TIMEOUT ?= 30m
 # no state of ours and take most of the time under it.
 RACE := -race $(foreach library,modernc.org/... regexp/... github.com/BobuSumisu/...,-gcflags='$(library)=-race=false')
 
+# These packages let a thousand proposals fail in a thousand ways, or be killed, and mostly wait for processes and disks. What they run
+# is looked at by the race detector in the packages' own tests; here it would take longer than all other tests together.
+UNRACED := ./internal/resilience ./internal/crash
+
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
@@ -26,7 +30,8 @@ demo: build ## the same without the dashboard: prints what happens, and ends
 
 test: ## every test that needs no other program than Go and git, with the race detector if there is a C compiler
 	@if command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1; then set -x; \
-	  CGO_ENABLED=1 go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) ./...; \
+	  CGO_ENABLED=1 go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vE '$(subst $() ,|,$(patsubst ./%,/%$$,$(UNRACED)))') && \
+	  CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED); \
 	else echo "make test: no C compiler ($${CC:-$$(go env CC)}): the tests run without the race detector" >&2; set -x; \
 	  CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) ./...; fi
 
