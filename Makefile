@@ -16,7 +16,7 @@ UNRACED := ./internal/resilience ./internal/crash
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test test-live check lint bench fuzz golden e2e screenshots crash clean
+.PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz golden e2e screenshots crash clean
 
 build: ## build the program, and the connector that stands beside it
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -29,11 +29,17 @@ demo: build ## the same without the dashboard: prints what happens, and ends
 	$(BIN) demo
 
 test: ## every test that needs no other program than Go and git, with the race detector if there is a C compiler
-	@if command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1; then set -x; \
-	  CGO_ENABLED=1 go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vE '$(subst $() ,|,$(patsubst ./%,/%$$,$(UNRACED)))') && \
-	  CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED); \
-	else echo "make test: no C compiler ($${CC:-$$(go env CC)}): the tests run without the race detector" >&2; set -x; \
-	  CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) ./...; fi
+	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || \
+	  echo "make test: no C compiler ($${CC:-$$(go env CC)}): the tests run without the race detector" >&2
+	@$(MAKE) --no-print-directory -j2 test-most test-faults
+
+test-most: # all packages but UNRACED
+	@most=$$(go list ./... | grep -vE '$(subst $() ,|,$(patsubst ./%,/%$$,$(UNRACED)))'); set -x; \
+	if command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1; then CGO_ENABLED=1 go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) $$most; \
+	else CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) $$most; fi
+
+test-faults: # UNRACED; they wait more than they compute, so that they run beside the others
+	CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED)
 
 check: lint test ## what must hold before a commit
 
