@@ -39,7 +39,7 @@ def attach(request, detach):
 
 def getfd(pid):
     fd = libc.syscall(434, pid, 0)
-    return fd >= 0 and any(libc.syscall(438, fd, n, 0) >= 0 for n in range(3, 30))
+    return fd >= 0 and any(libc.syscall(438, fd, n, 0) >= 0 for n in range(30))
 
 
 for pid in ours():
