@@ -100,10 +100,7 @@ func hunkLines(line string) (before, after int, ok bool) {
 
 // isFor reports whether the patch is for one file, and for this one.
 func (p onePatch) isFor(rel string) (why string) {
-	bare := func(name, prefix string) string {
-		name, _, _ = strings.Cut(name, "\t") // a time may follow
-		return strings.TrimPrefix(name, prefix)
-	}
+	bare := func(name, prefix string) string { return strings.TrimPrefix(headerName(name), prefix) }
 	switch {
 	case len(p.from) != 1 || len(p.to) != 1:
 		return "It must have exactly one line of --- and one of +++."
@@ -111,6 +108,18 @@ func (p onePatch) isFor(rel string) (why string) {
 		return "Its --- and +++ must both name " + rel + "."
 	}
 	return ""
+}
+
+// headerName is the file name of a --- or +++ line. git puts one with other letters than ASCII's in quotes, its bytes as in a string of C
+// (git-config(1), core.quotePath), all of which Go's strings know too.
+func headerName(text string) string {
+	if quoted, err := strconv.QuotedPrefix(text); err == nil && quoted[0] == '"' {
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return name
+		}
+	}
+	name, _, _ := strings.Cut(text, "\t") // a time may follow
+	return name
 }
 
 // alone is the patch for a file of another name, with nothing but its hunks.

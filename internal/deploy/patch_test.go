@@ -203,6 +203,35 @@ func TestPatchesOfEachForm(t *testing.T) {
 	}
 }
 
+// TestPatchesOfNamesThatGitQuotes lets git write patches of files with such names, and has each name known again.
+func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"plain.md", "a b.md", "Über uns.md", "手順/確認.md", "🙂.md", `"quoted".md`, `back\slash.md`, "a\ttab.md", "a\nline.md", "\a\b\f\v\r.md", "'.md", "a\" b.md", "\u0301.md"} {
+		dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{name: "a\n"})
+		env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
+		var out []byte
+		for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"diff"}} {
+			if args[0] == "diff" {
+				operationtest.WriteFiles(t, dir, map[string]string{name: "b\n"})
+			}
+			cmd := exec.Command(program, args...)
+			cmd.Dir, cmd.Env = dir, env
+			if out, err = cmd.Output(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if why := (patchFile{rel: name, text: string(out)}).bad(); why != "" {
+			t.Errorf("%q: %s\n%s", name, why, out)
+		}
+		if why := (patchFile{rel: name + "x", text: string(out)}).bad(); !strings.Contains(why, "must both name") {
+			t.Errorf("%q as the patch of another file: %q", name, why)
+		}
+	}
+}
+
 // patchSeeds are patches of SKILL.md with what patches of procedures have.
 func patchSeeds() (out []string) {
 	for _, hunks := range []string{
