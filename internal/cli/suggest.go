@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -30,7 +31,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		if f.Hidden {
 			return
 		}
-		switch d := distance(name, f.Name); {
+		switch d := levenshtein.ComputeDistance(name, f.Name); {
 		case d < closest:
 			near, closest = []string{"--" + f.Name}, d
 		case d == closest && d < 3 || len(name) > 2 && strings.HasPrefix(f.Name, name):
@@ -45,26 +46,4 @@ func meant(words []string) string {
 		return ""
 	}
 	return "; did you mean " + strings.Join(words, " or ") + "?"
-}
-
-// distance is how many letters have to be put in, taken out or replaced to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			if a[i] == b[j] {
-				row[j+1] = diagonal
-			} else {
-				row[j+1] = min(diagonal, above, row[j]) + 1
-			}
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }

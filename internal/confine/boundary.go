@@ -16,9 +16,6 @@ const (
 	None     Kind = "none"     // what our user may do, the tree may do
 )
 
-// Kinds lists them.
-func Kinds() []Kind { return []Kind{User, Landlock, None} }
-
 // Boundary is what stands between a process tree and us. Its zero value is that of records that say nothing.
 type Boundary struct {
 	Kind Kind `json:"kind" enum:"user,landlock,none" doc:"user: the processes run as another user. landlock: as our user, under rules of Landlock. none: nothing keeps them from what our user may do"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"github.com/agnivade/levenshtein"
 )
 
 // Reference names a definition: its name and a range of versions.
@@ -109,7 +110,7 @@ func (c *Catalog) similar(kind Kind, name string) []string {
 	var out []string
 	for _, p := range c.places() {
 		for _, known := range p.names(kind) {
-			if len(out) < 5 && distance(known, name) <= 2 && !slices.Contains(out, known) {
+			if len(out) < 5 && levenshtein.ComputeDistance(known, name) <= 2 && !slices.Contains(out, known) {
 				out = append(out, known)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // shape is what a schema demands of a value. The zero value takes anything.
@@ -147,7 +149,7 @@ func short(text string) string {
 func nearest(key string, fields []field) string {
 	best, least := "", 3
 	for _, f := range fields {
-		if d := distance(strings.ToLower(key), f.name); d < least {
+		if d := levenshtein.ComputeDistance(strings.ToLower(key), f.name); d < least {
 			best, least = f.name, d
 		}
 	}
@@ -155,25 +157,4 @@ func nearest(key string, fields []field) string {
 		return ""
 	}
 	return "did you mean `" + best + "`?"
-}
-
-// distance is how many insertions, removals and replacements lead from one text to the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

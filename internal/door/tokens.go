@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -138,6 +137,3 @@ func answer(conn net.Conn, a connect.Answer) bool {
 	}
 	return err == nil
 }
-
-// String names the door for people.
-func (t TokenDoor) String() string { return fmt.Sprintf("unix:%s", t.Path) }
