@@ -39,8 +39,16 @@ func claudeLoadsDefinitions(t *testing.T) {
 }
 
 func claudeProposes(t *testing.T) {
-	w, p := newWorld(t, "2"), quieterDisk()
-	c := agent{world: w}.converse(t, scripted(
+	w := newWorld(t, "2")
+	agent{world: w}.proposesOnce(t)
+	w.assertProposed(t, quieterDiskBranch, quieterDisk())
+}
+
+// proposesOnce has the model propose twice what becomes one pull request, and look at it.
+func (a agent) proposesOnce(t *testing.T) {
+	t.Helper()
+	p := quieterDisk()
+	c := a.converse(t, scripted(
 		use("create_pr", p), use("create_pr", p), use("list_prs", ofRepository()), use("get_pr_status", ofFirstPR()),
 	))
 	c.connected(t)
@@ -48,7 +56,6 @@ func claudeProposes(t *testing.T) {
 	assertReused(t, c.success(t, 1))
 	assertListed(t, c.success(t, 2), p)
 	assertOpen(t, c.success(t, 3), p)
-	w.assertProposed(t, quieterDiskBranch, p)
 }
 
 // The model drops the files that the refusal names. Of a result with isError it sees the text and not the structured

@@ -103,14 +103,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, agent, connectingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", "read,operate"}, env: d.world.environment(),
-	})
-	if made.code != 0 {
-		t.Fatalf("exit %d: %s", made.code, made.stderr)
-	}
-	d.run(chromedp.Navigate(d.url+"/sign-in?next=%2Fconnections"), chromedp.SendKeys("#token", strings.TrimSpace(made.stdout), chromedp.ByQuery))
-	d.press("main form button")
+	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
 	d.run(chromedp.Navigate(d.url + "/sessions"))

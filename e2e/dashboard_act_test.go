@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -36,18 +37,18 @@ func (d *dashboard) says(texts ...string) {
 	d.quiet("after an action")
 }
 
-// signIn makes a token for a person, and gives it to the form.
-func (d *dashboard) signIn() {
+// signIn makes a token for a person, and gives it to the form, which leads to the page at the path.
+func (d *dashboard) signIn(path string, scopes ...string) {
 	d.Helper()
 	made := run(d.T, program{
-		path: claudeops(d.T), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", "propose,review,read"},
+		path: claudeops(d.T), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", strings.Join(scopes, ",")},
 		env: d.world.environment(),
 	})
 	if made.code != 0 {
 		d.Fatalf("exit %d: %s", made.code, made.stderr)
 	}
 	d.token = strings.TrimSpace(made.stdout)
-	d.run(chromedp.Navigate(d.url+"/sign-in"), chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)), chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
 	d.press("main form button")
 }
 
@@ -56,7 +57,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.history()
 	dryRun := d.idOf("dry_run")
 	d.run(emulation.SetScriptExecutionDisabled(true))
-	d.signIn()
+	d.signIn("/", "propose", "review", "read")
 	d.run(chromedp.Navigate(d.url + "/proposals/" + dryRun))
 	d.says("This was a dry run")
 	d.press(`form[action$="/promote"] button`)

@@ -60,7 +60,7 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 		t.Error("what was open is closed, or the focus is lost")
 	}
 
-	d.signIn()
+	d.signIn("/", "propose", "review", "read")
 	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.SendKeys("#comment", "I am still thinking", chromedp.ByQuery))
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.old = document.querySelector("#live-reviews")`, nil))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -29,14 +28,7 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", "read,operate"}, env: d.world.environment(),
-	})
-	if made.code != 0 {
-		t.Fatalf("exit %d: %s", made.code, made.stderr)
-	}
-	d.run(chromedp.Navigate(d.url+"/sign-in?next=%2Fsessions"), chromedp.SendKeys("#token", strings.TrimSpace(made.stdout), chromedp.ByQuery))
-	d.press("main form button")
+	d.signIn("/sessions", "read", "operate")
 	d.run(chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
 	d.press(`form[action="/sessions"][method="post"] button`)
 	d.becomes(statusIs + `"live"`)

@@ -54,22 +54,15 @@ func newElsewhere(t *testing.T) elsewhere {
 }
 
 func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
-	e, p := newElsewhere(t), quieterDisk()
+	e := newElsewhere(t)
 	printed := run(t, program{
 		path: claudeops(t), args: []string{"mcp-config", "--connect", e.address, "--ticket-file", e.token}, dir: e.client.home, env: e.client.environment(),
 	})
 	if printed.code != 0 || strings.Contains(printed.stdout, "cops_") || strings.Contains(printed.stdout, "CLAUDEOPS_") {
 		t.Fatalf("mcp-config: exit %d\n%s%s", printed.code, printed.stdout, printed.stderr)
 	}
-	c := agent{world: e.client, config: func(string) string { return printed.stdout }}.converse(t, scripted(
-		use("create_pr", p), use("create_pr", p), use("list_prs", ofRepository()), use("get_pr_status", ofFirstPR()),
-	))
-	c.connected(t)
-	assertOpened(t, c.success(t, 0), p)
-	assertReused(t, c.success(t, 1))
-	assertListed(t, c.success(t, 2), p)
-	assertOpen(t, c.success(t, 3), p)
-	e.assertProposed(t, quieterDiskBranch, p)
+	agent{world: e.client, config: func(string) string { return printed.stdout }}.proposesOnce(t)
+	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
 func TestAnAgentElsewhereProposesThroughTheInspector(t *testing.T) {
