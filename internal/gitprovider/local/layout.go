@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/claudeops/claudeops/internal/fault"
 )
@@ -26,6 +27,7 @@ type layout struct {
 const (
 	maxSettings = 1 << 20 // bytes of a file of configuration, or of alternates
 	maxSeen     = 100     // object folders and files of configuration
+	maxOpens    = 100     // tries to open a folder that is a file each time
 )
 
 // checkLayout refuses a repository that leads git out of its folder, or to something that is no file. repo_not_allowed,
@@ -92,22 +94,9 @@ func (l layout) walk(dir string) error {
 
 // list reads a folder, which need not be there. A link to a folder is none.
 func (l layout) list(dir string) ([]fs.DirEntry, error) {
-	if l.ctx.Err() != nil {
-		return nil, fault.From(l.ctx.Err())
-	}
-	f, err := openFolder(dir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		info, statErr := os.Lstat(dir)
-		switch {
-		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.Mode().IsRegular():
-			return nil, nil // git has removed it since, or has put a reference in its place
-		case statErr == nil && !info.IsDir():
-			return nil, l.refuse(dir, info.Mode().Type())
-		}
-		return nil, unreadable(err)
+	f, err := l.open(dir)
+	if f == nil {
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	entries, err := f.ReadDir(-1)
@@ -115,6 +104,29 @@ func (l layout) list(dir string) ([]fs.DirEntry, error) {
 		return nil, unreadable(err)
 	}
 	return entries, nil
+}
+
+// open opens a folder; nil if there is none, or a file.
+func (l layout) open(dir string) (*os.File, error) {
+	for try := 1; ; try++ {
+		if l.ctx.Err() != nil {
+			return nil, fault.From(l.ctx.Err())
+		}
+		f, err := openFolder(dir, false)
+		if err == nil {
+			return f, nil
+		}
+		info, statErr := os.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.Mode().IsRegular():
+			return nil, nil // git has removed it since it was seen, or has put a reference in its place
+		case statErr == nil && !info.IsDir():
+			return nil, l.refuse(dir, info.Mode().Type())
+		case errors.Is(err, syscall.ENOTDIR) && try < maxOpens:
+			continue // git has put a folder in the place of a reference meanwhile
+		}
+		return nil, unreadable(err)
+	}
 }
 
 // objects looks at an object folder and at those that it borrows from (objects/info/alternates).
