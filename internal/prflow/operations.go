@@ -86,7 +86,7 @@ func listPRs(service func() *Service) operation.Operation {
 
 // PromoteRequest names the dry run to open.
 type PromoteRequest struct {
-	ID string `json:"id" required:"true" path:"id" doc:"Request id of the dry run"`
+	ID string `json:"id" required:"true" path:"id" maxLength:"64" doc:"Request id of the dry run"`
 }
 
 // promoteProposal is for people, so that no tool and no command leads to it.

@@ -89,6 +89,8 @@ func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
 		"/proposals?since=yesterday", "/proposals?unknown=1", "/proposals?outcome=opened&outcome=refused", "/proposals?cursor=x",
 		"/proposals?cursor=" + audit, "/proposals?cursor=cHJvcG9zYWxzOi0x", "/proposals?a;b", "/proposals?q=%zz", "/audit?outcome=x", "/audit?cursor=%00",
 		"/audit/verify?expect_head=123", "/audit/verify?x=1", "/prs?a;b", "/proposals?limit=99999999999999999999",
+		"/proposals?code=no%20code", "/audit?code=X", "/proposals?q=" + strings.Repeat("a", 201), "/audit?caller=" + strings.Repeat("a", 201),
+		"/proposals/" + strings.Repeat("a", 65), "/sessions/" + strings.Repeat("a", 65),
 	} {
 		a := w.get("/api/v1" + target)
 		if a.StatusCode != 400 || a.code() != string(fault.InvalidArgument) {
@@ -118,7 +120,7 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 	if a.json["change"] != nil || fmt.Sprint(a.json["attempts"].([]any)[0].(map[string]any)["denied_by"]) != "[scope]" {
 		t.Errorf("got %s", a.body)
 	}
-	for _, id := range []string{"nothing", "%00", "..%2f..", strings.Repeat("x", 5000), "%27%20OR%201=1"} {
+	for _, id := range []string{"nothing", "%00", "..%2f..", strings.Repeat("x", 64), "%27%20OR%201=1"} {
 		w.want(w.get("/api/v1/proposals/"+id), 404, fault.NotFound)
 	}
 }

@@ -25,15 +25,15 @@ type AuditReport struct {
 }
 
 type auditParams struct {
-	Repo      string    `json:"repo,omitempty" doc:"owner/name"`
+	Repo      string    `json:"repo,omitempty" maxLength:"201" doc:"owner/name"`
 	Outcome   string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed,done"`
-	Code      string    `json:"code,omitempty"`
-	Caller    string    `json:"caller,omitempty"`
-	RequestID string    `json:"request_id,omitempty"`
+	Code      string    `json:"code,omitempty" pattern:"^[a-z_]{1,40}$" doc:"Code of a refusal or failure"`
+	Caller    string    `json:"caller,omitempty" maxLength:"200" doc:"The whole name"`
+	RequestID string    `json:"request_id,omitempty" maxLength:"64"`
 	Pull      string    `json:"pull,omitempty" enum:"open,merged,closed,gone" doc:"State of the pull request that the attempt opened, as last seen"`
 	Since     time.Time `json:"since,omitempty" doc:"At this time or later"`
 	Until     time.Time `json:"until,omitempty" doc:"Before this time"`
-	Cursor    string    `json:"cursor,omitempty" doc:"next_cursor of the page before, with the same filters"`
+	Cursor    string    `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the page before, with the same filters"`
 	Limit     int       `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 
@@ -82,7 +82,7 @@ func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (Audi
 }
 
 type verifyParams struct {
-	ExpectHead string `json:"expect_head,omitempty" doc:"A head that an earlier verification gave; it must still be in the chain"`
+	ExpectHead string `json:"expect_head,omitempty" maxLength:"64" doc:"A head that an earlier verification gave; it must still be in the chain"`
 	Pulls      bool   `json:"pulls,omitempty" doc:"Also compare with the marks of pull requests, which costs requests to the providers"`
 }
 

@@ -134,7 +134,7 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 	op.Parameters = parameters(types, r)
 	if r.Doc.Keyed {
 		op.Parameters = append(op.Parameters, &huma.Param{
-			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[!-~]{1,255}$"},
 			Description: "1 to 255 visible characters. For 24 hours the same key with the same body is answered as the first time it " +
 				"succeeded; with another body it is a conflict.",
 		})

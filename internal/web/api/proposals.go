@@ -37,24 +37,24 @@ func (h *proposals) operations() []operation.Operation {
 
 // idParams names one of what a route is about.
 type idParams struct {
-	ID string `json:"id" required:"true" path:"id"`
+	ID string `json:"id" required:"true" maxLength:"64" path:"id"`
 }
 
 // proposalParams narrow a listing of attempts.
 type proposalParams struct {
-	Repo     string    `json:"repo,omitempty" doc:"owner/name, letter case aside" example:"demo/home-cluster"`
-	Provider string    `json:"provider,omitempty"`
+	Repo     string    `json:"repo,omitempty" maxLength:"201" doc:"owner/name, letter case aside" example:"demo/home-cluster"`
+	Provider string    `json:"provider,omitempty" maxLength:"64"`
 	Outcome  string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
-	Code     string    `json:"code,omitempty" doc:"Code of a refusal or failure" example:"scope_denied"`
+	Code     string    `json:"code,omitempty" pattern:"^[a-z_]{1,40}$" doc:"Code of a refusal or failure" example:"scope_denied"`
 	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,revision,duplicate,cooldown,audit,caps"`
 	Door     string    `json:"door,omitempty" enum:"mcp,rest,cli,web"`
-	Caller   string    `json:"caller,omitempty" doc:"The whole name"`
-	Session  string    `json:"session,omitempty" doc:"Id of an agent's session"`
+	Caller   string    `json:"caller,omitempty" maxLength:"200" doc:"The whole name"`
+	Session  string    `json:"session,omitempty" maxLength:"64" doc:"Id of an agent's session"`
 	Pull     string    `json:"pull,omitempty" enum:"open,merged,closed,gone" doc:"State of the pull request that it opened, as last seen"`
 	Since    time.Time `json:"since,omitempty" doc:"At this time or later" example:"2026-11-01T00:00:00Z"`
 	Until    time.Time `json:"until,omitempty" doc:"Before this time"`
-	Q        string    `json:"q,omitempty" doc:"Part of the title or of a path" example:"inodes"`
-	Cursor   string    `json:"cursor,omitempty" doc:"next_cursor of the page before, with the same filters"`
+	Q        string    `json:"q,omitempty" maxLength:"200" doc:"Part of the title or of a path" example:"inodes"`
+	Cursor   string    `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the page before, with the same filters"`
 	Limit    int       `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 

@@ -26,7 +26,7 @@ const sessionUntrusted = "reports, handoffs, events and standard error are writt
 type sessionParams struct {
 	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
 	Tier   int    `json:"tier,omitempty" minimum:"1"`
-	Cursor string `json:"cursor,omitempty" doc:"next_cursor of the page before, with the same filters"`
+	Cursor string `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the page before, with the same filters"`
 	Limit  int    `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 
@@ -242,7 +242,7 @@ func (h *sessions) usage(ctx context.Context, _ operation.Call, q sessionUsagePa
 }
 
 type sessionEventParams struct {
-	ID    string `json:"id" required:"true" path:"id"`
+	ID    string `json:"id" required:"true" maxLength:"64" path:"id"`
 	After int    `json:"after,omitempty" minimum:"1" doc:"Number of the last event that is known already"`
 }
 

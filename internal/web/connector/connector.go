@@ -78,7 +78,7 @@ func (c *Connector) End() { c.end() }
 
 // sendParams are the parts of the address and the query of a request that sends.
 type sendParams struct {
-	Connection string `json:"connection" path:"connection" required:"true" maxBytes:"64"`
+	Connection string `json:"connection" path:"connection" required:"true" maxLength:"64"`
 	Seq        int    `json:"seq" required:"true" minimum:"1" doc:"The number of this request among those of the connection, from 1 on. One that was taken already is answered as it was"`
 	Last       bool   `json:"last,omitempty" doc:"Nothing follows"`
 }
