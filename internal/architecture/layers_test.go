@@ -87,7 +87,7 @@ func layers() map[string][]string {
 		"internal/operation":                append([]string{"internal/access", "internal/record", "internal/strictjson"}, domain...),
 		"internal/operation/operationtest":  {"internal/operation"},
 		"internal/toolset":                  append([]string{"internal/access", "internal/filelock", "internal/operation", "internal/record", "internal/strictjson"}, domain...),
-		"internal/deploy":                   append([]string{"internal/filelock", "internal/operation", "internal/toolset"}, domain...),
+		"internal/deploy":                   append([]string{"internal/filelock", "internal/operation", "internal/secretfile", "internal/toolset"}, domain...),
 		"internal/definitions":              append([]string{"internal/operation", "internal/toolset"}, domain...),
 		"internal/scripts":                  append([]string{"internal/access", "internal/operation", "internal/processtree", "internal/record", "internal/toolset"}, domain...),
 		"internal/packages":                 append([]string{"internal/deploy", "internal/filelock", "internal/operation", "internal/record", "internal/toolset"}, domain...),

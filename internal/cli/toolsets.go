@@ -243,7 +243,9 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 	}
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
-		Git: git, GitEnv: deploy.GitEnvironment(a.environment, d.GitCredentials), Version: version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now,
-		Trusted: runs(a.cmd, deploy.ToolsetName),
+		Git: deploy.GitCommand{
+			Path: git, Env: deploy.GitEnvironment(a.environment, d.GitCredentials), Learn: func(secrets ...string) { p.scanner.Learn(secrets...) },
+		},
+		Version: version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Trusted: runs(a.cmd, deploy.ToolsetName),
 	})
 }

@@ -4,10 +4,12 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Config is everything that the operator decides.
@@ -63,7 +65,14 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 		Tools: Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
 	}
 	e.remember(OperatorToken(c.Records.Dir))
-	c.Sessions = e.sessions(c) // the last, since agents get nothing that is remembered as a secret until then
+	c.Sessions = e.sessions(c)              // the last, since agents get nothing that is remembered as a secret until then
+	for _, name := range proxyVariables() { // these agents do get
+		address := e.get(name)
+		if !strings.Contains(address, "://") {
+			address = "http://" + address
+		}
+		e.rememberWhole(secretfile.InAddresses(address)...)
+	}
 	c.Secrets, c.Warnings = e.secrets, e.warnings
 	return c
 }

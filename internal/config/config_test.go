@@ -94,17 +94,24 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte("from-a-file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	stored := filepath.Join(t.TempDir(), "git-credentials")
+	if err := os.WriteFile(stored, []byte("https://bot:stored-1@a.example.org\nhttps://bot:stored-2@b.example.org\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c := load(map[string]string{
 		"GITHUB_TOKEN": "from-a-variable", "GITEA_TOKEN_FILE": file, "CLAUDEOPS_API_TOKENS": "one-token,two-token",
 		"CLAUDEOPS_WEBHOOK_URL_FILE": "/does/not/exist", "CLAUDEOPS_APPRISE_URLS": "${CLAUDEOPS_APPRISE_URLS}",
-		"CLAUDEOPS_DATABASE_URL": "postgres://joe:database-password@127.0.0.1/ops",
+		"CLAUDEOPS_DATABASE_URL": "postgres://joe:database-password@127.0.0.1/ops", "HTTPS_PROXY": "http://joe:proxy-password@127.0.0.1:3128",
+		"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS": stored,
 	})
-	for _, want := range []string{"from-a-variable", "from-a-file", "one-token", "two-token", "database-password"} {
+	for _, want := range []string{
+		"from-a-variable", "from-a-file", "one-token", "two-token", "database-password", "proxy-password", "stored-1", "stored-2",
+	} {
 		if !slices.Contains(c.Secrets, want) {
 			t.Errorf("%q is not among the secrets %q", want, c.Secrets)
 		}
 	}
-	if len(c.Secrets) != 7 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "CLAUDEOPS_WEBHOOK_URL_FILE") {
+	if len(c.Secrets) != 10 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "CLAUDEOPS_WEBHOOK_URL_FILE") {
 		t.Errorf("secrets %q, warnings %q", c.Secrets, c.Warnings)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Deploy is where procedures are put in place, in the words of agentpack.
@@ -25,6 +26,10 @@ func deploySettings(e *env) Deploy {
 	if d.GitCredentials = e.get("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"); d.GitCredentials != "" && !filepath.IsAbs(d.GitCredentials) {
 		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is no absolute path: it counts as unset", shown(d.GitCredentials))
 		d.GitCredentials = ""
+	}
+	if d.GitCredentials != "" {
+		text, _ := secretfile.Read(d.GitCredentials) // git's commands say that it cannot be read
+		e.rememberWhole(secretfile.InAddresses(text)...)
 	}
 	for _, name := range d.Repos {
 		if pattern, err := policy.ParseRepoPattern(name); err != nil || strings.ContainsAny(pattern.Owner+pattern.Name, "*?[{") {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -150,10 +149,7 @@ func (e *env) remember(values ...string) {
 		if parts := splitList(value); len(parts) > 1 {
 			e.rememberWhole(parts...)
 		}
-		if u, err := url.Parse(value); err == nil && u.User != nil {
-			password, _ := u.User.Password()
-			e.rememberWhole(password)
-		}
+		e.rememberWhole(secretfile.InAddresses(value)...)
 	}
 }
 

@@ -38,7 +38,7 @@ func BenchmarkPlan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: program, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now}
+	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now}
 	service := NewService(settings)
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {

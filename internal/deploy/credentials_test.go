@@ -126,6 +126,21 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 			t.Errorf("%v: the token is in git's arguments or environment", err)
 		}
 	})
+	t.Run("a token that is replaced meanwhile", func(t *testing.T) {
+		s := privateSetup(t, server, own)
+		var learned []string
+		s.Git.learnStored(func(secrets ...string) { learned = append(learned, secrets...) })
+		for _, second := range []string{own, wrong} {
+			if err := os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = desiredTexts(t, s) // without the right one it fails, which does not matter here
+			_, _ = desiredTexts(t, s)
+		}
+		if diff := cmp.Diff([]string{gitToken, "wrong-token"}, learned); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	for name, lines := range map[string][]string{
 		"no file": nil, "a token of another host": {"https://bot:" + gitToken + "@example.org"}, "one of another port": {"https://bot:" + gitToken + "@127.0.0.1:1"},
 		"one of a server without encryption": {strings.Replace(own, "https://", "http://", 1)}, "a wrong one": {wrong},
@@ -185,11 +200,11 @@ func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
 	git(t, b.dir, "clone", "-q", url, checkout)
 	git(t, checkout, "reset", "-q", "--hard", commits[0])
 	git(t, checkout, "remote", "set-url", "origin", server.URL+"/repo/.git")
-	b.settings.GitEnv = private.Git.env
+	b.settings.Git.Env = private.Git.env
 	if _, err := NewService(b.settings).Update(t.Context()); err == nil {
 		t.Error("brought forward without a token")
 	}
-	b.settings.GitEnv = append(b.settings.GitEnv, GitEnvironment(func(string) (string, bool) { return "", false }, private.Git.credentials)...)
+	b.settings.Git.Env = append(b.settings.Git.Env, GitEnvironment(func(string) (string, bool) { return "", false }, private.Git.credentials)...)
 	if c, err := NewService(b.settings).Update(t.Context()); err != nil || c.From != commits[0] || c.To != commits[1] {
 		t.Errorf("%+v, %v", c, err)
 	}

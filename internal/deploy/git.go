@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/secretfile"
 )
 
 // Git runs the git command for modules of other repositories. Neither the user's configuration nor that of a repository takes part, and
@@ -28,6 +30,7 @@ type Git struct {
 	env     []string // PATH, for git's own helpers and ssh, and others such as SSH_AUTH_SOCK
 	// credentials is the file that git signs in with over HTTPS; "" for none.
 	credentials string
+	stored      *secretfile.File // the same, for who is told its secrets; nil for nobody
 }
 
 // NewGit makes a Git. It touches no disk.

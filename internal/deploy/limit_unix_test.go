@@ -52,7 +52,7 @@ func (l limitedProcess) run() error {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	s, err := NewService(Settings{Home: l.Home, UserHome: l.UserHome, Folder: l.Folder, Git: l.Git, GitEnv: l.GitEnv, Now: time.Now}), error(nil)
+	s, err := NewService(Settings{Home: l.Home, UserHome: l.UserHome, Folder: l.Folder, Git: GitCommand{Path: l.Git, Env: l.GitEnv}, Now: time.Now}), error(nil)
 	if l.To != "" {
 		_, _, err = s.Rollback(context.Background(), l.To)
 	} else {
@@ -64,7 +64,7 @@ func (l limitedProcess) run() error {
 
 func (b *bench) limited(bytesOfFiles uint64, to string) string {
 	b.Helper()
-	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder, b.settings.Git, b.settings.GitEnv, to})
+	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder, b.settings.Git.Path, b.settings.Git.Env, to})
 	if err != nil {
 		b.Fatal(err)
 	}

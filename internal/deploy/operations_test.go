@@ -51,7 +51,7 @@ func newBench(t testing.TB, files map[string]string) *bench {
 		TB: t, dir: dir, authority: toolset.Authority{Enabled: func(string) bool { return true }, Tier: 3, AllowWrite: true},
 		settings: Settings{
 			Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"), Machine: []string{"Box"},
-			Git: program, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Version: "1.2.3", Now: time.Now,
+			Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Version: "1.2.3", Now: time.Now,
 		},
 	}
 }

@@ -18,8 +18,7 @@ type Settings struct {
 	CodexHome string   // CODEX_HOME; "" for .codex of the user's home
 	Folder    string   // where the program was started; the project is the repository that it lies in, or itself
 	Machine   []string // candidates for the machine's name, the best first
-	Git       string   // path of the git command
-	GitEnv    []string // variables of git: PATH, and others such as SSH_AUTH_SOCK
+	Git       GitCommand
 	Version   string
 	NoWriting string // why nothing may be written, not even to finish what was cut off; "" if it may
 	// Trusted says that whoever names a configuration is a person at this machine, so that it may say where Codex's folder is.
@@ -28,6 +27,14 @@ type Settings struct {
 	// checkout was cloned from.
 	Repos []string
 	Now   func() time.Time
+}
+
+// GitCommand is how git is run.
+type GitCommand struct {
+	Path string
+	Env  []string // variables: PATH, and others such as SSH_AUTH_SOCK
+	// Learn is told the secrets that git signs in with, before it does; nil for nobody.
+	Learn func(secrets ...string)
 }
 
 // GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines. credentials is a file in the
@@ -76,7 +83,8 @@ func NewService(s Settings) *Service {
 	case !filepath.IsAbs(home):
 		home = filepath.Join(s.Folder, home)
 	}
-	git := NewGit(s.Git, s.UserHome, home, s.GitEnv)
+	git := NewGit(s.Git.Path, s.UserHome, home, s.Git.Env)
+	git.learnStored(s.Git.Learn)
 	engine := NewEngine(home, s.Now)
 	engine.noWriting, engine.hashes = s.NoWriting, newHashes(home, s.Now)
 	unchanged := filepath.Join(home, "cache", "unchanged")

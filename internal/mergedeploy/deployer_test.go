@@ -50,8 +50,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, dir: dir, now: time.Now()}
 	w.settings = deploy.Settings{
-		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"), Git: program,
-		GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now,
+		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"),
+		Git: deploy.GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	}
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": "", "agentpack/.keep": "", "forge/joe/.keep": ""})
 	w.git(dir, "init", "-q", "--bare", "-b", "main", filepath.Join(dir, "forge", "joe", "procedures.git"))

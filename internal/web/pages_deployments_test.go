@@ -56,7 +56,7 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 		t.Fatal(err)
 	}
 	service := deploy.NewService(deploy.Settings{
-		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"), Git: git, GitEnv: []string{"PATH=" + os.Getenv("PATH")}, Now: time.Now,
+		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"), Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	})
 	for _, profile := range []string{"first", "default"} {
 		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, deploy.Approval{}, false)

@@ -101,11 +101,12 @@ def opens(results):
 
 
 def connector():
-    """The command of this session's connector, as its process shows it."""
+    """The command of this session's connector, as its process shows it. Others may run on the machine."""
+    session = os.path.basename(os.path.dirname(WORK)).rsplit("-", 1)[-1].encode()
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             command = contents(path).split(b"\0")[:-1]
-            if b"--connect" in command:
+            if b"--connect" in command and session in command[command.index(b"--connect") + 1]:
                 return [w.decode() for w in command]
         except OSError:
             pass
