@@ -36,11 +36,11 @@ func (s Settings) boundary() confine.Boundary {
 }
 
 // checkFiles refuses a session whose agent could change what it is judged by, or read our secrets.
-func (s Settings) checkFiles() error {
-	if s.Confinement.Exposed == nil {
+func (c Confinement) checkFiles() error {
+	if c.Exposed == nil {
 		return nil
 	}
-	if why := s.Confinement.Exposed(); why != "" {
+	if why := c.Exposed(); why != "" {
 		return fault.New(fault.Misconfigured, "no session may start: %s", why)
 	}
 	return nil

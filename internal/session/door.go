@@ -15,17 +15,17 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier) (*door.Door, error)
 	return s.Server.Doors.Open(door.Spec{Rights: rights, Dir: s.Folders.Temp, Account: s.account()})
 }
 
-// doorFolder is where the door of a session has its folder; "" where sessions have no doors.
-func (s Settings) doorFolder(id string) string {
-	if s.Server.Doors == nil {
+// doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no doors.
+func (s Server) doorFolder(temp, id string) string {
+	if s.Doors == nil {
 		return ""
 	}
-	return door.Folder(s.Folders.Temp, id)
+	return door.Folder(temp, id)
 }
 
 // connector is the entry of the MCP configuration that reaches a door. It holds no secret.
-func (s Settings) connector(d *door.Door) serverEntry {
-	command := s.Server.Connector
+func (s Server) connector(d *door.Door) serverEntry {
+	command := s.Connector
 	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())
 	return serverEntry{Type: "stdio", Command: command[0], Args: args, Env: map[string]string{}}
 }

@@ -147,7 +147,7 @@ func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 	if _, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports()); err == nil {
 		t.Error("the door is open after the end")
 	}
-	if left := w.runner.Settings.doorFolder(record.ID); left == "" {
+	if left := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, record.ID); left == "" {
 		t.Error("there is no folder")
 	} else if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the door's folder is left: %v", err)
@@ -206,7 +206,7 @@ func TestADoorThatCannotBeMadeFailsTheSession(t *testing.T) {
 	w := newWorld(t, "enters")
 	w.withDoors(tells)
 	id := w.runner.NewID()
-	folder := w.runner.Settings.doorFolder(id)
+	folder := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, id)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func (f *folder) private() string {
 }
 
 // folderOf is where the session with the id has its folder.
-func (s Settings) folderOf(id string) string {
-	dir := s.Folders.Temp
+func (f Folders) folderOf(id string) string {
+	dir := f.Temp
 	if dir == "" {
 		dir = os.TempDir()
 	}
@@ -59,7 +59,7 @@ func (s Settings) folderOf(id string) string {
 
 // makeFolder makes the folder and its files. On an error nothing is left.
 func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte) (*folder, error) {
-	path, err := filepath.Abs(s.folderOf(id))
+	path, err := filepath.Abs(s.Folders.folderOf(id))
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte
 		servers[name] = entry
 	}
 	if f.door != nil {
-		servers[serverName] = s.connector(f.door) // nobody shadows it
+		servers[serverName] = s.Server.connector(f.door) // nobody shadows it
 		return json.Marshal(map[string]any{"mcpServers": servers})
 	}
 	own, err := s.ownServer(id, tier)

@@ -34,13 +34,13 @@ type lock struct {
 }
 
 // openLock opens a lock file in the state folder.
-func (s Settings) openLock(name string) (*os.File, error) {
-	path := filepath.Join(s.Folders.State, name)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
+func (f Folders) openLock(name string) (*os.File, error) {
+	path := filepath.Join(f.State, name)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304: the operator's folder
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", path)
 	}
-	return f, nil
+	return file, nil
 }
 
 func tryLock(f *os.File) (taken bool, err error) {
@@ -52,24 +52,24 @@ func tryLock(f *os.File) (taken bool, err error) {
 }
 
 // takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be used.
-func (s Settings) takeLock() (*lock, error) {
-	f, err := s.openLock(lockName)
+func (f Folders) takeLock() (*lock, error) {
+	file, err := f.openLock(lockName)
 	if err != nil {
 		return nil, err
 	}
-	taken, err := tryLock(f)
+	taken, err := tryLock(file)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, file.Close())
 	}
-	before := readLock(f)
+	before := readLock(file)
 	if !taken {
 		who := "a session"
 		if before.Session != "" {
 			who = "session " + before.Session
 		}
-		return nil, errors.Join(fault.New(fault.Conflict, "%s is running in this state folder; wait until it ends, or stop it", who), f.Close())
+		return nil, errors.Join(fault.New(fault.Conflict, "%s is running in this state folder; wait until it ends, or stop it", who), file.Close())
 	}
-	return &lock{f, before}, nil
+	return &lock{file, before}, nil
 }
 
 // removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its

@@ -24,24 +24,24 @@ type processes struct {
 }
 
 // lockProcesses waits until no process of an earlier session runs, and keeps the next session from starting. conflict if
-// some run still after Limits.Clear.
-func (s Settings) lockProcesses(ctx context.Context) (*processes, error) {
-	f, err := s.openLock(processLockName)
+// some run still after that time.
+func (f Folders) lockProcesses(ctx context.Context, atMost time.Duration) (*processes, error) {
+	file, err := f.openLock(processLockName)
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.Limits.Clear)
+	bounded, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for {
-		taken, err := tryLock(f)
+		taken, err := tryLock(file)
 		switch {
 		case err != nil:
-			return nil, errors.Join(err, f.Close())
+			return nil, errors.Join(err, file.Close())
 		case taken:
-			return &processes{lock: f}, nil
+			return &processes{lock: file}, nil
 		case bounded.Err() != nil:
 			return nil, errors.Join(fault.New(fault.Conflict,
-				"processes of the last session have not ended yet; try again in a minute, or end them (its record may name them)"), f.Close())
+				"processes of the last session have not ended yet; try again in a minute, or end them (its record may name them)"), file.Close())
 		}
 		timer := time.NewTimer(lockRetry)
 		select {

@@ -32,7 +32,7 @@ func (s Settings) Check(spec Spec) error {
 	if err := s.checkBoundary(); err != nil {
 		return err
 	}
-	return s.checkFiles()
+	return s.Confinement.checkFiles()
 }
 
 // Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State

@@ -75,11 +75,11 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	if _, err := s.runner.Records.Sessions(ctx, Query{Limit: 1}); err != nil {
 		return nil, err
 	}
-	l, err := s.runner.Settings.takeLock()
+	l, err := s.runner.Settings.Folders.takeLock()
 	if err != nil {
 		return nil, err
 	}
-	spec.processes, err = s.runner.Settings.lockProcesses(ctx)
+	spec.processes, err = s.runner.Settings.Folders.lockProcesses(ctx, s.runner.Settings.Limits.Clear)
 	if err != nil {
 		return nil, errors.Join(err, l.release())
 	}
@@ -152,7 +152,7 @@ func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (Record, 
 	spec.processes.group = group
 	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
 	if err := l.write(lockContent{
-		Session: spec.ID, Folder: s.runner.Settings.folderOf(spec.ID), Group: group, Door: s.runner.Settings.doorFolder(spec.ID),
+		Session: spec.ID, Folder: s.runner.Settings.Folders.folderOf(spec.ID), Group: group, Door: s.runner.Settings.Server.doorFolder(s.runner.Settings.Folders.Temp, spec.ID),
 	}); err != nil {
 		return Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
 	}
@@ -162,7 +162,7 @@ func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (Record, 
 // next begins a session that another escalated to.
 func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (Record, error) {
 	var err error
-	if spec.processes, err = s.runner.Settings.lockProcesses(ctx); err != nil {
+	if spec.processes, err = s.runner.Settings.Folders.lockProcesses(ctx, s.runner.Settings.Limits.Clear); err != nil {
 		return Record{}, err
 	}
 	record, err := s.announce(ctx, l, *spec)

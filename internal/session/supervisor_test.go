@@ -127,9 +127,9 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w := newWorld(t, "good")
 	w.withDoors(tells)
 	s := w.runner.Settings
-	leftFolder, other := s.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
-	leftDoor := s.doorFolder("01J000000000000000000000ZZ")
-	l, err := s.takeLock()
+	leftFolder, other := s.Folders.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
+	leftDoor := s.Server.doorFolder(s.Folders.Temp, "01J000000000000000000000ZZ")
+	l, err := s.Folders.takeLock()
 	if err != nil {
 		t.Fatal(err)
 	}
