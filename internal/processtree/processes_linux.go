@@ -102,11 +102,11 @@ func pids(all []process) []int {
 // Marked lists the processes that run and carry the entry in their environment, as far as this user may look at it.
 func Marked(entry string) []int { return pids(markedOrGrouped(entry, -1)) } // no group has this number
 
-// markedOrGrouped lists the processes that run and carry the entry, or are in the group.
+// markedOrGrouped lists the processes that run and carry the entry, or are in the group; 0 is no group.
 func markedOrGrouped(entry string, group int) []process {
 	var out []process
 	for _, p := range processes() {
-		if p.pid != os.Getpid() && !p.ended() && (p.group == group || marked(p.pid, entry)) {
+		if p.pid != os.Getpid() && !p.ended() && (group > 0 && p.group == group || marked(p.pid, entry)) {
 			out = append(out, p)
 		}
 	}

@@ -72,12 +72,17 @@ func (t *Tree) begin(c Command, reports *os.File) error {
 	if err == nil {
 		err = said.Decode(&first)
 	}
-	if err == nil && first.Started == 0 {
+	lost := err != nil
+	if !lost && first.Started == 0 {
 		err = errors.New(first.Problem)
 	}
 	if err != nil {
-		_ = t.reaper.Process.Kill() // there is nothing below it
+		_ = t.reaper.Process.Kill()
 		<-t.gone
+		if lost { // it may have started the command before
+			t.sweep()
+			err = fmt.Errorf("the process that keeps its processes together was killed, or ended: %w", err)
+		}
 		return errors.Join(err, t.orders.Close(), reports.Close())
 	}
 	t.group = first.Started

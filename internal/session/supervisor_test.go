@@ -127,13 +127,14 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w := newWorld(t, "good")
 	w.withDoors(tells)
 	s := w.runner.Settings
-	leftFolder, other := s.Folders.folderOf("01J000000000000000000000ZZ"), filepath.Join(s.Folders.Temp, "other")
-	leftDoor := s.Server.doorFolder(s.Folders.Temp, "01J000000000000000000000ZZ")
+	id := w.runner.NewID()
+	leftFolder, other := s.Folders.folderOf(id), filepath.Join(s.Folders.Temp, "other")
+	leftDoor := s.Server.doorFolder(s.Folders.Temp, id)
 	l, err := s.Folders.takeLock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.write(lockContent{Session: "01J000000000000000000000ZZ", Folder: leftFolder, Door: leftDoor}); err != nil {
+	if err := l.write(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.file.Close() // as the kernel does it
@@ -143,7 +144,7 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 		}
 	}
 	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Claude.Binary)
-	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=01J000000000000000000000ZZ"}
+	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=" + id}
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)
 	}
