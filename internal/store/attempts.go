@@ -87,22 +87,44 @@ func lowerASCII(s string) string {
 // comes After its first number.
 func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
 	selected, args := attemptClauses(q, h.db.opts.DatabaseURL == "")
-	return h.attempts(ctx, "WHERE seq IN ("+selected+") ORDER BY seq DESC", args...)
+	return h.attempts(ctx, "WHERE audit.seq IN ("+selected+") ORDER BY audit.seq DESC", args...)
 }
 
 // AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled it.
 func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error) {
-	return h.attempts(ctx, "WHERE request_id = $1 ORDER BY seq LIMIT 100", text(bound(requestID, maxWord)))
+	return h.attempts(ctx, "WHERE audit.request_id = $1 ORDER BY audit.seq LIMIT 100", text(bound(requestID, maxWord)))
 }
 
+// attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change, those that are not in
+// memory.
 func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		if out, err = h.db.selectAudit(ctx, tx, clauses, args...); err != nil {
+		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error {
+			return rows.Scan(&f.seq, &f.hash, (*text)(&f.session), (*text)(&f.state))
+		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a ON a.seq = audit.seq "+
+			"LEFT JOIN proposals p ON p.id = audit.request_id "+clauses, args...)
+		if err != nil {
 			return err
 		}
-		return withStates(ctx, tx, out)
+		rows, err := h.db.auditRows(ctx, tx, found)
+		if err != nil {
+			return err
+		}
+		out = make([]record.RecordedAttempt, len(found))
+		for i, f := range found {
+			out[i] = rows[f.hash]
+			out[i].Session, out[i].State = f.session, record.ProposalState(f.state)
+		}
+		return nil
 	})
 	return out, err
+}
+
+// foundAttempt is what tells a row of the audit, and what may change beside it.
+type foundAttempt struct {
+	seq            int64
+	hash           string
+	session, state string // the agent's session that it was made in, and what became of the proposal
 }
 
 // attemptQuery builds the query of the numbers of a page of attempts.
@@ -171,36 +193,4 @@ func (c *attemptQuery) search(part string, trigrams bool) {
 // likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.
 func likeLiteral(s string) string {
 	return strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s)
-}
-
-// withStates adds what became of the proposals that the attempts made, and the sessions that they were made in.
-func withStates(ctx context.Context, tx *sql.Tx, rows []record.RecordedAttempt) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	ids, numbers := make([]any, len(rows)), make([]any, len(rows))
-	for i, r := range rows {
-		ids[i], numbers[i] = text(r.RequestID), r.Seq
-	}
-	states, sessions := map[string]string{}, map[int64]string{}
-	err := queryRows(ctx, tx, func(found *sql.Rows) error {
-		var id, state string
-		err := found.Scan((*text)(&id), (*text)(&state))
-		states[id] = state
-		return err
-	}, "SELECT id, state FROM proposals WHERE id IN ("+placeholders(1, len(ids))+")", ids...)
-	if err != nil {
-		return err
-	}
-	err = queryRows(ctx, tx, func(found *sql.Rows) error {
-		var seq int64
-		var id string
-		err := found.Scan(&seq, (*text)(&id))
-		sessions[seq] = id
-		return err
-	}, "SELECT seq, session FROM attempts WHERE session <> '' AND seq IN ("+placeholders(1, len(numbers))+")", numbers...)
-	for i, r := range rows {
-		rows[i].State, rows[i].Session = record.ProposalState(states[r.RequestID]), sessions[r.Seq]
-	}
-	return err
 }

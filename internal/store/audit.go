@@ -131,6 +131,14 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 func (d *database) selectAudit(
 	ctx context.Context, tx *sql.Tx, clauses string, args ...any,
 ) (out []record.RecordedAttempt, err error) {
+	rows, err := d.selectAuditRows(ctx, tx, clauses, args...)
+	for _, row := range rows {
+		out = append(out, row.RecordedAttempt)
+	}
+	return out, err
+}
+
+func (d *database) selectAuditRows(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []auditRow, err error) {
 	names := auditColumnNames()
 	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
 		row := auditRow{columns: make([]auditColumn, len(names))}
@@ -146,7 +154,7 @@ func (d *database) selectAudit(
 			return fault.Wrap(err, fault.Internal, "row %d of the audit in %s is damaged; "+
 				"run `claudeops audit verify` and restore a backup", row.Seq, d.path())
 		}
-		out = append(out, row.RecordedAttempt)
+		out = append(out, row)
 		return nil
 	}, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
 	return out, err

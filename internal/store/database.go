@@ -22,6 +22,8 @@ type database struct {
 
 	connected *heldLocks // of the connections of agents that this process serves
 
+	rows rowMemory // of the audit
+
 	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
 }
 

@@ -115,9 +115,13 @@ func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 }
 
 // WaitingDryRuns returns the dry runs made at or after since whose change no proposal has taken up, newest first, at
-// most 20. Of several with the same change it returns each.
+// most 20: of each its id, time, repository and title. Of several with the same change it returns each.
 func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error) {
-	return h.db.proposals(ctx, `WHERE state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT EXISTS (
+	return selectOf(ctx, h.db, func(rows *sql.Rows, p *record.Proposal) error {
+		p.State = record.StateDryRun
+		return rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Title))
+	}, `SELECT id, created_us, provider, owner, repo, title FROM proposals
+		WHERE state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT EXISTS (
 			SELECT 1 FROM proposals taken WHERE taken.digest = proposals.digest
 				AND taken.state IN ('reserved', 'committed', 'unsettled', 'opened'))
 		ORDER BY created_us DESC, id DESC LIMIT $2`, micros(since), maxWaiting)

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/record"
@@ -64,23 +67,42 @@ func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullReco
 	return out, err
 }
 
+// keysAtOnce is how many pull requests one statement looks up. More take longer each: the driver compares each parameter with all of them.
+const keysAtOnce = 8
+
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
 func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
 	out := map[record.PullKey]record.PullRecord{}
 	err := p.db.read(ctx, func(tx *sql.Tx) error {
-		for _, key := range keys[:min(len(keys), record.MaxAttemptLimit)] {
-			records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
-				text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+		for some := range slices.Chunk(keys[:min(len(keys), record.MaxAttemptLimit)], keysAtOnce) {
+			records, err := pullsOf(ctx, tx, some)
 			if err != nil {
 				return err
 			}
-			if len(records) > 0 {
-				out[key] = records[0]
+			for _, r := range records {
+				out[r.PullKey] = r
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// pullsOf looks up at most keysAtOnce pull requests.
+func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.PullRecord, error) {
+	wanted := slices.Clone(keys)
+	for len(wanted)&(len(wanted)-1) != 0 { // a power of two, so that there are few statements to compile
+		wanted = append(wanted, keys[0])
+	}
+	tuples, args := make([]string, len(wanted)), make([]any, 0, 4*len(wanted))
+	for i, key := range wanted {
+		tuples[i] = fmt.Sprintf("(CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS BIGINT))", 4*i+1, 4*i+2, 4*i+3, 4*i+4)
+		args = append(args, text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+	}
+	// CROSS JOIN has SQLite look each of them up, rather than compare each pull request of the table with all of them.
+	return scanPulls(ctx, tx, "WITH wanted (provider, owner, repo, number) AS (VALUES "+strings.Join(tuples, ", ")+") SELECT "+pullColumns+`
+		FROM wanted w CROSS JOIN pulls r LEFT JOIN proposals p ON p.id = r.proposal_id
+		WHERE r.provider = w.provider AND r.owner = w.owner AND r.repo = w.repo AND r.number = w.number`, args...)
 }
 
 // followEnded is for how long after it has changed a pull request is still looked at that is not open.
@@ -167,12 +189,16 @@ func endPull(ctx context.Context, tx *sql.Tx, record, end record.PullRecord) (ne
 }
 
 func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]record.PullRecord, error) {
+	return scanPulls(ctx, tx, "SELECT "+pullColumns+fromPulls+clauses, args...)
+}
+
+func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]record.PullRecord, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
 		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
 			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt),
 			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
 			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
-	}, "SELECT "+pullColumns+fromPulls+clauses, args...)
+	}, query, args...)
 }
 
 // Merged returns the pull requests of a repository that are recorded as merged, the newest first.

@@ -70,6 +70,29 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
 }
 
+func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
+	s := openNew(t)
+	var keys []record.PullKey
+	for n := 1; n <= 2*keysAtOnce+3; n++ {
+		key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: n}
+		if n%4 != 0 { // nobody has opened these
+			openedPull(t, s, n)
+		}
+		keys = append(keys, key)
+	}
+	for count := range len(keys) + 1 {
+		records, err := s.Pulls.PullRecords(t.Context(), keys[:count])
+		wantEqual(t, err, nil)
+		want := map[record.PullKey]record.PullRecord{}
+		for _, key := range keys[:count] {
+			if key.Number%4 != 0 {
+				want[key] = recordOf(t, s, key)
+			}
+		}
+		wantEqual(t, records, want)
+	}
+}
+
 func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 	s, ctx := openNew(t), t.Context()
 	for _, number := range []int{3, 1, 2, 4} {

@@ -41,7 +41,7 @@ func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(statementKeeper{connector})
 	if writing {
 		db.SetMaxOpenConns(1)
 		return db, nil
