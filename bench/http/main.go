@@ -1,8 +1,9 @@
 // Command http measures `claudeops serve` from outside, over loopback: requests a second, and how long one takes, for one
 // client and for eight. The records hold as many attempts as asked for, most of which are about other repositories. /healthz
-// of the same server in the same run is the floor, so that ratios hold on a noisy machine.
+// of the same server in the same run is the floor, so that ratios hold on a noisy machine. Then the same for one client, with something
+// recorded by another process before each request, so that no answer is one that was kept.
 //
-//	http [-rows 100000] [-for 3s] [-state FOLDER] BINARY
+//	http [-rows 100000] [-for 3s] [-state FOLDER] [-fresh] BINARY
 package main
 
 import (
@@ -26,14 +27,15 @@ func main() {
 	rows := flag.Int("rows", 100_000, "attempts on the record")
 	each := flag.Duration("for", 3*time.Second, "how long each measurement takes")
 	kept := flag.String("state", "", "state folder that is filled if it does not exist, and used as it is if it does")
+	fresh := flag.Bool("fresh", false, "measure only what follows a record")
 	flag.Parse()
-	if err := run(context.Background(), flag.Arg(0), *kept, *rows, *each); err != nil {
+	if err := run(context.Background(), flag.Arg(0), *kept, *rows, *each, *fresh); err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, state string, rows int, each time.Duration) error {
+func run(ctx context.Context, binary, state string, rows int, each time.Duration, fresh bool) error {
 	scratch, err := os.MkdirTemp("", "claudeops-bench-")
 	if err != nil {
 		return err
@@ -60,7 +62,12 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 		return err
 	}
 	defer s.stop()
-	return measureAll(ctx, s, each)
+	if !fresh {
+		if err := measureAll(ctx, s, each); err != nil {
+			return err
+		}
+	}
+	return measureFresh(ctx, s, state, each)
 }
 
 // server is a claudeops serve of ours.

@@ -46,7 +46,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessio
 			{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion},
 			{Name: live.TopicConnections, Version: p.store.Connections().ConnectionsVersion},
 		}},
-		Env: handler.Env{Log: p.log, Redact: p.scanner.Redact, Now: time.Now, NewID: newID},
+		Env: handler.Env{Log: p.log, Redact: p.scanner.Redact, Redaction: p.scanner.Redaction, Now: time.Now, NewID: newID},
 	})
 }
 

@@ -10,6 +10,7 @@ type ownCredentials struct {
 	mu     sync.RWMutex
 	groups []*[]string // one for each call of add
 	all    *ownSet     // of all groups; replaced, never changed
+	number int64       // how often it was replaced
 }
 
 // add returns what removes the values again; it may be called more than once.
@@ -35,6 +36,7 @@ func (o *ownCredentials) prepare() {
 	}
 	slices.Sort(values)
 	o.all = newOwnSet(slices.Compact(values))
+	o.number++
 }
 
 func (o *ownCredentials) set() *ownSet {
@@ -46,3 +48,10 @@ func (o *ownCredentials) set() *ownSet {
 // Learn adds credentials that the process came by while it runs, such as a token that a forge made for it. They are found
 // and redacted from now on, until forget is called: when they are worth nothing any more.
 func (s *Scanner) Learn(own ...string) (forget func()) { return s.own.add(own) }
+
+// Redaction is a number that grows whenever Redact begins to keep out something else.
+func (s *Scanner) Redaction() int64 {
+	s.own.mu.RLock()
+	defer s.own.mu.RUnlock()
+	return s.own.number
+}

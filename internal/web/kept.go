@@ -23,7 +23,7 @@ const (
 type kept struct {
 	changes  records.Changes // nil where nothing is kept
 	verified func() health.Verification
-	now      func() time.Time
+	env      handler.Env
 
 	mu      sync.Mutex
 	answers map[keptKey]handler.Response
@@ -35,6 +35,7 @@ type keptKey struct {
 	version  string // of the records
 	slice    int64  // of the time
 	verified time.Time
+	redacted int64 // what is kept out of it; see handler.Env
 	pattern  string
 	query    string
 	caller   string
@@ -78,8 +79,12 @@ func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 		return keptKey{}, false
 	}
 	version, known := k.changes.Version(ctx)
+	redacted := int64(0)
+	if k.env.Redaction != nil {
+		redacted = k.env.Redaction()
+	}
 	return keptKey{
-		version: version, slice: k.now().UnixNano() / int64(keptFor), verified: k.verified().At, pattern: req.Pattern, query: req.URL.RawQuery,
+		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At, redacted: redacted, pattern: req.Pattern, query: req.URL.RawQuery,
 		caller: fmt.Sprintf("%+v", req.Principal),
 	}, known
 }

@@ -67,7 +67,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 			Doctor: o.Rules.Doctor, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry, Env: o.Env,
 		}),
 	}
-	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, now: o.Env.Now}
+	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, env: o.Env}
 	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,

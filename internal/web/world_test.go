@@ -76,6 +76,7 @@ type world struct {
 	testing.TB
 	fake    *forgetest.Fake
 	store   *store.Store
+	dir     string // of the store
 	now     atomic.Int64
 	flow    prflow.Options
 	web     web.Options
@@ -114,7 +115,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	w.store = s
+	w.store, w.dir = s, dir
 	var ids atomic.Int64
 	newID := func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) }
 	var exchanges atomic.Int64
@@ -138,7 +139,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},
 		Rules:     web.Rules{Doctor: func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} }},
 		Env: handler.Env{
-			Redact: scanner.Redact, Log: log, Now: w.Now, NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
+			Redact: scanner.Redact, Redaction: scanner.Redaction, Log: log, Now: w.Now, NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
 		},
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}

@@ -29,6 +29,17 @@ func attemptsOf(ctx context.Context, pulls records.Pulls, rows []record.Recorded
 	return out, err
 }
 
+// Key implements pages.Part. The hash of a row is one of all that the audit has of it.
+func (a attempt) Key() any {
+	if a.Hash == "" {
+		return nil
+	}
+	return [2]string{a.Hash, string(a.PullState)}
+}
+
+// Moment implements pages.Part.
+func (a attempt) Moment() time.Time { return a.Time }
+
 // Link is the address of the proposal, without the base.
 func (a attempt) Link() string { return proposalPath(a.RequestID) }
 

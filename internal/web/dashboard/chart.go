@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"context"
+	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,19 @@ type chartDay struct {
 	Counts []int // in the order of Outcomes
 	Parts  []chartPart
 }
+
+// Key is the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks with those of other
+// days, is not.
+func (d chartDay) Key() any {
+	b := d.Day.AppendFormat(nil, time.DateOnly)
+	for _, n := range d.Counts {
+		b = strconv.AppendInt(append(b, ' '), int64(n), 10)
+	}
+	return string(b)
+}
+
+// Moment is none.
+func (chartDay) Moment() time.Time { return time.Time{} }
 
 // chartPart is a part of a bar.
 type chartPart struct {
@@ -95,8 +110,24 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 	}
 }
 
-// Words names an outcome as people read it.
-func (p chartPart) Words() string { return outcomeWords(p.Outcome) }
+// Bar is the drawing of the bar. It holds numbers and outcomes alone; a template takes twenty times as long.
+func (d chartDay) Bar() template.HTML {
+	var b []byte
+	number := func(name string, n float64) {
+		b = append(append(b, ' '), name...)
+		b = append(strconv.AppendFloat(append(b, `="`...), n, 'f', -1, 64), '"')
+	}
+	for _, p := range d.Parts {
+		b = append(append(append(b, `<rect class="`...), p.Outcome...), '"')
+		number("x", p.X)
+		number("y", p.Y)
+		number("width", p.Width)
+		number("height", p.Height)
+		b = strconv.AppendInt(append(b, "><title>"...), int64(p.Count), 10)
+		b = append(append(append(b, ' '), outcomeWords(p.Outcome)...), "</title></rect>\n"...)
+	}
+	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
+}
 
 // Names are the outcomes as people read them.
 func (c chart) Names() []string {

@@ -111,7 +111,7 @@ type Dashboard struct {
 
 // New makes a Dashboard. An error is a fault in an embedded file.
 func New(o Options) (*Dashboard, error) {
-	set, err := pages.Load(pages.Shower{Redact: o.Env.Redact, Now: o.Env.Now})
+	set, err := pages.Load(pages.Shower{Redact: o.Env.Redact, Redaction: o.Env.Redaction, Now: o.Env.Now})
 	if err != nil {
 		return nil, err
 	}

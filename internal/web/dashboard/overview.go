@@ -55,7 +55,7 @@ type overviewPage struct {
 type setup struct {
 	handler.Settings
 	TierMeans string
-	Providers []gitprovider.Registration
+	Providers []registration
 }
 
 // waitingPull is an open pull request, as it was last seen.
@@ -79,13 +79,23 @@ type need struct {
 	At        time.Time
 }
 
+// registration is a provider as the overview shows it.
+type registration struct{ gitprovider.Registration }
+
+func (h *overview) providers() (out []registration) {
+	for _, entry := range h.registry.Entries() {
+		out = append(out, registration{entry})
+	}
+	return out
+}
+
 func (h *overview) show(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
 		return handler.Response{}, err
 	}
 	view := overviewPage{
 		Page: h.frame(req, "Overview", "/"), Days: chartDays,
-		Setup: setup{h.settings, h.tierMeans(), h.registry.Entries()},
+		Setup: setup{h.settings, h.tierMeans(), h.providers()},
 	}
 	rows, err := h.records.Attempts.Attempts(req.Context(), record.AttemptQuery{Limit: lastAttempts})
 	if err != nil {

@@ -87,7 +87,14 @@ type filter struct {
 	Repo, Caller, Search, Since, Until string
 	Outcome, Gate, Pull                []option
 	Any                                bool
+	asked                              filterParams // what all the others are made of
 }
+
+// Key implements pages.Part.
+func (f filter) Key() any { return f.asked }
+
+// Moment implements pages.Part.
+func (filter) Moment() time.Time { return time.Time{} }
 
 // option is an option of a choice.
 type option struct {
@@ -112,7 +119,8 @@ func (q filterParams) view() filter {
 		Repo: q.Repo, Caller: q.Caller, Search: q.Q, Since: q.Since, Until: q.Until,
 		Outcome: options(q.Outcome, []string{"opened", "revised", "reused", "dry_run", "refused", "failed"}),
 		Gate:    options(q.Gate, prflow.Gates()), Pull: options(q.Pull, record.PullStates()),
-		Any: q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != "",
+		Any:   q.Repo+q.Caller+q.Q+q.Since+q.Until+q.Outcome+q.Gate+q.Session+q.Pull != "",
+		asked: q,
 	}
 }
 

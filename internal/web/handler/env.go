@@ -12,8 +12,10 @@ import (
 type Env struct {
 	Log    *slog.Logger
 	Redact func(text string) string // keeps the values of our own tokens out of what a handler renders
-	Now    func() time.Time
-	NewID  func() string // request ids
+	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows.
+	Redaction func() int64
+	Now       func() time.Time
+	NewID     func() string // request ids
 }
 
 // Settings is what the operator lets this server do.

@@ -20,18 +20,22 @@ type Set struct{ byName map[string]*template.Template }
 // Load parses the templates. Whatever one of them writes is made fit to be shown by show, so that no page has to think of it.
 // An error is a fault in a template.
 func Load(show Shower) (*Set, error) {
-	const layout, parts = "templates/layout.html", "templates/parts.html"
+	const layout, shared = "templates/layout.html", "templates/parts.html"
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
 	set := &Set{byName: map[string]*template.Template{}}
+	kept := &parts{show: show}
 	for _, file := range files {
-		if file == layout || file == parts {
+		if file == layout || file == shared {
 			continue
 		}
-		page, err := template.New("layout.html").Funcs(show.functions()).ParseFS(templates, layout, parts, file)
-		if err != nil {
+		page := template.New("layout.html").Funcs(show.functions())
+		page.Funcs(template.FuncMap{"part": func(name, base string, of Part) (template.HTML, error) {
+			return kept.text(page, partKey{page: file, template: name, base: base}, of)
+		}})
+		if _, err := page.ParseFS(templates, layout, shared, file); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, t := range page.Templates() {

@@ -23,6 +23,9 @@ const MaxItems = 20
 type Shower struct {
 	Redact func(text string) string // keeps the values of our own tokens out
 	Now    func() time.Time
+	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows: then no part of a
+	// page is kept.
+	Redaction func() int64
 }
 
 // Text is text that is fit to be shown already.
