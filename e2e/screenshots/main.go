@@ -60,7 +60,7 @@ func run(ctx context.Context, binary, folder, picture string) error {
 	return errors.Join(problem, takePicture(ctx, base+"/", picture))
 }
 
-// startDemo starts the demo on the port that it likes, and returns the address that signs a browser in.
+// startDemo runs the demo on the port that it likes until all is shown, and returns the address that signs a browser in.
 func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 	cmd := exec.CommandContext(ctx, binary, "demo", "--serve")
 	cmd.Stderr = os.Stderr
@@ -71,15 +71,18 @@ func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, "", err
 	}
-	lines := bufio.NewReader(out)
-	for {
+	var signIn string
+	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return nil, "", errors.Join(errors.New("the demo ended before it served"), err, cmd.Wait())
+			return nil, "", errors.Join(errors.New("the demo ended before it had shown all"), err, cmd.Wait())
 		}
 		if found := regexp.MustCompile(`http://\S+/sign-in\?code=\S+`).FindString(line); found != "" {
+			signIn = found
+		}
+		if strings.Contains(line, "Ctrl-C ends the server") {
 			go func() { _, _ = io.Copy(io.Discard, lines) }() // what it says later
-			return cmd, found, nil
+			return cmd, signIn, nil
 		}
 	}
 }

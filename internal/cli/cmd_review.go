@@ -130,7 +130,7 @@ func newReviews(p *parts) *review.Service {
 		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
 	}
 	if p.providers.local != nil {
-		o.Host = local.NewReviewer(p.providers.local)
+		o.Host, o.Look = local.NewReviewer(p.providers.local), newFollower(p).Look
 	}
 	return review.New(o)
 }

@@ -309,3 +309,22 @@ func effectOfNothing(t *testing.T) effect {
 	seedEffect.Do(func() { seedEffect.effect = newPeopleWorld(t, nil).effect("") })
 	return seedEffect.effect
 }
+
+// TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to date.
+func TestListsShowAReviewAtOnce(t *testing.T) {
+	w := newPeopleWorld(t, nil)
+	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	for _, step := range []struct {
+		verb, said         string
+		approvals, changes int
+	}{{"request-changes", "No.", 0, 1}, {"comment", "Say more.", 0, 1}, {"approve", "Good.", 1, 0}} {
+		if out, code := w.command(w.plain(), "review", step.verb, "1", "--repo", "demo/home", "--comment", step.said); code != 0 || strings.Contains(out, "lists show") {
+			t.Fatalf("%s: %d %s", step.verb, code, out)
+		}
+		got, found, err := s.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home", Number: 1})
+		if err != nil || !found || got.Approvals != step.approvals || got.ChangesRequested != step.changes || got.SeenBy != record.DoorCLI || got.Head == "" {
+			t.Errorf("%s: %+v, %t, %v", step.verb, got, found, err)
+		}
+	}
+}

@@ -10,9 +10,10 @@ import (
 // maxContended is how often a look is made again because somebody else has recorded one meanwhile.
 const maxContended = 5
 
-// look asks the provider about a pull request and records the answer. What was read before somebody else recorded theirs is
-// thrown away, so that an old answer never replaces a newer one and an end is recorded by one process only.
-func (f *Follower) look(ctx context.Context, key record.PullKey, by record.Door) error {
+// Look asks the provider about a pull request of ours and records the answer; by is what made us look. What was read before
+// somebody else recorded theirs is thrown away, so that an old answer never replaces a newer one and an end is recorded by one
+// process only. Errors are those of the provider and of the records; conflict if others kept recording it.
+func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
 	for range maxContended {
 		was, found, err := f.Records.FindPull(ctx, key)
 		if err != nil || !found {

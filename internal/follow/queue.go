@@ -97,7 +97,7 @@ func (f *Follower) lookAlone(ctx context.Context, q *queue, key record.PullKey, 
 	case <-ctx.Done():
 		return fault.From(ctx.Err())
 	}
-	return f.look(ctx, key, by)
+	return f.Look(ctx, key, by)
 }
 
 // serve makes the looks that webhooks ask for. After stop it makes those that wait, and ends.

@@ -51,6 +51,8 @@ type Options struct {
 	Records  Records
 	Pulls    Pulls
 	Notifier record.Notifier // hears of actions that end a pull request
+	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
+	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 }
 
 // Service is the use case. It is safe for concurrent use.
@@ -111,6 +113,9 @@ func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
 		out.Number, out.Done = r.Number, verb.Name
 		if err := s.record(context.WithoutCancel(ctx), verb, row("")); err != nil {
 			out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
+		}
+		if err := s.look(context.WithoutCancel(ctx), verb, row("")); err != nil {
+			out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
 		}
 		return nil
 	})
@@ -197,6 +202,14 @@ func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) err
 		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
 	}
 	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, row)...)
+}
+
+// look has the record say what reviews there are now. An end has been recorded already.
+func (s *Service) look(ctx context.Context, verb Verb, row record.Attempt) error {
+	if s.Look == nil || verb.event != "" {
+		return nil
+	}
+	return s.Look(ctx, record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber}, row.Door)
 }
 
 func act(r Request) people.Act {
