@@ -64,7 +64,7 @@ func confineSessions(p *parts, s *session.Settings) {
 	}
 }
 
-// exposedToAgents says which files of ours agents could change or read, by the files' modes and owners and under the boundary that holds now, and
+// exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists and under the boundary that holds now, and
 // what to do about it; "" for none. Without a user of their own agents are our user, to whom modes say nothing: then what others could
 // write counts alone.
 func exposedToAgents(p *parts) string {
@@ -77,6 +77,9 @@ func exposedToAgents(p *parts) string {
 		user, agents = filemodes.User{Known: true, UID: account.UID, Groups: []int{account.GID}}, "agents, which run as "+account.Name+","
 	}
 	subjects := doctor.Guarded(p.cfg, placesOfScripts(p))
+	if user.Known { // people may share repositories with others
+		subjects = append(subjects, doctor.Repositories(p.cfg.Forges.LocalRoot)...)
+	}
 	for i := range subjects {
 		// Landlock keeps agents from reading what the modes would let them.
 		subjects[i].Secret = subjects[i].Secret && user.Known && boundary.ABI == 0
@@ -88,7 +91,7 @@ func exposedToAgents(p *parts) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return "files that decide what agents may do, or that are secret, are open to " + agents + " by their modes and owners: " + strings.Join(found, "; ")
+	return "files that decide what agents may do, or that are secret, are open to " + agents + " by their modes, owners or access lists: " + strings.Join(found, "; ")
 }
 
 // placesOfScripts are those of the operator's scripts, where agents or this process run them.

@@ -65,32 +65,36 @@ func exposures() []exposure {
 		exposure{"the policy belongs to the agents' user", user(policy), chown("narrow.yaml", agent, 0, 0o444),
 			[]string{"belongs to user 54321 (mode 0444)", "chown 0 '$DIR/narrow.yaml'", "agents, which run as 54321"}},
 		exposure{"their group may write the state folder", user(nil), chown("state", 0, agent, 0o770), []string{"by group 54321 (mode 0770, owner 0)", "chmod g-w"}},
+		exposure{"branches of a local repository belong to the agents' user", user(nil), chown("root/demo/home.git/refs/heads", agent, 0, 0o755),
+			[]string{"a local repository: $DIR/root/demo/home.git/refs/heads belongs to user 54321"}},
 	)
 }
 
 // TestNoSessionStartsWhileAgentsCouldChangeWhatIsOurs opens files and folders to others, by real modes and owners.
 func TestNoSessionStartsWhileAgentsCouldChangeWhatIsOurs(t *testing.T) {
 	for _, e := range exposures() {
-		t.Run(e.name, func(t *testing.T) {
-			t.Parallel()
-			w := exposedWorld(t, e.env)
-			before := w.effect("")
-			e.open(w)
-			out, exit := w.command(lookupIn(w.env), "run", "--tier", "1", "--json")
-			if exit != fault.Misconfigured.ExitCode() || !strings.Contains(out, "no session may start") {
-				t.Errorf("exit code %d: %s", exit, out)
-			}
-			for _, want := range e.says {
-				if want = strings.ReplaceAll(want, "$DIR", w.dir); !strings.Contains(out, want) {
-					t.Errorf("%q is not in %s", want, out)
-				}
-			}
-			if out, _ := w.command(lookupIn(w.env), "doctor"); !strings.Contains(out, "no session can start") {
-				t.Errorf("doctor says nothing: %s", out)
-			}
-			w.wantOneRefusal(before)
-		})
+		t.Run(e.name, e.keepsSessionsFromStarting)
 	}
+}
+
+func (e exposure) keepsSessionsFromStarting(t *testing.T) {
+	t.Parallel()
+	w := exposedWorld(t, e.env)
+	before := w.effect("")
+	e.open(w)
+	out, exit := w.command(lookupIn(w.env), "run", "--tier", "1", "--json")
+	if exit != fault.Misconfigured.ExitCode() || !strings.Contains(out, "no session may start") {
+		t.Errorf("exit code %d: %s", exit, out)
+	}
+	for _, want := range e.says {
+		if want = strings.ReplaceAll(want, "$DIR", w.dir); !strings.Contains(out, want) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+	if out, _ := w.command(lookupIn(w.env), "doctor"); !strings.Contains(out, "no session can start") {
+		t.Errorf("doctor says nothing: %s", out)
+	}
+	w.wantOneRefusal(before)
 }
 
 // wantOneRefusal looks for one row of a refused start, and nothing else that has changed.

@@ -63,12 +63,12 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 			b.answerAll(b.pending.lost(true))
 			return err
 		}
-		over := b.copy(ctx, conn)
+		over, why := b.copy(ctx, conn)
 		b.answerAll(b.pending.lost(over))
 		if over {
 			return nil
 		}
-		b.options.Tell("the connection to Claude Ops broke; trying again")
+		b.options.Tell("the connection to Claude Ops broke" + why + "; trying again")
 	}
 }
 
@@ -159,8 +159,9 @@ func (b *bridge) refuse(p piece) {
 	}
 }
 
-// copy passes messages in both directions until the connection ends, and reports whether the client has ended it.
-func (b *bridge) copy(ctx context.Context, conn Conn) (over bool) {
+// copy passes messages in both directions until the connection ends, and reports whether the client has ended it, and what else is known of the
+// end, for people.
+func (b *bridge) copy(ctx context.Context, conn Conn) (over bool, why string) {
 	var closing sync.Once
 	end := func() { closing.Do(func() { _ = conn.Close() }) } // what was not sent is lost, as with a broken connection
 	defer end()
@@ -168,7 +169,9 @@ func (b *bridge) copy(ctx context.Context, conn Conn) (over bool) {
 	go func() {
 		defer close(received)
 		defer end() // a write that waits for the door ends with it
-		b.receive(conn)
+		if err := b.receive(conn); err != nil && !errors.Is(err, io.EOF) {
+			why = " (" + err.Error() + ")"
+		}
 	}()
 	told := context.AfterFunc(ctx, func() {
 		if b.pending.empty() {
@@ -184,7 +187,7 @@ func (b *bridge) copy(ctx context.Context, conn Conn) (over bool) {
 		_ = conn.CloseWrite() // a connection that is broken says so to receive
 	}
 	<-received
-	return b.ended || ctx.Err() != nil || b.out.broken()
+	return b.ended || ctx.Err() != nil || b.out.broken(), why
 }
 
 // send passes on what the client says, until it says nothing more or the connection ends.
@@ -230,16 +233,16 @@ func (b *bridge) pass(p piece, conn io.Writer) bool {
 	return err == nil
 }
 
-// receive passes on what the door says, whole messages alone, until there is no more or nobody reads.
-func (b *bridge) receive(conn io.Reader) {
+// receive passes on what the door says, whole messages alone, until there is no more, which is an error, or nobody reads.
+func (b *bridge) receive(conn io.Reader) error {
 	in := bufio.NewReaderSize(conn, readAhead)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			return
+			return err
 		}
 		if b.pending.answered(line) && !b.out.write(line) {
-			return
+			return nil
 		}
 	}
 }

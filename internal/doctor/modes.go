@@ -39,6 +39,29 @@ func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	return out
 }
 
+// Repositories are the local repositories, so that nobody changes one but by a pull request. Of their objects the folder alone counts: they are
+// read-only, and named by what is in them.
+func Repositories(root string) (out []filemodes.Subject) {
+	if root == "" {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(escaped(root), "*", "*.git"))
+	if err != nil {
+		return nil
+	}
+	for _, path := range found {
+		for _, part := range []string{"HEAD", "config", "packed-refs", "objects", "refs", "hooks"} {
+			out = append(out, filemodes.Subject{What: "a local repository", Path: filepath.Join(path, part), Tree: part == "refs" || part == "hooks"})
+		}
+	}
+	return out
+}
+
+// escaped is a path for filepath.Glob, in which nothing stands for anything else.
+func escaped(path string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
+}
+
 // modes says which of them somebody else could change. Where agents run as the user of claudeops, modes keep nothing from them: the boundary does.
 func modes(d *Doctor) Finding {
 	const name = "modes and owners"

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // User is who must not be able to change a file. The zero value, with Known false, stands for every user but root and that of this process.
@@ -29,7 +28,7 @@ type Subject struct {
 // Problem is what makes a subject changeable.
 type Problem struct {
 	What string
-	Path string // the file or folder whose owner or mode is wrong: the subject, something in it, or a folder above it
+	Path string // the file or folder whose owner, mode or access list is wrong: the subject, something in it, or a folder above it
 	Why  string // what it is, and the command that mends it
 }
 
@@ -87,33 +86,17 @@ func lookUp(user User, path string, secret bool) (Problem, bool) {
 			return Problem{}, false // what is below does not exist, or cannot be seen
 		}
 		last := i == len(steps)-1
-		if why := wrong(user, step, info, secret && last); why != "" {
-			return Problem{Path: step, Why: why}, true
+		f := file{user: user, path: step, info: info, secret: secret && last, ours: last}
+		if f.read() {
+			if why := f.wrong(); why != "" {
+				return Problem{Path: step, Why: why}, true
+			}
 		}
-		if !last && !enters(user, info) {
+		if !last && !f.enters() {
 			return Problem{}, false // whatever the modes below say, nobody comes so far
 		}
 	}
 	return Problem{}, false
-}
-
-// enters reports whether the user may reach what is in a folder.
-func enters(user User, info fs.FileInfo) bool {
-	owner, group, known := ownerOf(info)
-	if !known || !info.IsDir() {
-		return true // unknown; or a link, and where that leads to is looked at by itself
-	}
-	const ownerEnter, groupEnter, otherEnter = 0o100, 0o010, 0o001
-	mode := info.Mode().Perm()
-	switch {
-	case user.Known && owner == user.UID:
-		return mode&ownerEnter != 0
-	case user.Known && slices.Contains(user.Groups, group):
-		return mode&groupEnter != 0
-	case !user.Known && mode&groupEnter != 0:
-		return true
-	}
-	return mode&otherEnter != 0
 }
 
 // lookInto looks at what is in a folder.
@@ -133,48 +116,14 @@ func lookInto(user User, folder string) (out Problem, bad bool) {
 		if err != nil {
 			return nil //nolint:nilerr // as above
 		}
-		if why := wrong(user, path, info, false); why != "" {
+		f := file{user: user, path: path, info: info, ours: true}
+		if !f.read() {
+			return nil
+		}
+		if why := f.wrong(); why != "" {
 			out, bad = Problem{Path: path, Why: why}, true
 		}
 		return nil
 	})
 	return out, bad
-}
-
-// wrong says why the user could change (or, of a secret, read) something; "" if they could not.
-func wrong(user User, path string, info fs.FileInfo, secret bool) string {
-	owner, group, known := ownerOf(info)
-	if !known || info.Mode()&fs.ModeSymlink != 0 {
-		return "" // where a link leads to is looked at by itself
-	}
-	mode := info.Mode().Perm()
-	own, member := user.Known && owner == user.UID, user.Known && slices.Contains(user.Groups, group)
-	if !user.Known { // any other user, but root, who can do everything
-		own = owner != 0 && owner != os.Getuid() && !user.AnyOwner
-		member = group != 0 && group != os.Getgid() // a user's own group, as a umask of 002 expects
-	}
-	quoted := "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
-	const otherWrite, groupWrite, otherRead, groupRead = 0o002, 0o020, 0o004, 0o040
-	switch {
-	case own:
-		return fmt.Sprintf("belongs to user %d (mode %04o); chown %d %s", owner, mode, os.Getuid(), quoted)
-	case mode&otherWrite != 0 && !sticky:
-		return fmt.Sprintf("can be written by everybody (mode %04o, owner %d); chmod o-w %s", mode, owner, quoted)
-	case mode&groupWrite != 0 && member && !sticky:
-		return fmt.Sprintf("can be written by group %d (mode %04o, owner %d); chmod g-w %s", group, mode, owner, quoted)
-	case secret && mode&otherRead != 0:
-		return fmt.Sprintf("can be read by everybody (mode %04o, owner %d); %s", mode, owner, ours(owner, quoted))
-	case secret && mode&groupRead != 0 && member:
-		return fmt.Sprintf("can be read by group %d (mode %04o, owner %d); %s", group, mode, owner, ours(owner, quoted))
-	}
-	return ""
-}
-
-// ours is the command that lets nobody but this process's user read a file.
-func ours(owner int, quoted string) string {
-	if us := os.Getuid(); owner != us {
-		return fmt.Sprintf("chown %d %s && chmod 600 %s", us, quoted, quoted)
-	}
-	return "chmod 600 " + quoted
 }

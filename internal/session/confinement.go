@@ -17,7 +17,7 @@ type Confinement struct {
 	Login string
 	// Required says why no session may start without a boundary that lacks nothing; "" where one may. nil: it may.
 	Required func() string
-	// Exposed says which files of ours agents could change or read by the files' modes and owners, so that no session may start, and what to do
+	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that no session may start, and what to do
 	// about it; "" for none. nil: that is not looked at.
 	Exposed func() string
 }

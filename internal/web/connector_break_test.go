@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,29 @@ func TestARequestThatSendsIsMadeAgainAndTakenOnce(t *testing.T) {
 			a.answer(2) // and no second answer to 1
 			if rows := w.attempts(); len(rows) != 1 || w.pulls() != 1 {
 				t.Errorf("%d attempts, %d pull requests", len(rows), w.pulls())
+			}
+		})
+	}
+}
+
+func TestAProxyThatTakesSmallBodiesIsSentSmallOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		most int64
+		lost bool
+	}{"of 10 KiB": {10 << 10, false}, "of 4 KiB": {4 << 10, false}, "of 1 KiB": {1 << 10, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			p := newProxy(t, w.listening(nil).URL)
+			a := greeted(t, p.URL, w.agentToken("laptop", gitprovider.TierInvestigate), connect.Lower{})
+			p.faulty(func(r *http.Request) http.HandlerFunc {
+				if sends(r) && r.ContentLength > c.most {
+					return broken(http.StatusRequestEntityTooLarge)
+				}
+				return nil
+			})
+			a.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_prs","arguments":{"repo_owner":"` + strings.Repeat("x", 100<<10) + `"}}}`)
+			if m := a.answer(1); (m.code() == string(fault.UpstreamError)) != c.lost || !m.Result.IsError {
+				t.Errorf("got %+v", m)
 			}
 		})
 	}

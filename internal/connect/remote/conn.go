@@ -32,13 +32,26 @@ type conn struct {
 
 	mu    sync.Mutex // held while something is sent
 	seq   int        // of the last request
+	most  int        // bytes of a request; a proxy may take less than MaxChunk
 	ended bool       // nothing more is sent
 }
 
+// leastChunk is what a request may always have, in bytes.
+const leastChunk = 4 << 10
+
+// errTooLarge is a body that a proxy does not pass on, so that the server has nothing of it.
+var errTooLarge = errors.New("a proxy in front of the server takes no bodies of 4 KiB (413); it has to take those of 256 KiB (nginx: client_max_body_size)")
+
 var errEnded = errors.New("nothing more can be sent on this connection")
 
-// Read implements io.Reader.
-func (c *conn) Read(p []byte) (int, error) { return c.events.Read(p) }
+// Read implements io.Reader. An error says why the connection ended, if that is known.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.events.Read(p)
+	if cause := context.Cause(c.ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return n, err
+}
 
 // Write implements io.Writer. It returns when the server has taken p.
 func (c *conn) Write(p []byte) (int, error) {
@@ -49,9 +62,14 @@ func (c *conn) Write(p []byte) (int, error) {
 		if c.ended {
 			return written, errEnded
 		}
-		chunk := p[written:min(len(p), written+MaxChunk)]
-		if err := c.deliver(chunk, false); err != nil {
-			return written, err
+		chunk := p[written:min(len(p), written+c.most)]
+		err := c.deliver(chunk, false)
+		if errors.Is(err, errTooLarge) && len(chunk) > leastChunk {
+			c.most = max(len(chunk)/2, leastChunk)
+			continue
+		}
+		if err != nil {
+			return written, c.failed(err)
 		}
 		written += len(chunk)
 	}
@@ -65,7 +83,9 @@ func (c *conn) CloseWrite() error {
 		defer c.mu.Unlock()
 		if !c.ended {
 			c.ended = true
-			_ = c.deliver(nil, true) // an error has ended the connection
+			if err := c.deliver(nil, true); err != nil {
+				_ = c.failed(err)
+			}
 		}
 	}()
 	return nil
@@ -81,7 +101,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// deliver sends a chunk until the server says that it has it. An error ends the connection: what the server has of the chunk is not known.
+// failed ends the connection: what the server has of what was sent last is not known.
+func (c *conn) failed(err error) error {
+	c.cancel(err)
+	return err
+}
+
+// deliver sends a chunk until the server says that it has it. After an error it is not known what the server has of the chunk, but for errTooLarge:
+// then it has nothing, and the number is free for less.
 func (c *conn) deliver(chunk []byte, last bool) error {
 	c.seq++
 	at := *c.send
@@ -94,12 +121,14 @@ func (c *conn) deliver(chunk []byte, last bool) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := c.attempt(ctx, &at, chunk)
 		var refused *connect.RefusedError
-		if err != nil && errors.As(err, &refused) && !refused.Retry || ctx.Err() != nil && err != nil {
-			c.cancel(err)
-			return err
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case errors.Is(err, errTooLarge) && pause == firstPause: // an earlier attempt may have come through otherwise
+			c.seq--
+			return err
+		case errors.As(err, &refused) && !refused.Retry, ctx.Err() != nil:
+			return err
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -61,7 +61,7 @@ func dial(ctx context.Context, address string, hello connect.Hello, limits Limit
 	if !isToken(hello.Ticket) {
 		return nil, &connect.UsageError{Problem: "an agent's token is needed (claudeops token create --agent): --ticket-file names its file"}
 	}
-	c := &conn{client: newClient(), at: at, token: hello.Ticket, limits: limits}
+	c := &conn{client: newClient(), at: at, token: hello.Ticket, limits: limits, most: MaxChunk}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -94,6 +94,7 @@ func newClient() *http.Client {
 			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: 10 * time.Second,
 			DisableCompression: true, IdleConnTimeout: idle, MaxIdleConnsPerHost: 2, MaxResponseHeaderBytes: maxRefusal,
+			OnProxyConnectResponse: refusedByProxy,
 		},
 	}
 }
@@ -141,7 +142,13 @@ func (c *conn) do(ctx context.Context, at *url.URL, kind string, body []byte) (*
 	req.Header.Set("User-Agent", "claudeops-connect")
 	answer, err := c.client.Do(req)
 	var untrusted *tls.CertificateVerificationError
+	var refused *connect.RefusedError
 	switch {
+	case errors.As(err, &refused): // without the address that the request was for, which says nothing more
+		return nil, refused
+	case errors.As(err, &untrusted) && isOfProxy(err):
+		return nil, &connect.RefusedError{Code: "misconfigured", Message: fmt.Sprintf("the certificate of the proxy in HTTPS_PROXY is not trusted: %v; "+
+			"SSL_CERT_FILE can name the file of another authority's certificate", untrusted.Err)}
 	case errors.As(err, &untrusted):
 		return nil, &connect.RefusedError{Code: "misconfigured", Message: fmt.Sprintf("the certificate of %s is not trusted: %v; SSL_CERT_FILE can name "+
 			"the file of another authority's certificate", at.Host, untrusted.Err)}
@@ -149,6 +156,31 @@ func (c *conn) do(ctx context.Context, at *url.URL, kind string, body []byte) (*
 		return nil, context.Cause(ctx)
 	}
 	return answer, err
+}
+
+// refusedByProxy says what a proxy answered that was asked for a connection to the server (CONNECT), other than 200. The proxy's address is named
+// without the user and the password in it.
+func refusedByProxy(_ context.Context, proxy *url.URL, asked *http.Request, answer *http.Response) error {
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusProxyAuthRequired, http.StatusUnauthorized: // the latter by tinyproxy
+		problem := "wants a user and a password (HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT)"
+		if proxy.User != nil {
+			problem = "does not take the user and the password of HTTPS_PROXY"
+		}
+		return &connect.RefusedError{Code: "forbidden", Message: fmt.Sprintf("the proxy %s %s: %s", proxy.Host, problem, answer.Status)}
+	case http.StatusForbidden, http.StatusMethodNotAllowed:
+		return &connect.RefusedError{Code: "forbidden", Message: fmt.Sprintf("the proxy %s (HTTPS_PROXY) lets nobody through to %s: %s; NO_PROXY lists "+
+			"what is reached without it", proxy.Host, asked.Host, answer.Status)}
+	}
+	return fmt.Errorf("the proxy %s (HTTPS_PROXY) does not reach %s: %s", proxy.Host, asked.Host, answer.Status)
+}
+
+// isOfProxy reports whether an error is one of the way to the proxy.
+func isOfProxy(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "proxyconnect"
 }
 
 // problem is what this package reads of a problem document.
@@ -173,6 +205,9 @@ func refusal(answer *http.Response, at *url.URL) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
 		return &connect.RefusedError{Code: "forbidden", Message: fmt.Sprintf("%s answered %s, and not as Claude Ops does: a proxy in front of it lets nobody "+
 			"through to %s", at.Host, answer.Status, at.Path)}
+	}
+	if answer.StatusCode == http.StatusRequestEntityTooLarge {
+		return errTooLarge
 	}
 	return fmt.Errorf("%s answered %s, and not as Claude Ops does; is it served there, at %s?", at.Host, answer.Status, at.Path)
 }

@@ -18,16 +18,35 @@ type events struct {
 	body    io.Closer
 	in      *bufio.Reader
 	quiet   *time.Timer
-	within  bool   // a line of data was begun
-	begun   bool   // a line of something else was begun
-	waiting []byte // of a line of data, that was read
+	last    time.Time // when something was read
+	within  bool      // a line of data was begun
+	begun   bool      // a line of something else was begun
+	waiting []byte    // of a line of data, that was read
 	ended   bool
 }
 
 // newEvents reads a body. end is called when nothing has come for a time.
 func newEvents(body io.ReadCloser, silent time.Duration, end func(error)) *events {
 	quiet := time.AfterFunc(silent, func() { end(fmt.Errorf("nothing came for %s", silent)) })
-	return &events{body: body, in: bufio.NewReaderSize(&noticed{body, func() { quiet.Reset(silent) }}, readAhead), quiet: quiet}
+	e := &events{body: body, quiet: quiet, last: time.Now()}
+	e.in = bufio.NewReaderSize(&noticed{body, func() {
+		quiet.Reset(silent)
+		e.last = time.Now()
+	}}, readAhead)
+	return e
+}
+
+// shortSilence is what nothing is said of when an answer ends after it.
+const shortSilence = 2 * time.Second
+
+// over is the error for the end of the answer. What ends it after a silence again and again is a proxy's bound.
+func (e *events) over() error {
+	silent := time.Since(e.last)
+	if silent < shortSilence {
+		return io.EOF
+	}
+	return fmt.Errorf("the answer ended after %s in which nothing came; if that happens again and again, a proxy on the way ends what is silent: it has "+
+		"to wait for 20s at least (nginx: proxy_read_timeout)", silent.Round(time.Second))
 }
 
 // noticed says when something was read.
@@ -60,14 +79,14 @@ func (e *events) Read(p []byte) (int, error) {
 // takes it for a message.
 func (e *events) next() error {
 	if e.ended {
-		return io.EOF
+		return e.over()
 	}
 	part, err := e.in.ReadSlice('\n')
 	full := errors.Is(err, bufio.ErrBufferFull)
 	if err != nil && !full {
 		e.ended = true
 		e.quiet.Stop()
-		if !errors.Is(err, io.EOF) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // the latter where the answer has chunks
 			return err
 		}
 	}
