@@ -66,8 +66,7 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	}
 	e.remember(OperatorToken(c.Records.Dir))
 	c.Sessions = e.sessions(c)              // the last, since agents get nothing that is remembered as a secret until then
-	for _, name := range proxyVariables() { // these agents do get
-		address := e.get(name)
+	for _, address := range []string{e.get("HTTP_PROXY"), e.get("HTTPS_PROXY"), e.get("http_proxy"), e.get("https_proxy")} { // these agents do get
 		if !strings.Contains(address, "://") {
 			address = "http://" + address
 		}

@@ -122,17 +122,12 @@ func ModelPorts(agent []string) []uint16 {
 	} else {
 		ports = append(ports, https)
 	}
-	for _, name := range proxyVariables() {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		if values[name] != "" {
 			add(values[name])
 		}
 	}
 	return ports
-}
-
-// proxyVariables name what requests go through. Their addresses may have passwords.
-func proxyVariables() []string {
-	return []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
 }
 
 func confinementVariables() []Variable {

@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/forges"
 )
 
-// notTheOperators are variables that are read and are not the operator's to set.
+// notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a session's.
 func notTheOperators() []string {
-	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION"}
+	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
 }
 
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
