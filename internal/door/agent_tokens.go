@@ -26,16 +26,24 @@ type Tokens struct {
 	// good reports whether the token that a credential names still lets in; an error keeps those who are in.
 	good func(ctx context.Context, credential string) (bool, error)
 
-	mu     sync.Mutex
-	rows   map[string]*rows // by the way in, so that strangers at one leave room for those at another
-	in     int              // connections, with those in their handshake
-	counts map[string]int   // of connections, by credential
+	mu      sync.Mutex
+	rows    map[string]*rows // by the way in, so that strangers at one leave room for those at another
+	in      int              // connections, with those in their handshake
+	holders map[string]*holder
+}
+
+// holder is what the connections of one credential have in common. It outlasts them, so that nobody gains by connecting anew.
+type holder struct {
+	open     int     // connections
+	arrivals *Budget // of connections
+	sends    *Budget
+	told     time.Time // when it was recorded last that one was refused
 }
 
 // NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports whether the token that
 // a credential names still lets in; an error keeps those who are in.
 func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error), good func(ctx context.Context, credential string) (bool, error)) *Tokens {
-	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, counts: map[string]int{}}
+	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
 }
 
 // Host serves those who are let in.
@@ -60,18 +68,22 @@ func (t *Tokens) Leave() {
 }
 
 // Admit finds what the ticket of a handshake, which is a token, lets its holder do, and counts the connection for that token until done is
-// called. way and peer are those of the Connection. A refusal is recorded, and done is nil then; limit_reached may pass.
+// called. way and peer are those of the Connection. A refusal is recorded, and done is nil then; limit_reached may pass, and is recorded once an
+// hour for each token.
 func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
 	if a, refused = t.Check(ctx, hello.Ticket, way, peer); refused != nil {
 		return Arrival{}, nil, refused
 	}
-	if !t.take(a.Credential) {
-		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", t.host.options.Limits.Connections)
-		t.Refused(ctx, way, peer, refused)
+	h, refused, told := t.take(a.Credential)
+	if refused != nil {
+		if !told {
+			t.Refused(ctx, way, peer, fault.New(refused.Code, "%s: %s", a.Credential, refused.Message))
+		}
 		return Arrival{}, nil, refused
 	}
+	a.Budget = h.sends
 	a.Rights = a.Rights.Lower(hello.Lower)
-	return a, sync.OnceFunc(func() { t.give(a.Credential) }), nil
+	return a, sync.OnceFunc(func() { t.give(h) }), nil
 }
 
 // Check finds who has a token, and what it lets them do. A refusal is recorded.
@@ -102,23 +114,37 @@ func (t *Tokens) rowsOf(way string) *rows {
 	return t.rows[way]
 }
 
-// take counts a connection of a credential; false if it has as many as it may have.
-func (t *Tokens) take(credential string) bool {
+// take counts a connection of a credential, or says why it may have no more, and whether that was recorded not long ago.
+func (t *Tokens) take(credential string) (h *holder, refused *fault.Error, told bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.counts[credential] >= t.host.options.Limits.Connections {
-		return false
+	h = t.holders[credential]
+	if h == nil {
+		h = &holder{arrivals: t.host.NewBudget(), sends: t.host.NewBudget()}
+		t.holders[credential] = h
 	}
-	t.counts[credential]++
-	return true
+	limits := t.host.options.Limits
+	if h.open >= limits.Connections {
+		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", h.open)
+	} else if wait := h.arrivals.take(); wait > 0 {
+		refused = fault.New(fault.LimitReached, "this token has connected %d times within an hour, and can again in %s", limits.Messages, wait.Truncate(time.Second)+time.Second)
+		refused.RetryAfter = wait
+	}
+	if refused == nil {
+		h.open++
+		return h, nil, false
+	}
+	now := t.host.options.Now()
+	if told = !h.told.IsZero() && now.Sub(h.told) < time.Hour; !told {
+		h.told = now
+	}
+	return nil, refused, told
 }
 
-func (t *Tokens) give(credential string) {
+func (t *Tokens) give(h *holder) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.counts[credential]--; t.counts[credential] <= 0 {
-		delete(t.counts, credential)
-	}
+	h.open--
 }
 
 // Keep ends connections whose token was revoked or has expired, until ctx ends; then it waits until all have left, for Limits.End at most.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Budget is how much a session may still send. What it refuses is recorded as well, so that this bounds what an agent can write to the
+// Budget is how much a session, or the holder of a token, may still send. What it refuses is recorded as well, so that this bounds what an agent can write to the
 // disk. It fills again at the rate of its size for an hour.
 type Budget struct {
 	limits Limits
@@ -29,14 +29,32 @@ func (h *Host) NewBudget() *Budget {
 func (b *Budget) spend(size, messages int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.refill()
+	b.messages -= float64(messages)
+	b.bytes -= float64(size)
+	owed := max(-b.messages/float64(b.limits.Messages), -b.bytes/float64(b.limits.Bytes), 0)
+	return time.Duration(owed * float64(time.Hour))
+}
+
+// take takes one message if there is one, and returns how long it is until there is one; 0 if it was taken.
+func (b *Budget) take() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refill()
+	if b.messages < 1 {
+		return max(time.Duration((1-b.messages)/float64(b.limits.Messages)*float64(time.Hour)), 1)
+	}
+	b.messages--
+	return 0
+}
+
+// refill adds what the time has brought. The caller holds mu.
+func (b *Budget) refill() {
 	now := b.now()
 	hours := max(now.Sub(b.at).Hours(), 0)
 	b.at = now
-	mostMessages, mostBytes := float64(b.limits.Messages), float64(b.limits.Bytes)
-	b.messages = min(b.messages+hours*mostMessages, mostMessages) - float64(messages)
-	b.bytes = min(b.bytes+hours*mostBytes, mostBytes) - float64(size)
-	owed := max(-b.messages/mostMessages, -b.bytes/mostBytes, 0)
-	return time.Duration(owed * float64(time.Hour))
+	b.messages = min(b.messages+hours*float64(b.limits.Messages), float64(b.limits.Messages))
+	b.bytes = min(b.bytes+hours*float64(b.limits.Bytes), float64(b.limits.Bytes))
 }
 
 // metered reads no faster than the budget allows.

@@ -86,7 +86,7 @@ type Limits struct {
 	Handshake   time.Duration // for a connector to say its ticket, and for this side to know its session's processes; 5 s
 	Connections int           // of one door at the same time, with those in their handshake; 8
 	End         time.Duration // for calls that are under way when a door is closed; 35 s, which leaves a write 30 s
-	Messages    int64         // that one session may send in an hour, and how often it may connect; beyond, they wait; 5,000
+	Messages    int64         // that a session, or all connections of a token, may send in an hour; beyond, they wait. Also how often they may connect: a session waits, a token is refused; 5,000
 	Bytes       int64         // the same in bytes; 128 MiB
 	Look        time.Duration // how often it is looked whether a connection is to be cut off; 1 s
 	Rows        int           // of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.

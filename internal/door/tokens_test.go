@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/connect"
 	"github.com/claudeops/claudeops/internal/door"
 	"github.com/claudeops/claudeops/internal/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/record"
 )
 
 // tokens lets in whoever shows "good-NAME", at tier 2, unless the name was revoked.
@@ -28,7 +30,12 @@ type tokens struct {
 
 func openTokens(t *testing.T, limits door.Limits) *tokens {
 	t.Helper()
-	w := &tokens{world: open(t, settings{limits: limits})}
+	return openTokensWith(t, settings{limits: limits})
+}
+
+func openTokensWith(t *testing.T, s settings) *tokens {
+	t.Helper()
+	w := &tokens{world: open(t, s)}
 	dir, err := os.MkdirTemp("", "tokens")
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +137,83 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 	}
 	if n := len(w.host.Connections()); n > 2 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// TestATokenThatConnectsAgainAndAgainIsRefused connects and leaves: beyond the bound nothing is written any more, but for one row.
+func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
+	const bound = 3
+	kept := &records{open: map[string]record.Connection{}}
+	w := openTokensWith(t, settings{limits: door.Limits{Messages: bound}, records: kept})
+	try := func(token string) error {
+		conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token}, connect.Transports())
+		if err == nil {
+			<-w.rights
+			_ = conn.Close()
+		}
+		return err
+	}
+	for range bound {
+		if err := try("good-laptop"); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); len(w.host.Connections()) > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("a connection does not end")
+			}
+		}
+	}
+	for range 50 {
+		if e := refusal(t, try("good-laptop")); e.Code != string(fault.LimitReached) || !e.Retry || !strings.Contains(e.Message, "within an hour, and can again in") {
+			t.Fatalf("got %+v", e)
+		}
+	}
+	if rows := w.audit(); len(rows) != 1 || rows[0].Code != fault.LimitReached || !strings.Contains(rows[0].Message, "laptop: this token") {
+		t.Errorf("recorded: %+v", rows)
+	}
+	kept.mu.Lock()
+	if kept.opened > bound {
+		t.Errorf("%d connections were recorded", kept.opened)
+	}
+	kept.mu.Unlock()
+	if err := try("good-desk"); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+	w.pass(time.Hour)
+	if err := try("good-laptop"); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
+// TestATokenGainsNothingByConnectingAnew sends as much as it may, leaves, and comes back: it has to wait all the same.
+func TestATokenGainsNothingByConnectingAnew(t *testing.T) {
+	const bound = 5
+	w := openTokens(t, door.Limits{Messages: bound})
+	first := w.mustDial(t, "good-laptop", connect.Lower{})
+	lines := bufio.NewReader(first)
+	for range bound {
+		if _, err := fmt.Fprintln(first, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = first.Close()
+	second := w.mustDial(t, "good-laptop", connect.Lower{})
+	if _, err := fmt.Fprintln(second, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	go func() {
+		if _, err := bufio.NewReader(second).ReadString('\n'); err == nil {
+			close(answered)
+		}
+	}()
+	select {
+	case <-answered:
+		t.Error("it may send as much again")
+	case <-time.After(100 * time.Millisecond):
 	}
 }
 

@@ -107,6 +107,13 @@ func (w *world) time() time.Time {
 	return w.now
 }
 
+// pass lets time go by.
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
 func (w *world) id() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

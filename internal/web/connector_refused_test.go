@@ -275,6 +275,30 @@ func TestConnectionsOfATokenAreCounted(t *testing.T) {
 	t.Error("a place that is free is not given again")
 }
 
+// TestATokenThatConnectsAgainAndAgainIsRefused connects and leaves: beyond the bound nothing is recorded any more, but for one row.
+func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
+	const bound = 3
+	w := newWorld(t, nil)
+	w.limits.Messages = bound
+	server, token := w.listening(nil), w.agentToken("laptop", gitprovider.TierInvestigate)
+	for range bound {
+		_ = posted(t, opened(t, server, token)+"?seq=1&last=true", "", showing(token), octets())
+	}
+	for range 20 {
+		answer := posted(t, server.URL+remote.Path, `{"claudeops":1}`, showing(token))
+		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" {
+			t.Fatalf("got %s, to be made again after %q", answer.Status, answer.Header.Get("Retry-After"))
+		}
+	}
+	rows := w.attempts()
+	if len(rows) != 1 || rows[0].Code != fault.LimitReached || !strings.Contains(rows[0].Message, "laptop: this token has connected 3 times") {
+		t.Errorf("recorded: %+v", rows)
+	}
+	if other := w.agentToken("desk", gitprovider.TierObserve); opened(t, server, other) == "" {
+		t.Error("another token is refused too")
+	}
+}
+
 // FuzzSend sends anything to a connection: what is read is what was taken, and nothing is a failure of the server.
 func FuzzSend(f *testing.F) {
 	f.Add("seq=1", "application/octet-stream", "a\n")
@@ -282,6 +306,7 @@ func FuzzSend(f *testing.F) {
 	f.Add("seq=%31;last", "application/octet-stream; charset=x", "\x00\xff")
 	f.Add("seq=1e0", "", "{}")
 	w := newWorld(f, nil)
+	w.limits.Messages = 1 << 40 // every input is a connection
 	var read strings.Builder
 	done := make(chan string)
 	w.served = func(_ context.Context, _ door.Rights, c door.Client) error {

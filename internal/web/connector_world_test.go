@@ -50,7 +50,7 @@ func (w *world) agentTokens() *door.Tokens {
 			}
 			return server.Serve(ctx, c.In, c.Out)
 		},
-		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID,
+		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID, Limits: w.limits,
 	})
 	return door.NewTokens(host, func(ctx context.Context, secret string) (door.Arrival, error) {
 		t, err := w.web.Access.AgentToken(ctx, secret)

@@ -86,8 +86,9 @@ type world struct {
 	served  func(context.Context, door.Rights, door.Client) error // serves agents that are connected; nil: with the tools of pull requests
 	person  string                                                // token that requests carry unless they carry something else; "" for none
 
-	strangers bool // requests carry none until signedIn
-	anonymous bool // --anonymous-read
+	limits    door.Limits // of agents that are connected
+	strangers bool        // requests carry none until signedIn
+	anonymous bool        // --anonymous-read
 }
 
 // signedIn makes every further request one of a person who may do everything.
