@@ -65,7 +65,8 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 		Tools: Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
 	}
 	e.remember(OperatorToken(c.Records.Dir))
-	c.Sessions = e.sessions(c)              // the last, since agents get nothing that is remembered as a secret until then
+	// The last, since agents get nothing that is remembered as a secret until then.
+	c.Sessions = e.sessions(c)
 	for _, address := range []string{e.get("HTTP_PROXY"), e.get("HTTPS_PROXY"), e.get("http_proxy"), e.get("https_proxy")} { // these agents do get
 		if !strings.Contains(address, "://") {
 			address = "http://" + address
