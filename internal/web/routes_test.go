@@ -2,7 +2,9 @@ package web
 
 import (
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +85,24 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 		}
 		if recorded, exempt := r.Refused != nil, slices.Contains(without, name); recorded == exempt {
 			t.Errorf("%s: recorded %t, exempt %t", name, recorded, exempt)
+		}
+	}
+}
+
+// The pages of toolsets are among the routes where a toolset is enabled.
+func TestTheDocumentationNamesEveryPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/dashboard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := routesOf(t)
+	for name, r := range routes {
+		_, form := routes["POST "+r.Pattern] // its address leads to the page with the form
+		if r.Method != http.MethodGet || !r.Page || form || r.Pattern == "/static/{name}" {
+			continue
+		}
+		if !strings.Contains(string(text), "`"+strings.TrimSuffix(r.Pattern, "{$}")+"`") {
+			t.Errorf("docs/dashboard.md lacks %s", name)
 		}
 	}
 }
