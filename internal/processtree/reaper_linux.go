@@ -120,9 +120,7 @@ func (r *reaper) run() error {
 		files = append(files, extra.Fd())
 	}
 	r.limit()
-	pid, err := syscall.ForkExec(r.start.Path, r.start.Args, &syscall.ProcAttr{
-		Dir: r.start.Dir, Env: r.start.Env, Files: files, Sys: attr,
-	})
+	pid, err := r.spawn(&syscall.ProcAttr{Dir: r.start.Dir, Env: r.start.Env, Files: files, Sys: attr})
 	if err != nil {
 		return err
 	}
@@ -137,6 +135,26 @@ func (r *reaper) run() error {
 		}
 	}
 	return nil
+}
+
+// spawn starts the command in its control group. Where a filter forbids clone3(2), which starts it there (systemd's RestrictNamespaces= does, since no
+// filter can see what clone3 is asked for), this process goes into the group itself for the moment of the start, so that the command begins there
+// all the same.
+func (r *reaper) spawn(attr *syscall.ProcAttr) (pid int, err error) {
+	pid, err = syscall.ForkExec(r.start.Path, r.start.Args, attr)
+	if !attr.Sys.UseCgroupFD || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+		return pid, err
+	}
+	back, err := ownGroup()
+	if err != nil {
+		return 0, err
+	}
+	if err := enterGroup(r.start.Group); err != nil {
+		return 0, err
+	}
+	attr.Sys.UseCgroupFD = false
+	pid, err = syscall.ForkExec(r.start.Path, r.start.Args, attr)
+	return pid, errors.Join(err, enterGroup(back)) // an error ends this process, and the command with it
 }
 
 // inMemory is a file with the text, at its beginning.

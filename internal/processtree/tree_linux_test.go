@@ -5,11 +5,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // escapes are scripts that try to leave something behind. $0 is the word by which the test finds their processes; each
@@ -207,6 +211,59 @@ func TestAControlGroupEndsWhatAKilledReaperLeft(t *testing.T) {
 		t.Errorf("ended as %+v", end)
 	}
 	until(t, "the processes end", func() bool { return len(named(s.word)) == 0 })
+}
+
+// A unit of systemd with RestrictNamespaces= has a filter that forbids clone3(2), by which a command is started in its control group.
+func TestACommandStartsInItsControlGroupWithoutClone3(t *testing.T) {
+	t.Parallel()
+	group := tryGroup(t)
+	if group == "" {
+		return
+	}
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		forbidClone3(t)
+		out, err := os.CreateTemp(t.TempDir(), "")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		tree, err := Start(Command{Path: "/bin/cat", Args: []string{"cat", "/proc/self/cgroup"}, Dir: "/", Stdout: out}, Options{Group: group, Grace: time.Minute})
+		if err != nil {
+			t.Errorf("not started: %v", err)
+			return
+		}
+		<-tree.Exited()
+		if end := tree.End(); end.Exit.Code != 0 || end.ReaperLost {
+			t.Errorf("ended as %+v", end)
+		}
+		text, err := os.ReadFile(out.Name())
+		if err != nil || !strings.Contains(string(text), filepath.Base(group)) {
+			t.Errorf("the command was in %s, %v", text, err)
+		}
+	}()
+	<-begun
+}
+
+// forbidClone3 has the kernel refuse clone3(2) to this thread, and to what it starts, as if there were none.
+func forbidClone3(t *testing.T) {
+	t.Helper()
+	const load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load}, // the number of the system call
+		{Code: equal, K: unix.SYS_CLONE3, Jf: 1},
+		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: give, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAGroupInsideOfTheGroupGoesToo(t *testing.T) {
