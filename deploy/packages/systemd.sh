@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Installs a deb in a Debian of its own, boots that Debian's systemd as process 1 of namespaces of its own, and looks whether the unit does what
+# docs/deployment.md says: a session of it has the boundary `user`, its agent reaches nothing of the unit, and nothing outlives the unit's stop.
+# Needs root, debootstrap, cgroups of version 2, and Debian's mirror unless a folder is given that was made before. A minute; most of it is debootstrap.
+#
+#   deploy/packages/systemd.sh dist/claudeops_VERSION_linux_ARCH.deb [FOLDER]
+set -euo pipefail
+deb=$(realpath "$1")
+work=$(mktemp -d)
+root=${2:-$work/root}
+group=$(findmnt -rn -t cgroup2 -o TARGET | head -1)/claudeops-boot-$$
+booted=
+finish() {
+  [ -z "$booted" ] || kill -KILL "$booted" || true
+  for _ in $(seq 50); do
+    [ -e "$group" ] || break
+    find "$group" -depth -type d -exec rmdir {} + 2> /dev/null || sleep 0.1
+  done
+  rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+fail() { echo "$deb: $*" >&2; exit 1; }
+
+[ -x "$root/lib/systemd/systemd" ] ||
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,git,curl,procps bookworm "$root" > "$work/debootstrap.log" || { tail "$work/debootstrap.log"; fail "no Debian"; }
+rm -rf "$root/var/log/journal" "$root/var/lib/private/claudeops" # of an earlier time
+cp "$deb" "$root/root/claudeops.deb"
+chroot "$root" dpkg --install /root/claudeops.deb > /dev/null
+chroot "$root" /usr/share/doc/claudeops/secrets.sh /etc/claudeops/secrets
+printf 'CLAUDEOPS_TIER=1\nCLAUDEOPS_MAX_TIER=1\nCLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude\n' > "$root/etc/claudeops/environment"
+mkdir -p "$root/etc/systemd/system/multi-user.target.wants" "$root/mnt"
+ln -sfn /usr/lib/systemd/system/claudeops.service "$root/etc/systemd/system/multi-user.target.wants/claudeops.service"
+
+# In place of the Claude CLI: connects as it does, tries what it must not reach, leaves a process behind, and says what came of it.
+cat > "$root/usr/local/bin/claude" << 'CLI'
+#!/bin/sh
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
+cat > /dev/null
+while [ $# -gt 0 ]; do [ "$1" = --mcp-config ] && config=$2; shift; done
+address=$(tr -d '\n' < "$config" | sed 's/.*"\(unix:[^"]*\)".*/\1/')
+server=$(tr -d '\n' < "$config" | sed 's/.*"command": *"\([^"]*\)".*/\1/')
+main=$(pgrep -o -x claudeops)
+{
+  echo "user $(id -un)"
+  ls /var/lib/claudeops/ && echo OPEN state
+  cat /run/credentials/claudeops.service/claudeops_api_tokens && echo OPEN secrets
+  cat "/proc/$main/environ" && echo OPEN environment
+  touch /var/lib/claudeops/x && echo OPEN writing
+  kill "$main" && echo OPEN signals
+} > seen 2> /dev/null
+setsid sh -c 'trap "" TERM; sleep 4242' > /dev/null 2>&1 &
+sleep 1000 | "$server" --connect "$address" > /dev/null 2> /dev/null &
+echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
+sleep 1000
+CLI
+chmod 755 "$root/usr/local/bin/claude"
+
+# Its mounts, its processes, its network and its control groups are its own.
+mkdir "$group"
+(
+  echo "$BASHPID" > "$group/cgroup.procs"
+  # shellcheck disable=SC2016 # it is the inner shell that expands
+  exec unshare --mount --pid --uts --ipc --net --cgroup --fork -- bash -c '
+    set -e
+    mount --make-rprivate / && mount --bind "$0" "$0" && cd "$0"
+    mount -t proc proc proc && mount -t sysfs -o ro sysfs sys && mount -t cgroup2 cgroup2 sys/fs/cgroup
+    mount -t tmpfs -o mode=755 tmpfs dev && mkdir dev/pts dev/shm && mount -t tmpfs tmpfs dev/shm
+    for device in null zero full random urandom tty; do touch "dev/$device" && mount --bind "/dev/$device" "dev/$device"; done
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts && ln -s pts/ptmx dev/ptmx && ln -s /proc/self/fd dev/fd
+    mount -t tmpfs -o mode=755 tmpfs run && mount -t tmpfs tmpfs tmp
+    pivot_root . mnt && umount -l /mnt && mount --make-rshared / # credentials are mounted by propagation
+    exec env -i container=claudeops PATH=/usr/sbin:/usr/bin /lib/systemd/systemd --system --unit=multi-user.target --show-status=no
+  ' "$root"
+) > "$work/boot.log" 2>&1 &
+inside() {
+  nsenter -t "$booted" -m -p -u -i -n -C --root env -i PATH=/usr/sbin:/usr/bin timeout 60 bash -euo pipefail -c "cd /; $1" 2> "$work/said"
+}
+for _ in $(seq 300); do
+  booted=$(pgrep -P "$!" -x systemd) && inside 'curl -sf http://127.0.0.1:8080/readyz' > /dev/null && break
+  sleep 0.2
+done
+inside 'systemctl is-active claudeops' > /dev/null || { cat "$work/boot.log"; fail "the unit was not started"; }
+inside 'journalctl -u claudeops --no-pager' > "$work/log"
+! grep "cannot be read" "$work/log" || fail "the unit does not get its secrets"
+inside 'systemd-analyze verify /usr/lib/systemd/system/claudeops.service' || { cat "$work/said"; fail "systemd finds fault with the unit"; }
+ask='curl -sS -H "Authorization: Bearer $(cat /etc/claudeops/secrets/claudeops_api_tokens)" -H "Content-Type: application/json" http://127.0.0.1:8080/api/v1/sessions'
+inside "$ask -d '{\"tier\":1}'" > /dev/null
+for _ in $(seq 300); do
+  seen=$(inside 'cat /proc/$(systemctl show -p MainPID --value claudeops)/root/tmp/claudeops-session-*/work/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
+  sleep 0.1
+done
+echo "$seen" | grep -qx "user claudeops-agent" || { inside "$ask"; fail "no agent came so far: $seen"; }
+! echo "$seen" | grep OPEN || fail "the agent reaches what is the unit's"
+inside "$ask" | grep -q '"boundary":{"kind":"user","user":"claudeops-agent"' || fail "the record says nothing of the boundary"
+inside 'systemctl status --no-pager claudeops' | grep -q claudeops-session- || fail "the session has no control group"
+inside 'systemctl stop claudeops'
+[ "$(inside 'systemctl show -p Result --value claudeops')" = success ] || fail "the unit did not end well"
+! inside 'pgrep -u claudeops-agent' || fail "processes of the agent outlived the unit"
+inside 'systemd-run -q --pipe --wait -p DynamicUser=yes -p User=claudeops -p StateDirectory=claudeops -E CLAUDEOPS_STATE_DIR=/var/lib/claudeops claudeops audit verify' ||
+  { cat "$work/said"; fail "the audit is not whole"; }
+echo "$deb: started by systemd, a session run by the unit, and stopped"
