@@ -96,6 +96,7 @@ func layers() map[string][]string {
 		"internal/auditsink":                {"internal/fault", "internal/filelock", "internal/record"},
 		"internal/connections":              append([]string{"internal/people", "internal/record"}, domain...),
 		"internal/store":                    append([]string{"internal/filelock", "internal/access", "internal/record", "internal/session"}, domain...),
+		"internal/store/storetest":          {"internal/store"},
 		"internal/session":                  append([]string{"internal/confine", "internal/door", "internal/filelock", "internal/processtree", "internal/content", "internal/record", "internal/people"}, domain...),
 		"internal/access":                   append([]string{"internal/secretfile"}, domain...),
 		"internal/doctor":                   {"internal/filemodes", "internal/keyfile", "internal/config", "internal/confine", "internal/mcpconfig", "internal/mounted", "internal/policy", "internal/record", "internal/gitprovider", "internal/fault"},

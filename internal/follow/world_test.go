@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/store/storetest"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
@@ -98,27 +98,8 @@ func (h *host) read(number int) (gitprovider.Status, error) {
 	return st, nil
 }
 
-// emptyRecords is a folder with records in which nothing is. Making the tables anew for each test would take most of its time.
-var emptyRecords = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "claudeops-follow-test")
-	if err != nil {
-		panic(err)
-	}
-	s, err := store.Open(context.Background(), dir, store.Options{})
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		panic(err)
-	}
-	return dir
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	_ = os.RemoveAll(emptyRecords())
-	os.Exit(code)
-}
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
 
 // world is a Follower of the provider github over a real store, with a clock that the test moves.
 type world struct {
@@ -149,14 +130,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	w := &world{T: t, host: &host{pulls: map[int]gitprovider.Status{}, fails: map[int]error{}}}
 	w.now.Store(noon().UnixMicro())
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(emptyRecords())); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(t.Context(), dir, store.Options{Now: w.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(t, dir, store.Options{Now: w.Now})
 	w.store = s
 	for _, number := range numbers {
 		w.open(number)

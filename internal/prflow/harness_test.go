@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/store/storetest"
 )
 
 // ownToken is a token of ours that no text may carry.
@@ -26,6 +27,9 @@ const ownToken = "own-token-value-0123456789"
 
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = content.NewScanner([]string{ownToken})
+
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
 
 // infra is the repository that requests are about.
 var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
@@ -54,11 +58,7 @@ func newBench(t *testing.T) *bench {
 		"checks/disk.md": "# Disk\n", "checks/old.md": "# Old\n", "playbooks/a.md": "# A\n", "README.md": "# Infra\n",
 	})
 	b.dir = t.TempDir()
-	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(t, b.dir, store.Options{Now: b.clock.Now})
 	b.store = s
 	var ids atomic.Int64
 	b.options = prflow.Options{

@@ -28,11 +28,7 @@ func (b *bench) body(number int) string {
 // loseState replaces the store by an empty one, as when the state folder is lost. The key stays.
 func (b *bench) loseState() {
 	b.Helper()
-	s, err := store.Open(context.Background(), b.TempDir(), store.Options{Now: b.clock.Now})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
 	b.store, b.options.Ledger, b.options.History = s, s.Ledger, s.History
 }
 

@@ -229,15 +229,12 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 
 func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 	b := newLateBench(t)
-	s, err := store.Open(context.Background(), b.TempDir(), store.Options{Now: b.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(t, b.TempDir(), store.Options{Now: b.clock.Now})
 	others := b.options
 	others.Ledger, others.History = s.Ledger, s.History
 	var older prflow.CreateResult
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
+		var err error
 		if older, err = prflow.New(others).Create(context.Background(), agent, request(with("title", "Another title"))); err != nil {
 			t.Error(err)
 		}

@@ -23,11 +23,7 @@ import (
 // meetsARival lets a process with records of its own open a pull request on the same file just before ours.
 func (b *bench) meetsARival(content string) {
 	b.Helper()
-	s, err := store.Open(context.Background(), b.TempDir(), store.Options{Now: b.clock.Now})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
 	options := b.options
 	options.Ledger, options.History = s.Ledger, s.History
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {

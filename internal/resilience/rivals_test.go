@@ -31,11 +31,7 @@ type machine struct {
 
 func (w *world) newMachine() *machine {
 	w.t.Helper()
-	s, err := store.Open(w.t.Context(), w.t.TempDir(), store.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(w.t, w.t.TempDir(), store.Options{})
 	key := rand.Text()
 	o := w.service().Options
 	o.Ledger, o.History = s.Ledger, s.History

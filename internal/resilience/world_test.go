@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/prflow"
 	"github.com/claudeops/claudeops/internal/record"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/store/storetest"
 )
 
 // world is a forge with one repository, and the records of those who propose to it.
@@ -58,8 +57,7 @@ func newWorld(t testing.TB, k kind) *world {
 	if host := w.forge.Host(); host != nil {
 		host.SetClock(w.now)
 	}
-	w.store = openStore(t, w.stateDir, w.now)
-	t.Cleanup(func() { _ = w.store.Close() })
+	w.store = emptyRecords.Open(t, w.stateDir, store.Options{Now: w.now})
 	return w
 }
 
@@ -72,41 +70,11 @@ func (w *world) loseState() {
 		w.t.Fatal(err)
 	}
 	w.stateDir, w.key = w.t.TempDir(), rand.Text()
-	w.store = openStore(w.t, w.stateDir, w.now)
+	w.store = emptyRecords.Open(w.t, w.stateDir, store.Options{Now: w.now})
 }
 
-// emptyRecords is the database of a store without records, made once, since the race detector makes that slow.
-var emptyRecords = struct {
-	once sync.Once
-	name string // of its file
-	data []byte
-}{}
-
-// openStore opens a store without records in the folder.
-func openStore(t testing.TB, dir string, now func() time.Time) *store.Store {
-	t.Helper()
-	emptyRecords.once.Do(func() {
-		s, err := store.Open(t.Context(), t.TempDir(), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		emptyRecords.name = filepath.Base(s.Path())
-		if emptyRecords.data, err = os.ReadFile(s.Path()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(dir, emptyRecords.name), emptyRecords.data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(t.Context(), dir, store.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
 
 // redactor is the scanner without the search for secrets, which takes long under the race detector and is not what these
 // tests are about.

@@ -78,6 +78,12 @@ func connect(t testing.TB, text string) *sql.DB {
 	return db
 }
 
+// emptyPlace is newPlace: the server makes a database fast.
+func emptyPlace(t testing.TB) string {
+	t.Helper()
+	return newPlace(t)
+}
+
 func openPlace(ctx context.Context, place string, opts Options) (*Store, error) {
 	opts.DatabaseURL = place
 	return Open(ctx, "", opts)

@@ -6,8 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -23,6 +25,39 @@ func enginePrepared() error { return nil }
 func newPlace(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "state")
+}
+
+// emptyDatabase is the file of a database without records, made once: under the race detector that takes longer than most tests.
+var emptyDatabase struct {
+	once sync.Once
+	data []byte
+	err  error
+}
+
+// emptyPlace is where a store has been made already, which is empty.
+func emptyPlace(t testing.TB) string {
+	t.Helper()
+	emptyDatabase.once.Do(func() {
+		var s *Store
+		if s, emptyDatabase.err = Open(t.Context(), newPlace(t), Options{}); emptyDatabase.err == nil {
+			emptyDatabase.err = s.Close()
+		}
+		if emptyDatabase.err == nil {
+			emptyDatabase.data, emptyDatabase.err = os.ReadFile(s.Path())
+		}
+	})
+	dir := newPlace(t)
+	err := emptyDatabase.err
+	if err == nil {
+		err = os.Mkdir(dir, dirMode)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func openPlace(ctx context.Context, place string, opts Options) (*Store, error) {

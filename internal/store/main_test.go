@@ -64,7 +64,7 @@ func openNew(t testing.TB) *Store {
 
 func openWith(t testing.TB, opts Options) *Store {
 	t.Helper()
-	return open(t, newPlace(t), opts)
+	return open(t, emptyPlace(t), opts)
 }
 
 func mustExec(t testing.TB, db *sql.DB, statements ...string) {

@@ -40,7 +40,8 @@ func (s stateFolder) prepare(ctx context.Context, opts Options) error {
 	return err
 }
 
-// create makes the database under another name and then gives it its own, so that no one ever sees a half made one.
+// create makes the database under another name and then gives it its own, so that no one ever sees a half made one. Nothing
+// waits for the disk before all of it is written: a draft that a loss of power damages is made anew.
 func (s stateFolder) create(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(s.path + "-wal"); err == nil {
 		return fault.New(fault.Internal, "the database %[1]s is gone but its journal %[1]s-wal is still there; "+
@@ -57,12 +58,15 @@ func (s stateFolder) create(ctx context.Context, opts Options) error {
 	if err := createFile(draft); err != nil {
 		return s.fileFault(err)
 	}
-	db, err := openPool(draft, opts.BusyTimeout, true)
+	db, err := openPool(draft, opts.BusyTimeout, true, "synchronous(OFF)", "journal_mode(MEMORY)")
 	if err != nil {
 		return s.asFault(ctx, err)
 	}
 	if err := errors.Join(s.migrate(ctx, db), db.Close()); err != nil {
 		return s.asFault(ctx, err)
+	}
+	if err := syncFile(draft); err != nil {
+		return s.fileFault(err)
 	}
 	if err := errors.Join(os.Rename(draft, s.path), syncDir(s.dir)); err != nil {
 		return s.fileFault(err)

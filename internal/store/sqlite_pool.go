@@ -18,8 +18,9 @@ const applicationID = 0x436c4f70
 const sqliteReaders = 4 // connections for reading
 
 // openPool returns a pool of connections to the database file; none is made yet. A writing pool has one connection,
-// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock.
-func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
+// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock. Pragmas are set after
+// ours.
+func openPool(path string, busy time.Duration, writing bool, pragmas ...string) (*sql.DB, error) {
 	q := url.Values{}
 	q.Set("_defensive", "1")
 	q.Set("_dqs", "0")
@@ -28,6 +29,9 @@ func openPool(path string, busy time.Duration, writing bool) (*sql.DB, error) {
 	q.Add("_pragma", "trusted_schema(0)")
 	q.Add("_pragma", "recursive_triggers(1)")
 	q.Add("_pragma", "synchronous(FULL)")
+	for _, p := range pragmas {
+		q.Add("_pragma", p)
+	}
 	if writing {
 		q.Set("_txlock", "immediate")
 	} else {

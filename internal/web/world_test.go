@@ -10,9 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +34,7 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/internal/session"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/store/storetest"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
@@ -49,27 +48,8 @@ const ownToken = "own-token-value-0123456789"
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = content.NewScanner([]string{ownToken})
 
-// emptyRecords is a folder with records in which nothing is. Making the tables anew for each test would take most of its time.
-var emptyRecords = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "claudeops-web-test")
-	if err != nil {
-		panic(err)
-	}
-	s, err := store.Open(context.Background(), dir, store.Options{})
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		panic(err)
-	}
-	return dir
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	_ = os.RemoveAll(emptyRecords())
-	os.Exit(code)
-}
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
 
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {
@@ -108,14 +88,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.fake.SetClock(w.Now)
 	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(emptyRecords())); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(context.Background(), dir, store.Options{Now: w.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := emptyRecords.Open(t, dir, store.Options{Now: w.Now})
 	w.store, w.dir = s, dir
 	var ids atomic.Int64
 	newID := func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) }
