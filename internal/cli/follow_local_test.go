@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/store/storetest"
 )
 
 // localWorld is a local repository joe/infra, and the environment for commands on it.
@@ -20,20 +21,24 @@ type localWorld struct {
 	env  map[string]string
 }
 
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
+
 func newLocalWorld(t *testing.T) *localWorld {
 	t.Helper()
-	root, work := t.TempDir(), t.TempDir()
+	root, work, state := t.TempDir(), t.TempDir(), t.TempDir()
+	emptyRecords.Put(t, state)
 	w := &localWorld{T: t, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{
-		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": t.TempDir(), "CLAUDEOPS_TIER": "2", "USER": "ann", "PATH": os.Getenv("PATH"),
+		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2", "USER": "ann", "PATH": os.Getenv("PATH"),
 		"CLAUDEOPS_WEBHOOK_URL": "http://127.0.0.1:1/nobody-listens", "CLAUDEOPS_WEBHOOK_SECRET": "a-secret-for-notices",
 	}}
 	if err := os.WriteFile(filepath.Join(work, "README.md"), []byte("# Infra\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.git("init", "--quiet", "--initial-branch=main", work)
+	w.git("init", "--quiet", "--template=", "--initial-branch=main", work)
 	w.git("-C", work, "add", "--all")
 	w.git("-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first")
-	w.git("clone", "--quiet", "--bare", work, w.repo)
+	w.git("clone", "--quiet", "--template=", "--bare", work, w.repo)
 	return w
 }
 

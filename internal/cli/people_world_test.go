@@ -60,11 +60,12 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 			return seed, err
 		}
 	}
+	// Without git's examples of hooks: there are more of them than other files, and each world copies them.
 	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch=main", work}, {"-C", work, "add", "--all"},
+		{"init", "--quiet", "--template=", "--initial-branch=main", work}, {"-C", work, "add", "--all"},
 		{"-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first"},
-		{"clone", "--quiet", "--bare", work, filepath.Join(seed.dir, "root/demo/home.git")},
-		{"clone", "--quiet", "--bare", work, filepath.Join(seed.dir, "root/demo/other.git")},
+		{"clone", "--quiet", "--template=", "--bare", work, filepath.Join(seed.dir, "root/demo/home.git")},
+		{"clone", "--quiet", "--template=", "--bare", work, filepath.Join(seed.dir, "root/demo/other.git")},
 	} {
 		cmd := exec.Command("git", args...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)

@@ -169,7 +169,7 @@ func repository(ts *testscript.TestScript, _ bool, args []string) {
 	dir := filepath.Join(ts.Getenv("CLAUDEOPS_LOCAL_ROOT"), args[0]+".git")
 	ts.Check(os.MkdirAll(dir, 0o755))
 	git := func(args ...string) { ts.Check(ts.Exec("git", append([]string{"--git-dir", dir}, args...)...)) }
-	git("init", "--quiet", "--bare", "--initial-branch=main")
+	git("init", "--quiet", "--template=", "--bare", "--initial-branch=main")
 	if len(args) < 2 {
 		return
 	}

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main")
+	w.git(t, "", "init", "--quiet", "--template=", "--bare", "--initial-branch=main")
 	w.git(t, importStream(map[string]string{"CLAUDE-OPS.md": "# Home cluster\n", "checks/disk.md": "# Disk\n"}),
 		"fast-import", "--quiet")
 	return w
