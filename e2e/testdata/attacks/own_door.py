@@ -86,4 +86,26 @@ way("a flood of refused calls", flood(lambda ticket: [{"claudeops": 1, "ticket":
     {"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": dict(zip(("name", "arguments"), proposal("Flood", body="x" * 50000)))} for i in range(1, 200)]))
 way("a flood of large messages", flood(lambda ticket: [{"claudeops": 1, "ticket": ticket}, *OPENING] + [b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (5 << 20) + b'"}'] * 4))
 way("a flood of wrong tickets", lambda: [dial(door()[0], {"claudeops": 1, "ticket": "x" * 64}, timeout=5) for _ in range(300)] and False)
+
+
+def openings(lines):
+    def attempt():
+        path, ticket = door()
+        held, until = [], time.time() + 5
+        while len(held) < 1000 and time.time() < until:
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(2)
+            held.append(s)
+            try:
+                s.connect(path)
+                s.sendall(lines(ticket))
+            except OSError:
+                time.sleep(0.01)
+            for old in held[:-50]:
+                old.close()
+    return attempt
+
+
+way("a flood of connections", openings(lambda ticket: b'{"claudeops":1,"ticket":"%s"}\n' % ticket.encode()))
+way("a flood of connections that never say who they are", openings(lambda _: b'{"claudeops":1,'))
 print("SOCKET:", door()[0])
