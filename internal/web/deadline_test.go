@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,23 @@ func (l slowHistory) Position(ctx context.Context) (record.Position, error) {
 }
 
 func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
-	const readTimeout, atOnce = 200 * time.Millisecond, 9 // one more than are judged at the same time
+	var statuses []int
+	// A busy machine may take longer than the time-out to send a body. One that is cut since it waits is cut whatever the time-out.
+	for _, readTimeout := range []time.Duration{200 * time.Millisecond, 800 * time.Millisecond, 3200 * time.Millisecond} {
+		if statuses = proposeAtOnce(t, readTimeout); !slices.Contains(statuses, http.StatusBadRequest) {
+			break
+		}
+	}
+	for _, status := range statuses {
+		if status != http.StatusCreated {
+			t.Errorf("status %d, want 201", status)
+		}
+	}
+}
+
+// proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the time-out.
+func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
+	const atOnce = 9
 	w := newWorld(t, func(w *world) { w.flow.History = slowHistory{w.flow.History, 3 * readTimeout} })
 	l := w.listen(func(s *http.Server) { s.ReadTimeout = readTimeout })
 	statuses := make(chan int, atOnce)
@@ -43,10 +60,9 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 	group.Wait()
 	close(statuses)
 	for status := range statuses {
-		if status != http.StatusCreated {
-			t.Errorf("status %d, want 201", status)
-		}
+		all = append(all, status)
 	}
+	return all
 }
 
 func change(path, text string) string {
