@@ -2,7 +2,7 @@
 # What a session's CLI waits for: from the spawn of the connector to the answer of tools/list, through the session's own door, and the connector's
 # memory. A script plays the CLI and measures. usage: bench/connect.sh BINARY SPAWN [NAME=COMMAND...]
 #
-# Other servers are measured in turn with it, with SPAWN_ENV=NAME=VALUE in their environment.
+# Other servers are measured in turn with it, with SPAWN_ENV=NAME=VALUE in their environment. There is no boundary, so that the script may run them.
 set -eu
 binary=$(realpath "$1") spawn=$(realpath "$2")
 shift 2
@@ -26,5 +26,5 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","num
 CLI
 chmod +x "$scratch/claude"
 BINARY=$binary SPAWN=$spawn SCRATCH=$scratch ROUNDS=${ROUNDS:-100} SPAWN_ENV=${SPAWN_ENV:-} CLAUDEOPS_AGENT_ENV=BINARY,SPAWN,SCRATCH,ROUNDS,SPAWN_ENV \
-  CLAUDEOPS_STATE_DIR="$scratch/state" CLAUDEOPS_CLAUDE_BIN="$scratch/claude" CLAUDEOPS_TIER=2 "$binary" run --tier 2 > "$scratch/run" 2>&1 || cat "$scratch/run"
+  CLAUDEOPS_BOUNDARY=none CLAUDEOPS_STATE_DIR="$scratch/state" CLAUDEOPS_CLAUDE_BIN="$scratch/claude" CLAUDEOPS_TIER=2 "$binary" run --tier 2 > "$scratch/run" 2>&1 || cat "$scratch/run"
 cat "$scratch/table"

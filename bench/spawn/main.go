@@ -1,5 +1,5 @@
 // Command spawn measures what a client waits for when it spawns an MCP server: the time from the spawn to the answer of
-// tools/list, and the server's largest resident memory. It runs the named commands in turn, so that their ratio holds on
+// tools/list, the processor time of the server until it has ended, and its largest resident memory. It runs the named commands in turn, so that their ratio holds on
 // a noisy machine.
 //
 //	spawn [-n ROUNDS] [-env NAME=VALUE] NAME=COMMAND...
@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -28,6 +27,7 @@ const (
 // sample is one spawn.
 type sample struct {
 	answered time.Duration
+	used     time.Duration // processor time
 	rssKB    int64
 	bytes    int
 }
@@ -53,7 +53,7 @@ func main() {
 			samples[name] = append(samples[name], s)
 		}
 	}
-	fmt.Printf("%-12s %12s %12s %12s %12s %12s\n", "server", "min ms", "median ms", "p90 ms", "RSS MB", "list bytes")
+	fmt.Printf("%-12s %12s %12s %12s %12s %12s %12s\n", "server", "min ms", "median ms", "p90 ms", "CPU ms", "RSS MB", "list bytes")
 	for _, name := range names {
 		report(name, samples[name])
 	}
@@ -62,13 +62,25 @@ func main() {
 func report(name string, list []sample) {
 	slices.SortFunc(list, func(a, b sample) int { return int(a.answered - b.answered) })
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	rss := make([]int64, len(list))
+	rss, used := make([]int64, len(list)), make([]time.Duration, len(list))
 	for i, s := range list {
-		rss[i] = s.rssKB
+		rss[i], used[i] = s.rssKB, s.used
 	}
 	slices.Sort(rss)
-	fmt.Printf("%-12s %12.1f %12.1f %12.1f %12.1f %12d\n", name, ms(list[0].answered), ms(list[len(list)/2].answered),
-		ms(list[len(list)*9/10].answered), float64(rss[len(rss)/2])/1024, list[0].bytes)
+	slices.Sort(used)
+	fmt.Printf("%-12s %12.1f %12.1f %12.1f %12.1f %12.1f %12d\n", name, ms(list[0].answered), ms(list[len(list)/2].answered),
+		ms(list[len(list)*9/10].answered), ms(used[len(used)/2]), float64(rss[len(rss)/2])/1024, list[0].bytes)
+}
+
+// peak is the largest resident memory of a process that runs, in KiB. What wait(2) says has in it what this process had when it forked.
+func peak(pid int) (size int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, err = fmt.Sscan(rest, &size)
+	return size, err
 }
 
 func spawn(command []string, env string) (sample, error) {
@@ -97,14 +109,15 @@ func spawn(command []string, env string) (sample, error) {
 		}
 	}
 	s := sample{answered: time.Since(began), bytes: len(answer)}
+	if s.rssKB, err = peak(cmd.Process.Pid); err != nil {
+		return s, err
+	}
 	if err := in.Close(); err != nil {
 		return s, err
 	}
 	if err := cmd.Wait(); err != nil {
 		return s, err
 	}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		s.rssKB = usage.Maxrss
-	}
+	s.used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return s, nil
 }
