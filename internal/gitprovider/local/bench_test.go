@@ -24,6 +24,8 @@ func BenchmarkCreate(b *testing.B) {
 		pr := w.propose(branch, disk(text), providertest.Create("checks/new.md", text))
 		b.StopTimer()
 		w.must(w.p.DeleteBranch(b.Context(), w.Ref(), branch, pr.HeadCommit))
+		_, err := w.p.ListOpen(b.Context(), w.Ref(), "claude-ops") // records that it is closed, which the next one would do
+		w.must(err)
 		b.StartTimer()
 	}
 }
