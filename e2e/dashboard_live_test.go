@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -15,7 +17,7 @@ import (
 // becomes waits until a script's expression is true.
 func (d *dashboard) becomes(expression string) {
 	d.Helper()
-	if err := chromedp.Run(d.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience/2))); err != nil {
+	if err := d.evaluate(chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience/2))); err != nil {
 		var status, main string
 		_ = chromedp.Run(d.ctx, chromedp.Text("#status", &status, chromedp.ByQuery), chromedp.Text("main", &main, chromedp.ByQuery))
 		d.Fatalf("%s: %v; the page is %q and says %s", expression, err, status, main)
@@ -24,8 +26,23 @@ func (d *dashboard) becomes(expression string) {
 
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
-	d.run(chromedp.Evaluate(expression, &v))
+	if err := d.evaluate(chromedp.Evaluate(expression, &v)); err != nil {
+		d.Fatal(err)
+	}
 	return v
+}
+
+// evaluate runs an action that evaluates a script. The browser driver may still mean the page before the one that it was led to, which the browser
+// has forgotten; then the action is made again.
+func (d *dashboard) evaluate(action chromedp.Action) error {
+	const lost, most = -32000, 20 // the code of the DevTools protocol for a server's error
+	for try := 1; ; try++ {
+		err := chromedp.Run(d.ctx, action)
+		var refused *cdproto.Error
+		if try == most || !errors.As(err, &refused) || refused.Code != lost || !strings.Contains(refused.Message, "context") {
+			return err
+		}
+	}
 }
 
 const statusIs = `document.getElementById("status").textContent === `
