@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,29 +55,13 @@ func (b *behindNginx) starts(t *testing.T, address, said string, more ...string)
 	p := patientProgram(claudeops(t), b.client.home, "mcp-server", "--connect", address, "--ticket-file", b.token)
 	p.env = b.client.environment(more...)
 	cmd := command(t, p)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	told, err := os.Create(said)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = told.Close() })
 	cmd.Stderr = told
-	launch(t, cmd)
-	lines := bufio.NewScanner(out)
-	const longest = 8 << 20
-	lines.Buffer(nil, longest)
-	return talk{cmd, func(line string) {
-		if _, err := fmt.Fprintln(in, line); err != nil {
-			t.Fatal(err)
-		}
-	}, lines}
+	return talkTo(t, cmd)
 }
 
 // nginxDefaults is all that nginx needs to be told.

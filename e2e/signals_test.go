@@ -23,7 +23,16 @@ type talk struct {
 // newTalk starts a server and shakes hands.
 func newTalk(t *testing.T, dir string, env []string) talk {
 	t.Helper()
-	cmd := command(t, program{path: claudeops(t), args: []string{"mcp-server"}, dir: dir, env: env})
+	s := talkTo(t, command(t, program{path: claudeops(t), args: []string{"mcp-server"}, dir: dir, env: env}))
+	s.in(initialize)
+	assertPure(t, s.line(t), []int{1})
+	s.in(initialized)
+	return s
+}
+
+// talkTo starts a server whose lines may be long.
+func talkTo(t *testing.T, cmd *exec.Cmd) talk {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -38,11 +47,10 @@ func newTalk(t *testing.T, dir string, env []string) talk {
 			t.Fatal(err)
 		}
 	}
-	s := talk{cmd, write, bufio.NewScanner(out)}
-	s.in(initialize)
-	assertPure(t, s.line(t), []int{1})
-	s.in(initialized)
-	return s
+	lines := bufio.NewScanner(out)
+	const longest = 8 << 20
+	lines.Buffer(nil, longest)
+	return talk{cmd, write, lines}
 }
 
 func (s talk) line(t *testing.T) string {

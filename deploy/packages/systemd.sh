@@ -86,7 +86,7 @@ inside 'systemd-analyze verify /usr/lib/systemd/system/claudeops.service' || { c
 ask='curl -sS -H "Authorization: Bearer $(cat /etc/claudeops/secrets/claudeops_api_tokens)" -H "Content-Type: application/json" http://127.0.0.1:8080/api/v1/sessions'
 inside "$ask -d '{\"tier\":1}'" > /dev/null
 for _ in $(seq 300); do
-  seen=$(inside 'cat /proc/$(systemctl show -p MainPID --value claudeops)/root/tmp/claudeops-session-*/work/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
+  seen=$(inside 'cd "/proc/$(systemctl show -p MainPID --value claudeops)/root" && cat tmp/claudeops-session-*/work/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
   sleep 0.1
 done
 echo "$seen" | grep -qx "user claudeops-agent" || { inside "$ask"; fail "no agent came so far: $seen"; }
