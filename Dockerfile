@@ -1,5 +1,5 @@
-# The image of Claude Ops: the server, git, Node and the Claude CLI, for two users without rights: claudeops, and claudeops-agent for what
-# agents run. docs/deployment.md says how to run it; internal/deploytest and e2e hold this file against the code.
+# The image of Claude Ops: the server, git, Node and the Claude CLI, for users without rights: claudeops, and claudeops-agent-1 to -16 for what
+# agents run, one for each session. docs/deployment.md says how to run it; internal/testkit/deploytest and e2e hold this file against the code.
 #
 # The base images are arguments so that you can add the digest that your registry shows:
 #   docker build --build-arg NODE_IMAGE=docker.io/library/node:22.23.3-bookworm-slim@sha256:... .
@@ -28,8 +28,12 @@ RUN apt-get update \
     && groupadd --gid 10001 claudeops \
     && useradd --uid 10001 --gid 10001 --create-home --shell /usr/sbin/nologin claudeops \
     && groupadd --gid 10002 claudeops-agent \
-    && useradd --uid 10002 --gid 10002 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin claudeops-agent \
+    && for n in $(seq 16); do \
+         groupadd --gid $((10010 + n)) claudeops-agent-$n \
+         && useradd --uid $((10010 + n)) --gid $((10010 + n)) --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin claudeops-agent-$n || exit; \
+       done \
     && install -d -m 0700 -o 10001 -g 10001 /state /git \
+    && install -d -m 0700 /run/claudeops-agents \
     && install -d /repos
 COPY --from=build /out/claudeops /app/claudeops
 COPY --from=build /out/claudeops-connect /app/claudeops-connect
@@ -38,7 +42,7 @@ COPY prompts /app/prompts
 COPY .claude /app/.claude
 ENV HOME=/home/claudeops \
     CLAUDEOPS_ADDR=0.0.0.0:8080 \
-    CLAUDEOPS_AGENT_USER=claudeops-agent \
+    CLAUDEOPS_AGENT_USER=claudeops-agent+16 \
     CLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude \
     CLAUDEOPS_PROMPTS_DIR=/app/prompts \
     CLAUDEOPS_REPOS_DIR=/repos \
@@ -46,7 +50,7 @@ ENV HOME=/home/claudeops \
     CLAUDEOPS_STATE_DIR=/state \
     DISABLE_AUTOUPDATER=1
 WORKDIR /app
-# Root becomes claudeops before anything else is done (CLAUDEOPS_RUN_AS), and keeps what it takes to start agents as claudeops-agent.
+# Root becomes claudeops before anything else is done (CLAUDEOPS_RUN_AS), and keeps what it takes to start agents as others.
 # With --user 10001:10001 it is claudeops from the start, and agents have the same user under rules of Landlock.
 USER 0:0
 EXPOSE 8080

@@ -15,11 +15,11 @@ TEST_ENV := GOGC=400
 PACKAGES_AT_ONCE ?= 4
 FAULTS_AT_ONCE ?= 12
 # The packages that take longest come first, so that none of them runs alone at the end.
-LONGEST := ./internal/cli ./internal/web ./internal/prflow ./internal/gitprovider/local ./internal/deploy ./internal/confine
+LONGEST := ./internal/cli ./internal/web ./internal/proposals/prflow ./internal/gitprovider/local ./internal/procedures/deploy ./internal/system/change ./internal/system/confine
 
 # These packages let a thousand proposals fail in a thousand ways, or be killed, and mostly wait for processes and disks. What they run
 # is looked at by the race detector in the packages' own tests; here it would take longer than all other tests together.
-UNRACED := ./internal/resilience ./internal/crash
+UNRACED := ./internal/testkit/resilience ./internal/testkit/crash
 
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
@@ -72,14 +72,14 @@ fuzz: ## each fuzz target for FUZZTIME
 
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
-	UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks ./internal/content
+	UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks ./internal/base/content
 	UPDATE_GOLDEN=1 go test -count=1 ./internal/mcpserver/... ./internal/cli/... ./internal/web/...
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
-	go test -tags e2e -count=1 -timeout 15m ./$(E2E)
-	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/store
-	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 20m ./internal/crash
+	go test -tags e2e -count=1 -timeout 40m ./$(E2E)
+	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/records/store
+	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/testkit/crash
 
 screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots, and that of the README; needs Chromium
 	go run ./$(E2E)/screenshots $(BIN) bin/screenshots docs/images/dashboard.png
@@ -89,12 +89,12 @@ test-live: ## the contract suite, and late effects, against real forges: set GIT
 	@if [ -n "$$GITEA_TOKEN" ]; then set -ex; \
 	  go test -tags live -count=1 -parallel 2 -timeout 30m -run TestLive -skip 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -timeout 30m -run 'TestLive/complete_list' ./internal/gitprovider/gitea; \
-	  go test -tags live -count=1 -parallel 4 -timeout 10m -run TestLive ./internal/resilience; fi
+	  go test -tags live -count=1 -parallel 4 -timeout 10m -run TestLive ./internal/testkit/resilience; fi
 	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 1 -timeout 240m -run TestLive ./internal/gitprovider/github; fi
 
 crash: ## processes killed at random moments, again and again; see docs/crash-safety.md
-	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/crash
-	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/deploy ./internal/packages
+	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/testkit/crash
+	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/system/change ./internal/procedures/packages
 
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
 	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ func works() []string {
 		"another_server: server at tier 3", "another_server: server at tier 3 by flags", "another_server: server with records of its own",
 		"another_server: approve", "another_server: merge", "another_server: token create", "another_server: backup", "another_server: audit list",
 		"inherited: abstract socket", "inherited: core of the other program",
+		"left_behind: System V's memory", "left_behind: System V's semaphores", "left_behind: System V's messages",
 		"read_files: read ", "read_files: read by a link ", "read_files: hard link to ", "read_files: mapped ", "read_files: path descriptor of ",
 		"read_files: copied with cat ", "read_files: renamed ", "read_files: listed ", "read_files: entered ", "read_files: listed through dot dot ",
 		"read_processes: environ of ", "read_processes: mem of ", "read_processes: process_vm_readv of ", "read_processes: ptrace attach of ",
@@ -45,7 +48,12 @@ func TestAnAgentWithAShell(t *testing.T) {
 			f := newFortress(t, boundary)
 			f.serve(t)
 			before := f.snapshot(t)
+			f.vars["CLAUDEOPS_AGENT_NET"] = "model" // the CLI does with that; the attacks below have the whole network
 			first := f.assault(t, []attack{theft(t)})
+			delete(f.vars, "CLAUDEOPS_AGENT_NET")
+			if !strings.HasSuffix(first.record.Boundary.Net, "; no UDP") {
+				t.Errorf("the network of the first session: %+v", first.record.Boundary)
+			}
 			f.earlier = strings.Fields(first.results["theft"])
 			got := f.assault(t, attacks(t))
 			opened := slices.DeleteFunc(got.opened(), func(way string) bool { return strings.HasPrefix(way, remains(boundary)) })
@@ -61,9 +69,17 @@ func TestAnAgentWithAShell(t *testing.T) {
 				t.Errorf("files of the operator have changed:\n%s", diff)
 			}
 			f.assertWhole(t, got)
+			if left := leftBehind(t); len(left) > 0 {
+				t.Errorf("left for the next session: %v", left)
+			}
 		})
 	}
 	t.Run("none", func(t *testing.T) {
+		t.Cleanup(func() {
+			for _, path := range leftBehind(t) {
+				_ = os.RemoveAll(path)
+			}
+		})
 		f := newFortress(t, "none")
 		f.serve(t)
 		opened := f.assault(t, attacks(t)).opened()
@@ -73,6 +89,19 @@ func TestAnAgentWithAShell(t *testing.T) {
 			}
 		}
 	})
+}
+
+// leftBehind lists what the attacks have left in folders of everybody.
+func leftBehind(t *testing.T) (out []string) {
+	t.Helper()
+	for _, folder := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		found, err := filepath.Glob(folder + "/claudeops-left-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	return out
 }
 
 func TestThePageOfTheBoundaryNamesEveryAttack(t *testing.T) {

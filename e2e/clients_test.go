@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,10 +15,11 @@ import (
 	"testing"
 )
 
-// otherModel is a Responses API of OpenAI and a generateContent API of Gemini on the loopback interface. It says "done" to all, and
-// keeps what it was sent.
+// otherModel is a Responses API of OpenAI and a generateContent API of Gemini on the loopback interface. It says "done"
+// to all, after it has made its call, and keeps what it was sent.
 type otherModel struct {
 	*httptest.Server
+	call string // an item of the Responses API, once; "" for none
 	mu   sync.Mutex
 	sent strings.Builder
 }
@@ -32,13 +35,16 @@ func (m *otherModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m.mu.Lock()
 	m.sent.Write(body)
+	item := "{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"m\",\"content\":[{\"type\":\"output_text\",\"text\":\"done\"}]}"
+	if m.call != "" && strings.HasSuffix(r.URL.Path, "/responses") {
+		item, m.call = m.call, ""
+	}
 	m.mu.Unlock()
 	answer := ""
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/responses"):
 		answer = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n" +
-			"event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"message\",\"role\":\"assistant\"," +
-			"\"id\":\"m\",\"content\":[{\"type\":\"output_text\",\"text\":\"done\"}]}}\n\n" +
+			"event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"item\":" + item + "}\n\n" +
 			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n"
 	case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
 		answer = "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"done\"}]},\"finishReason\":\"STOP\"}]}\n\n"
@@ -98,6 +104,43 @@ func TestOtherClientsOfferOurToolsToTheirModels(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCodexProposesUnattended holds that what mcp-config prints lets `codex exec` call a tool that writes: it asks
+// nobody, and the server decides.
+func TestCodexProposesUnattended(t *testing.T) {
+	w, home := newWorld(t, "2"), t.TempDir()
+	model := newOtherModel(t)
+	args := ofRepository()
+	args["title"], args["body"] = "Warn about disks at 85 %", "Observed: a disk filled overnight."
+	args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\nWarn at 85 %.\n"}}
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := json.Marshal(map[string]any{
+		"type": "function_call", "id": "f", "call_id": "c", "namespace": "mcp__claudeops", "name": "create_pr", "arguments": string(text),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model.call = string(call)
+	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", "codex"}, dir: home, env: w.environment()})
+	settings := "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"" + model.URL + "/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\n"
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, ".codex"), 0o700),
+		os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings+printed.stdout), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, program{
+		path: installed(t, ".bin/codex"), args: []string{"exec", "--skip-git-repo-check", "go"}, dir: t.TempDir(), may: 2 * patience,
+		env: w.environment("HOME="+home, "STUB_KEY=x"),
+	})
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if !strings.Contains(model.sent.String(), `\"number\":1,`) {
+		at := strings.Index(model.sent.String(), "function_call_output")
+		t.Errorf("nothing was proposed (exit %d): %s%s\n%s", got.code, got.stdout, got.stderr, model.sent.String()[max(0, at):])
 	}
 }
 

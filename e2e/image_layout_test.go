@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
 // image is what the Dockerfile would build: files of this machine by the path that they have in the image, and settings.
@@ -189,8 +190,8 @@ func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []strin
 			args = append(args, "--bind", home, target)
 			continue
 		}
-		if twoUsers() {
-			args = append(args, "--perms", "1777")
+		if _, mode, ok := strings.Cut(options, "mode="); ok && twoUsers() {
+			args = append(args, "--perms", mode[:4])
 		}
 		if _, size, ok := strings.Cut(options, "size="); ok {
 			args = append(args, "--size", bytesOf(t, size))
@@ -227,8 +228,15 @@ func bytesOf(t *testing.T, size string) string {
 func passwd(t *testing.T, img image) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "passwd")
-	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] + ":/usr/sbin/nologin\n" +
-		img.env["CLAUDEOPS_AGENT_USER"] + ":x:10002:10002::/nonexistent:/usr/sbin/nologin\n"
+	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] + ":/usr/sbin/nologin\n"
+	name, count, _ := strings.Cut(img.env["CLAUDEOPS_AGENT_USER"], "+")
+	agents, err := strconv.Atoi(count)
+	if err != nil {
+		t.Fatalf("the image's agents are %s", img.env["CLAUDEOPS_AGENT_USER"])
+	}
+	for n := 1; n <= agents; n++ {
+		lines += fmt.Sprintf("%s-%d:x:%d:%d::/nonexistent:/usr/sbin/nologin\n", name, n, 10010+n, 10010+n)
+	}
 	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}

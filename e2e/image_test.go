@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
 // inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine and an
@@ -39,14 +39,14 @@ as() {
     user=$1; shift
     if [ "$(id -u)" = 0 ]; then setpriv --reuid "$user" --regid "$user" --clear-groups "$@"; else "$@"; fi
 }
-for place in /app /usr/local/bin /etc /repos /run/secrets /; do
+for place in /app /usr/local/bin /etc /repos /run/secrets /run/claudeops-agents /; do
     report "write:$place" as 10001 sh -c ": >$place/x"
 done
 for place in /state /git /tmp "$HOME"; do
     report "write:$place" as 10001 sh -c ": >$place/x && rm $place/x"
 done
 for place in /state /git /run/secrets/claudeops_api_tokens "$HOME" "/proc/$server/environ"; do
-    report "agent:$place" as 10002 sh -c "ls $place/. || cat $place"
+    report "agent:$place" as 10011 sh -c "ls $place/. || cat $place"
 done
 report propose /app/claudeops mcp-server
 kill -TERM "$server"
@@ -126,11 +126,14 @@ func TestTheImageServesAsComposeStartsIt(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, r, want)
 		}
 	}
+	if text := seen["doctor"].text; twoUsers() && (!strings.Contains(text, "user claudeops-agent-1 to claudeops-agent-16") || strings.Contains(text, "lacking")) {
+		t.Errorf("the boundary of the image is none that lacks nothing: %s", text)
+	}
 	if own, agents := commandOf(t, seen["mcp-config"].text), commandOf(t, seen["agent-config"].text); own != "/app/claudeops" || agents != own {
 		t.Errorf("the binary calls itself %s, the agent's configuration starts %s", own, agents)
 	}
 	for place, writable := range map[string]bool{
-		"/app": false, "/usr/local/bin": false, "/etc": false, "/repos": false, "/run/secrets": false, "/": false,
+		"/app": false, "/usr/local/bin": false, "/etc": false, "/repos": false, "/run/secrets": false, "/run/claudeops-agents": false, "/": false,
 		"/state": true, "/git": true, "/tmp": true, "/home/claudeops": true,
 	} {
 		if r, ok := seen["write:"+place]; !ok || (r.code == 0) != writable {

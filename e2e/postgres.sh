@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command with a PostgreSQL server of its own: e2e/postgres.sh go test -tags postgres ./internal/store
+# Runs a command with a PostgreSQL server of its own: e2e/postgres.sh go test -tags postgres ./internal/records/store
 #
 # The server listens on loopback only, on a random free port, with its data in a temporary folder. The command finds its
 # URL, as an administrator, in CLAUDEOPS_TEST_POSTGRES. However the command or this script ends, the server is stopped

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// costly is a reply that takes as many tokens as those of internal/session/usage_test.go.
+// costly is a reply that takes as many tokens as those of internal/agents/session/usage_test.go.
 func costly(r reply) reply {
 	r.used = map[string]any{
 		"input_tokens": 1000, "cache_creation_input_tokens": 2000, "cache_read_input_tokens": 30000, "output_tokens": 400,
@@ -21,7 +21,7 @@ func costly(r reply) reply {
 	return r
 }
 
-// The figures are those that internal/session compares its estimate with.
+// The figures are those that internal/agents/session compares its estimate with.
 func TestTheClientCountsCostAsWeDo(t *testing.T) {
 	for model, want := range map[string]float64{
 		"claude-haiku-5-5": 0.0026625, "claude-haiku-4-5": 0.026625, "claude-sonnet-4-6": 0.079875, "claude-sonnet-5": 0.05325,

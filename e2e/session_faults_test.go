@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
 // shim runs the real CLI with another MCP server in its configuration.
@@ -154,7 +154,7 @@ func readOnlyState(s *deploytest.Service) {
 
 func smallState(s *deploytest.Service) {
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(m deploytest.Mount) bool { return m.Target == "/state" })
-	s.Tmpfs = append(s.Tmpfs, "/state:size=4m")
+	s.Tmpfs = append(s.Tmpfs, "/state:size=4m,mode=1777")
 }
 
 // refused holds that a run does not start, for the reason and with the exit code, and that no agent ran.

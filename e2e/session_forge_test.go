@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // forge is where a session's pull requests are: local repositories, or a Gitea.

@@ -132,7 +132,7 @@ func (r *rig) assertViews(t *testing.T, seen []messagesRequest) {
 				tools = append(tools, tool.Name)
 			}
 		}
-		want := []string{"Glob", "Grep", "Read", "Write"}
+		want := []string{"Glob", "Grep", "ListMcpResourcesTool", "Read", "ReadMcpResourceTool", "Write"}
 		for _, tool := range toolNames() {
 			want = append(want, "mcp__claudeops__"+tool)
 		}

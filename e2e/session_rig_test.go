@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
 // rig is a container of the image with an operator who runs sessions in it, and a forge.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -95,11 +96,17 @@ func storyTeller(t *testing.T) sessionModel {
 		}
 		switch {
 		case len(results) == 0 && reviewed:
-			return use("get_pr_status", ofFirstPR())
+			status := ofFirstPR()
+			status["include"] = []string{"files"}
+			return use("get_pr_status", status)
 		case len(results) == 0:
 			return use("create_pr", edited(nil, "Warn at 90 %.", "Warn at 85 %."))
 		case len(results) == 1 && reviewed:
-			return use("create_pr", edited(1, "Warn at 85 %.", "Warn at 85 %, urgent at 95 %."))
+			revision := edited(1, "Warn at 85 %.", "Warn at 85 %, urgent at 95 %.")
+			if sha := regexp.MustCompile(`"base_sha":"([0-9a-f]{40})"`).FindStringSubmatch(results[0].text); sha != nil {
+				revision["files"].([]any)[0].(map[string]any)["base_sha"] = sha[1]
+			}
+			return use("create_pr", revision)
 		case reviewed:
 			return say("## Proposal\nrevised #1")
 		}

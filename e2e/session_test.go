@@ -52,6 +52,7 @@ type recorded struct {
 	Counts         counts   `json:"counts"`
 	Boundary       struct {
 		Kind string `json:"kind"`
+		Net  string `json:"net"`
 	} `json:"boundary"`
 }
 

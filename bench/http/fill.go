@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // fill records attempts as the use case does, spread over the last 90 days: of ten, five are refused, three are dry runs,

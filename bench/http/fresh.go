@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // What fillOne makes of a number with this last digit.

@@ -1,4 +1,4 @@
-// Command claudeops-connect connects an MCP client with a Claude Ops that runs already; see internal/connect.
+// Command claudeops-connect connects an MCP client with a Claude Ops that runs already; see internal/agents/connect.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/connect"
+	"github.com/claudeops/claudeops/internal/agents/connect"
 )
 
 func main() {

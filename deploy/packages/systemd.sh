@@ -86,16 +86,17 @@ inside 'systemd-analyze verify /usr/lib/systemd/system/claudeops.service' || { c
 ask='curl -sS -H "Authorization: Bearer $(cat /etc/claudeops/secrets/claudeops_api_tokens)" -H "Content-Type: application/json" http://127.0.0.1:8080/api/v1/sessions'
 inside "$ask -d '{\"tier\":1}'" > /dev/null
 for _ in $(seq 300); do
-  seen=$(inside 'cd "/proc/$(systemctl show -p MainPID --value claudeops)/root" && cat tmp/claudeops-session-*/work/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
+  seen=$(inside 'cd "/proc/$(systemctl show -p MainPID --value claudeops)/root" && cat tmp/claudeops-session-*/*/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
   sleep 0.1
 done
-echo "$seen" | grep -qx "user claudeops-agent" || { inside "$ask"; fail "no agent came so far: $seen"; }
+echo "$seen" | grep -qx "user claudeops-agent-[0-9]*" || { inside "$ask"; fail "no agent came so far: $seen"; }
 ! echo "$seen" | grep OPEN || fail "the agent reaches what is the unit's"
-inside "$ask" | grep -q '"boundary":{"kind":"user","user":"claudeops-agent"' || fail "the record says nothing of the boundary"
+! inside "$ask" | grep -q '"missing"' || fail "the boundary lacks something"
+inside "$ask" | grep -q '"boundary":{"kind":"user","user":"claudeops-agent-[0-9]*"' || fail "the record says nothing of the boundary"
 inside 'systemctl status --no-pager claudeops' | grep -q claudeops-session- || fail "the session has no control group"
 inside 'systemctl stop claudeops'
 [ "$(inside 'systemctl show -p Result --value claudeops')" = success ] || fail "the unit did not end well"
-! inside 'pgrep -u claudeops-agent' || fail "processes of the agent outlived the unit"
+! inside 'pgrep -u "$(seq -s , -f claudeops-agent-%g 16)"' || fail "processes of the agent outlived the unit"
 inside 'systemd-run -q --pipe --wait -p DynamicUser=yes -p User=claudeops -p StateDirectory=claudeops -E CLAUDEOPS_STATE_DIR=/var/lib/claudeops claudeops audit verify' ||
   { cat "$work/said"; fail "the audit is not whole"; }
 echo "$deb: started by systemd, a session run by the unit, and stopped"

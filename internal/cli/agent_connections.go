@@ -9,9 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/mcpserver"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // connectorName is the program of the agent's side, which is installed beside this one.
@@ -30,7 +31,7 @@ func serveAgent(ctx context.Context, a *app, p *parts, r door.Rights, c door.Cli
 	own := withRights(a, p, r)
 	server, err := mcpserver.New(own.enabledToolsets(), mcpserver.Options{
 		Version: version(), ReadOnly: own.parts.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery), Gone: c.Gone, Credential: c.Credential, Calling: c.Calling,
-		Log: own.parts.log, NewID: newID,
+		Admitted: c.Admitted, Log: own.parts.log, NewID: newID,
 	})
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func connectorCommand(binary string) []string {
 // connectorBeside is the path of the small program; "" if it is not installed.
 func connectorBeside(binary string) string {
 	path := filepath.Join(filepath.Dir(binary), connectorName)
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+	if info, err := files.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return ""
 	}
 	return path

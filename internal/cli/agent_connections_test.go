@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/agents/door"
 )
 
 // A connection has its own rights and the policy as it is by then; the rest is shared.

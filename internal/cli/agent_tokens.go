@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/connections"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // agentTokens lets in agents that the operator has given a token each.
@@ -60,5 +60,10 @@ func admitAgent(ctx context.Context, p *parts, secret string) (door.Arrival, err
 	rights := sessionRights(p)
 	rights.Tier = max(min(t.MaxTier, p.cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun = p.cfg.Permissions.DryRun
-	return door.Arrival{Rights: rights, Credential: t.Name}, nil
+	return door.Arrival{Rights: rights, Credential: t.Name, Still: func(ctx context.Context) error {
+		if err := p.access.StillAgent(ctx, t); err != nil {
+			return err
+		}
+		return connections.Admit(ctx, p.store.Connections(), t.Name, t.CreatedAt, time.Now())
+	}}, nil
 }

@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // answered is one code as a client meets it: how it comes about, and the call that mends it.
@@ -142,7 +142,7 @@ func setting(name, value string) func(*refusing) {
 	return func(w *refusing) { w.env[name] = value }
 }
 
-func files(list ...any) func(map[string]any) {
+func withFiles(list ...any) func(map[string]any) {
 	return func(call map[string]any) { call["files"] = list }
 }
 
@@ -166,12 +166,12 @@ func aboutTheCall() []answered {
 		{fault.TierDenied, "The server has tier 1.", setting("CLAUDEOPS_TIER", "1"), nil, noCall, nil},
 		{
 			fault.ScopeDenied, "One of two files is outside of the scope.", nil,
-			files(changed("checks/disk.md", "90 %", "85 %"), changed("README.md", "Infra", "Our infra")), "the same without `README.md`",
-			func(w *refusing, _ string) { files(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
+			withFiles(changed("checks/disk.md", "90 %", "85 %"), changed("README.md", "Infra", "Our infra")), "the same without `README.md`",
+			func(w *refusing, _ string) { withFiles(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
 		},
 		{
-			fault.ContentDenied, "The new text has a character that nobody sees.", nil, files(changed("checks/disk.md", "90 %", "85\u200b %")),
-			"the same without the character", func(w *refusing, _ string) { files(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
+			fault.ContentDenied, "The new text has a character that nobody sees.", nil, withFiles(changed("checks/disk.md", "90 %", "85\u200b %")),
+			"the same without the character", func(w *refusing, _ string) { withFiles(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
 		},
 		{fault.RepoNotAllowed, "The operator's list does not have the repository.", setting("CLAUDEOPS_REPOS", "joe/home-cluster"), nil, noCall, nil},
 		{fault.ReadOnly, "The server is read-only.", setting("CLAUDEOPS_READ_ONLY", "true"), nil, noCall, nil},
@@ -198,14 +198,14 @@ func aboutTheWorld() []answered {
 			w.run("review", "request-changes", "1", "--repo", "joe/infra", "--comment", "80 is too early for the backup disk.", "--as", "bob")
 		}, nil, noCall, nil},
 		{
-			fault.Conflict, "An edit was made from an old copy.", nil, files(changed("checks/disk.md", "Warn at 95 %.", "Warn at 85 %.")),
+			fault.Conflict, "An edit was made from an old copy.", nil, withFiles(changed("checks/disk.md", "Warn at 95 %.", "Warn at 85 %.")),
 			"the edit made anew from the text in the answer, with its `base_sha`", func(w *refusing, said string) {
 				again := changed("checks/disk.md", "Warn at 90 %.", "Warn at 85 %.")
 				again["base_sha"] = regexp.MustCompile(`base_sha ([0-9a-f]{40})`).FindStringSubmatch(said)[1]
-				files(again)(w.sent)
+				withFiles(again)(w.sent)
 			},
 		},
-		{fault.NoChange, "The base branch has the text already.", nil, files(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
+		{fault.NoChange, "The base branch has the text already.", nil, withFiles(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
 		{fault.CooldownActive, "A person has closed such a pull request.", func(w *refusing) {
 			w.opened()
 			w.run("review", "close", "1", "--repo", "joe/infra", "--comment", "We buy disks instead.", "--as", "bob")
@@ -213,7 +213,7 @@ func aboutTheWorld() []answered {
 		{fault.LimitReached, "As many pull requests are open as the policy allows.", func(w *refusing) {
 			w.opened()
 			w.policy("caps: {open_prs: 1}")
-		}, files(whole("checks/inodes.md", "create", "# Inodes\n")), noCall, nil},
+		}, withFiles(whole("checks/inodes.md", "create", "# Inodes\n")), noCall, nil},
 		{fault.RateLimited, "The forge takes no more requests for now.", failing(429), nil, "the identical call after that time", identical},
 		{
 			fault.ProviderDisabled, "The forge of the repository has no token.", nil,

@@ -10,19 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/auditsink"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/notify"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // newSinks makes what exports the heads of the audit. It contacts nothing.
 func newSinks(p *parts) *auditsink.Exporter {
 	host, _ := os.Hostname() // syslog has a word for a machine without a name
 	sinks := auditsink.New(auditsink.Options{
-		Addresses: p.cfg.Records.AuditSinks, Audit: p.store.Audit, Host: host, Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Addresses: p.cfg.Records.AuditSinks, Audit: p.store.Audit, Host: host, Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Warn: func(ctx context.Context, sink, problem string) {
 			if problem == "" {
 				p.log.InfoContext(ctx, "the audit is exported again", "sink", sink)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/door"
 )
 
 // BenchmarkConnection is what an agent's connector waits for in this process: from its connection to the answer of tools/list.

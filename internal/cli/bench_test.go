@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // BenchmarkCreatePR is create_pr as an agent gets it, without the transport: all gates, two files of 4 KB, a real git

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/auditsink"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // auditVerification is what a verification of the command line compares the chain with, beside the sinks.
@@ -85,7 +85,7 @@ func (v auditVerification) verify(ctx context.Context, p *parts) (record.AuditRe
 }
 
 func headsIn(path string) ([]record.Head, error) {
-	f, err := os.Open(path) // #nosec G304: the operator names the file
+	f, err := files.OpenInput(path)
 	if err != nil {
 		var pathErr *fs.PathError
 		if errors.As(err, &pathErr) {

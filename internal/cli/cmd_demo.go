@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/demo"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/ops/demo"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -52,7 +53,9 @@ func demoCommand(a *app) *cobra.Command {
 func demoOptions(a *app, dir string) (demo.Options, error) {
 	binary, err := os.Executable()
 	if err == nil && dir == "" {
-		dir, err = os.MkdirTemp("", "claudeops-demo-")
+		var made files.Temporary // which stays
+		made, err = files.MakeTemporary("", "claudeops-demo-")
+		dir = made.Path
 	}
 	path, _ := a.lookup("PATH")
 	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path}, err

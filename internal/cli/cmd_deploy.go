@@ -10,9 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/system/change"
 )
 
 // deployCommand holds what only people ask of deployments; the commands of the tools are added to it.
@@ -52,9 +53,9 @@ type snapshotEntry struct {
 	ID           string              `json:"id"`
 	Kind         string              `json:"kind"`
 	CreatedAt    time.Time           `json:"created_at"`
-	Owner        deploy.Owner        `json:"owner"`
+	Owner        change.Owner        `json:"owner"`
 	Project      string              `json:"project"`
-	Targets      []deploy.TargetName `json:"targets"`
+	Targets      []change.TargetName `json:"targets"`
 	Changes      int                 `json:"changes"`
 	RolledBackTo string              `json:"rolled_back_to,omitempty"`
 }
@@ -99,8 +100,8 @@ func deployPruneCommand(a *app) *cobra.Command {
 				return usageError{errors.New("--keep must be 1 or more")}
 			}
 			p := a.wire(needs{})
-			var out deploy.Pruned
-			err := p.people.Do(cmd.Context(), people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) (err error) {
+			var out change.Pruned
+			err := p.people().Do(cmd.Context(), people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) (err error) {
 				if out, err = p.tools.deploy().Prune(cmd.Context(), keep, p.cfg.Permissions.DryRun); err != nil || out.DryRun {
 					return err
 				}
@@ -141,7 +142,7 @@ func personal(a *app, w *strings.Builder, answer any) (ok bool) {
 		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
 		switch {
 		case v.Data.Applied:
-			fmt.Fprintf(w, "Deployed. To go back to before a later deployment: claudeops deploy rollback --yes --to %s\n", v.Data.SnapshotID)
+			fmt.Fprintf(w, "Deployed: snapshot %s. To go back to what was there before: claudeops deploy rollback --to %s\n", v.Data.SnapshotID, v.Data.Previous)
 		case v.Data.Reason == "":
 			fmt.Fprintln(w, "This was a dry run: nothing was changed.")
 		}
@@ -151,6 +152,10 @@ func personal(a *app, w *strings.Builder, answer any) (ok bool) {
 		describe(w, "", reflect.ValueOf(v.Data))
 		describeWarnings(w, paint, v.Warnings)
 	case deploy.Envelope[deploy.RollbackData]:
+		if v.Data.Summary != nil {
+			describeChanges(w, paint, v.Data.Changes, *v.Data.Summary, v.Warnings)
+			break
+		}
 		fmt.Fprintf(w, "Back to %s. To undo this, roll back to the snapshot before it: claudeops deploy snapshots\n", v.Data.RolledBackTo)
 		describeWarnings(w, paint, v.Warnings)
 	default:
@@ -159,8 +164,8 @@ func personal(a *app, w *strings.Builder, answer any) (ok bool) {
 	return true
 }
 
-func describeChanges(w *strings.Builder, paint func(int, string) string, changes []deploy.Change, sum deploy.Summary, warnings []string) {
-	target, adopted := deploy.TargetName(""), 0
+func describeChanges(w *strings.Builder, paint func(int, string) string, changes []change.Change, sum change.Summary, warnings []string) {
+	target, adopted := change.TargetName(""), 0
 	for _, c := range changes {
 		if c.Target != target {
 			target = c.Target
@@ -168,12 +173,12 @@ func describeChanges(w *strings.Builder, paint func(int, string) string, changes
 		}
 		line, colour := "+ create  ", green
 		switch {
-		case c.Op == deploy.Delete:
+		case c.Op == change.Delete:
 			line, colour = "- delete  ", red
 		case c.Adopts():
 			line, colour = "! adopt   ", yellow
 			adopted++
-		case c.Op == deploy.Update:
+		case c.Op == change.Update:
 			line, colour = "~ update  ", cyan
 		}
 		fmt.Fprintf(w, "  %s %s\n", paint(colour, line+content.Clean(c.Path, maxCell)), "("+c.Reason+")")
@@ -213,7 +218,7 @@ func describeDiff(w *strings.Builder, paint func(int, string) string, unified st
 
 func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.StatusData]) {
 	for _, item := range v.Data.Drift {
-		colour := map[deploy.DriftKind]int{deploy.Modified: yellow, deploy.Missing: red, deploy.Extra: cyan}[item.Kind]
+		colour := map[change.DriftKind]int{change.Modified: yellow, change.Missing: red, change.Extra: cyan}[item.Kind]
 		fmt.Fprintf(w, "%-11s  %s  %s\n", item.Target, paint(colour, fmt.Sprintf("%-8s", item.Kind)), content.Clean(item.Path, maxCell))
 	}
 	describeWarnings(w, paint, v.Warnings)

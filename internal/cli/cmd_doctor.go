@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/confine"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/mcpconfig"
-	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
 type doctorOptions struct {

@@ -7,13 +7,15 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
@@ -38,25 +40,20 @@ func runHealth(ctx context.Context, a *app) error {
 	host := dialable(cfg.Web.Addr)
 	ctx, cancel := context.WithTimeout(ctx, healthBound)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+cfg.Web.BasePath+"/readyz", http.NoBody)
+	at, err := url.Parse("http://" + host + cfg.Web.BasePath + "/readyz")
 	if err != nil {
 		return usageError{errors.New("CLAUDEOPS_ADDR is not of the form host:port")}
 	}
-	// No proxy: the answer is about this machine.
-	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	answer, err := client.Do(r)
+	pool := transport.NewPool(nil) // no proxy: the answer is about this machine
+	defer pool.CloseIdleConnections()
+	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(at, transport.Host{Private: true})})
+	answer, err := client.Do(ctx, transport.Request{Method: http.MethodGet, URL: at})
 	if err != nil {
 		return plainFailure{fmt.Errorf("no server answers on %s; start it with `claudeops serve`, or correct --addr or CLAUDEOPS_ADDR", host), fault.ExitInternal}
 	}
-	if err := answer.Body.Close(); err != nil {
-		return plainFailure{fmt.Errorf("the answer of the server on %s was cut off: %w", host, err), fault.ExitInternal}
-	}
-	if answer.StatusCode != http.StatusOK {
+	if answer.Status != http.StatusOK {
 		return plainFailure{fmt.Errorf("the server on %s is not ready: it answers with status %d; its log, or %s/readyz, says why",
-			host, answer.StatusCode, r.URL.Host+cfg.Web.BasePath), fault.ExitInternal}
+			host, answer.Status, at.Host+cfg.Web.BasePath), fault.ExitInternal}
 	}
 	fmt.Fprintf(a.streams.Out, "The server on %s is ready.\n", host)
 	return nil

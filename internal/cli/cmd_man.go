@@ -3,12 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 func manCommand(a *app) *cobra.Command {
@@ -29,11 +30,11 @@ func manCommand(a *app) *cobra.Command {
 
 // writeManual writes the pages of a command and of all below it.
 func writeManual(cmd *cobra.Command, folder string) (pages int, err error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil { // #nosec G301: manual pages are for everybody
+	if err := files.MkdirAll(folder, 0o755); err != nil {
 		return 0, err
 	}
 	name := filepath.Join(folder, manName(cmd)+".1")
-	if err := os.WriteFile(name, []byte(manualPage(cmd)), 0o644); err != nil { // #nosec G306: likewise
+	if err := files.Replace(name, []byte(manualPage(cmd)), 0o644); err != nil {
 		return 0, err
 	}
 	pages = 1

@@ -5,20 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
-	"github.com/claudeops/claudeops/internal/mcpconfig"
-	"github.com/claudeops/claudeops/internal/mounted"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // mcpServerConfig is our entry of a client's configuration file.
@@ -82,10 +82,10 @@ func mcpConfigCommand(a *app) *cobra.Command {
 func runMCPConfig(a *app, explain bool) error {
 	cfg := config.Load(a.environment, forges.All())
 	for _, warning := range cfg.Warnings {
-		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", warning)
+		a.streams.warn("%s", warning)
 	}
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
-	merged, err := mergedMCP(cfg, offers, referredEnvironment())
+	merged, err := mergedMCP(cfg, offers, referredEnvironment(a))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func noteScripts(a *app, cfg config.Config, advice, problem string) {
 		return
 	}
 	if advice == "" {
-		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", content.Clean(problem, maxNote))
+		a.streams.warn("%s", content.Clean(problem, maxNote))
 		return
 	}
 	fmt.Fprintf(a.streams.Err, "claudeops: put this into the agent's instructions (mcp-config --instructions prints it alone):\n\n%s\n", content.Clean(advice, maxNote))
@@ -136,9 +136,9 @@ func printInstructions(a *app) error {
 }
 
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.
-func referredEnvironment() map[string]string {
+func referredEnvironment(a *app) map[string]string {
 	env := map[string]string{}
-	for _, v := range config.ServerVariables(forges.All()) {
+	for _, v := range clientVariables(a) {
 		env[v.Name] = "${" + v.Name + ":-" + v.Default + "}"
 	}
 	return env
@@ -151,9 +151,7 @@ func mergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 	if err != nil {
 		return mcpconfig.Result{}, err
 	}
-	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
-		binary = resolved
-	}
+	binary = files.Resolve(binary)
 	var entry bytes.Buffer
 	encoder := json.NewEncoder(&entry)
 	encoder.SetEscapeHTML(false)

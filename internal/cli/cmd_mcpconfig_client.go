@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // mcpClient is a program that can start our MCP server, and how it is told to.
@@ -60,10 +61,7 @@ func ourServer() (mcpServerConfig, error) {
 	if err != nil {
 		return mcpServerConfig{}, err
 	}
-	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
-		binary = resolved
-	}
-	return mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}}, nil
+	return mcpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: []string{"mcp-server"}}, nil
 }
 
 // printForClient prints what a client reads, or the command that adds our server to it. It holds no secret.
@@ -73,7 +71,7 @@ func printForClient(a *app, c mcpClient, add bool) error {
 		return err
 	}
 	if !add {
-		text, err := c.print(c, server, config.ServerVariables(forges.All()))
+		text, err := c.print(c, server, clientVariables(a))
 		if err != nil {
 			return err
 		}
@@ -92,7 +90,7 @@ func printForClient(a *app, c mcpClient, add bool) error {
 		return v
 	}
 	var set []config.Variable // the others have their defaults
-	for _, v := range config.ServerVariables(forges.All()) {
+	for _, v := range clientVariables(a) {
 		if value(v.Name) != "" {
 			set = append(set, v)
 		}
@@ -107,6 +105,11 @@ func printForClient(a *app, c mcpClient, add bool) error {
 	}
 	_, err = fmt.Fprintln(a.streams.Out, line)
 	return err
+}
+
+// clientVariables are those that the server reads which the client starts.
+func clientVariables(a *app) []config.Variable {
+	return config.ClientVariables(forges.All(), config.Load(a.environment, forges.All()).Permissions.Toolsets)
 }
 
 func secretsAmong(variables []config.Variable) (names []string) {
@@ -155,7 +158,8 @@ func codexTOML(_ mcpClient, s mcpServerConfig, names []config.Variable) (string,
 	for _, v := range names {
 		fmt.Fprintf(&b, "  %s,\n", tomlText(v.Name))
 	}
-	b.WriteString("]\n")
+	b.WriteString("]\n# What is permitted is for the server to decide. Without this a session that nobody attends is refused each call that writes.\n" +
+		"default_tools_approval_mode = \"approve\"\n")
 	return b.String(), nil
 }
 
@@ -215,7 +219,7 @@ func encodedJSON(v any, indent string) (string, error) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", indent)
 	err := encoder.Encode(v)
-	return b.String(), err
+	return string(content.EscapeJSON([]byte(b.String()))), err
 }
 
 func indentedJSON(v any) (string, error) { return encodedJSON(v, "  ") }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/connect/remote"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
 )
 
 // printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -15,14 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/connect/remote"
-	"github.com/claudeops/claudeops/internal/definitions"
-	"github.com/claudeops/claudeops/internal/deploy"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
-	"github.com/claudeops/claudeops/internal/packages"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 type mcpServerOptions struct {
@@ -125,7 +125,7 @@ func existingFolder(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(folder)
+	info, err := files.Stat(folder)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func connectMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 	}
 	arguments.Lower.DryRun = givenUp(*a.flags["CLAUDEOPS_DRY_RUN"])
 	arguments.Lower.ReadOnly = givenUp(*a.flags["CLAUDEOPS_READ_ONLY"])
-	err := arguments.Run(ctx, a.streams.In, a.streams.Out, func(text string) { fmt.Fprintln(a.streams.Err, "claudeops: "+text) })
+	err := arguments.Run(ctx, a.streams.In, a.streams.Out, func(text string) { a.streams.warn("%s", text) })
 	if err != nil {
 		return plainFailure{err, connect.ExitCode(err)}
 	}

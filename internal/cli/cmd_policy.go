@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/strictjson"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 func policyCommand(a *app) *cobra.Command {
@@ -56,6 +56,9 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))
 	if v.RequireBoundary {
 		w.WriteString("No session starts without a boundary that lacks nothing.\n")
+	}
+	for _, s := range v.Sources {
+		fmt.Fprintf(w, "Files of projects may choose: %s\n", s.Origin)
 	}
 	for _, t := range v.ToolTiers {
 		fmt.Fprintf(w, "From tier %s: the tool %s\n", t.Tier, t.Tool)

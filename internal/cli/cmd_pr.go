@@ -17,15 +17,17 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // maxInput bounds what the command line reads from files and stdin, in bytes; an MCP message has the same bound.
 const maxInput = 4 << 20
 
 func prCommand(a *app) *cobra.Command {
-	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a), prResumeCommand(a))
+	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a),
+		prFileCommand(a), prDiffCommand(a), prResumeCommand(a))
 }
 
 type prCreateOptions struct {
@@ -195,7 +197,7 @@ func (a *app) readFileFlag(flag, spec string) (path string, text []byte, err err
 func (a *app) readInput(name string) ([]byte, error) {
 	in := a.streams.In
 	if name != "-" {
-		f, err := os.Open(name) // #nosec G304: the caller names the file
+		f, err := files.OpenInput(name)
 		if err != nil {
 			return nil, unreadable(name, err)
 		}
@@ -246,46 +248,6 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
-	}
-}
-
-func prListCommand(a *app) *cobra.Command {
-	var repo, cloneURL string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the open pull requests labelled claude-ops", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			owner, name, err := splitRepo(repo)
-			if err != nil {
-				return err
-			}
-			raw, err := json.Marshal(prflow.ListRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL})
-			if err != nil {
-				return err
-			}
-			result, err := askFor[prflow.ListResult](cmd.Context(), a, prflow.ToolListPRs, raw)
-			if err != nil {
-				return err
-			}
-			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result) })
-		},
-	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
-	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
-	return cmd
-}
-
-func describeList(w *strings.Builder, r prflow.ListResult) {
-	if len(r.PRs) == 0 {
-		w.WriteString("No open pull requests labelled claude-ops.\n")
-		return
-	}
-	var rows [][]string
-	for _, pr := range r.PRs {
-		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.Title, strings.Join(pr.Files, ", ")})
-	}
-	columns(w, rows)
-	for _, warning := range r.Warnings {
-		w.WriteString("warning: " + warning + "\n")
 	}
 }
 

@@ -1,15 +1,17 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func prResumeCommand(a *app) *cobra.Command {
@@ -27,10 +29,11 @@ func prResumeCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.wire(needs{})
 			var settled []prflow.Settled
-			err := p.people.Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
+			err := p.people().Do(cmd.Context(), people.Act{Action: people.Resume, By: a.caller(p)}, func(people.Row) (err error) {
 				if settled, err = p.flow.Resume(cmd.Context()); err != nil {
 					return err
 				}
+				lookAgain(cmd.Context(), p, settled)
 				swept, err := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Sweep(cmd.Context())
 				for _, b := range swept {
 					settled = append(settled, prflow.Settled{Repo: b.Repo, Branch: b.Branch, Error: b.Error})
@@ -42,6 +45,19 @@ func prResumeCommand(a *app) *cobra.Command {
 			}
 			return printSettled(a, settled)
 		},
+	}
+}
+
+// lookAgain brings the records of the pull requests up to date with their providers: they may have ended since. What
+// cannot be looked at now is looked at by the next round of a server.
+func lookAgain(ctx context.Context, p *parts, settled []prflow.Settled) {
+	follower := newFollower(p)
+	for _, s := range settled {
+		if s.Number > 0 {
+			if err := follower.Look(ctx, s.Key, record.DoorCLI); err != nil {
+				p.log.Warn("pull request not looked at", "number", s.Number, "error", fault.From(err).Message)
+			}
+		}
 	}
 }
 
@@ -64,8 +80,10 @@ func printSettled(a *app, settled []prflow.Settled) error {
 				fmt.Fprintf(w, "%s  %s  removed: it had no pull request\n", s.Repo, s.Branch)
 			case s.Error != "":
 				fmt.Fprintf(w, "%s  %s  not settled: %s\n", s.RequestID, s.Repo, s.Error)
+			case s.Number > 0:
+				fmt.Fprintf(w, "%s  %s  settled: it is #%d\n", s.RequestID, s.Repo, s.Number)
 			default:
-				fmt.Fprintf(w, "%s  %s  settled\n", s.RequestID, s.Repo)
+				fmt.Fprintf(w, "%s  %s  settled: nothing of it remains\n", s.RequestID, s.Repo)
 			}
 		}
 	})

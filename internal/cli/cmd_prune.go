@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 func pruneCommand(a *app) *cobra.Command {
@@ -75,7 +75,7 @@ func runPrune(ctx context.Context, a *app, p *parts, keep time.Duration) (err er
 
 // pruneOlder removes what is older than before, and records by whom.
 func pruneOlder(ctx context.Context, p *parts, by operation.Caller, before time.Time) (removed []store.Pruned, err error) {
-	err = p.people.Do(ctx, people.Act{Action: people.Prune, By: by}, func(row people.Row) error {
+	err = p.people().Do(ctx, people.Act{Action: people.Prune, By: by}, func(row people.Row) error {
 		if p.cfg.Permissions.DryRun {
 			removed, err = p.store.Retention.CountPrunable(ctx, before)
 			return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/proposals/review"
 )
 
 func reviewCommand(a *app) *cobra.Command {
@@ -127,8 +127,9 @@ func parseState(state string) (gitprovider.State, error) {
 // newReviews is the use case of what people do to pull requests.
 func newReviews(p *parts) *review.Service {
 	o := review.Options{
-		Provider: local.Name, People: p.people, Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
+		Provider: local.Name, People: p.people(), Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
 	}
+	o.Ask = p.flow.Reader().OursAt
 	if p.providers.local != nil {
 		o.Host, o.Look = local.NewReviewer(p.providers.local), newFollower(p).Look
 	}

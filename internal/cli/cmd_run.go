@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -38,9 +39,9 @@ func runCommand(a *app) *cobra.Command {
 			}
 			p := a.wire(needs{})
 			missing := tellMissing(a, p)
-			sessions := session.Service{People: p.people, Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
-			spec := session.Spec{Tier: tier, Trigger: session.TriggerCommand, Note: note}
-			records, err := sessions.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
+			service := session.Service{People: p.people(), Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
+			spec := session.Spec{Tier: tier, Trigger: sessions.TriggerCommand, Note: note}
+			records, err := service.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
 			if err != nil && len(records) == 0 {
 				return err
 			}
@@ -60,7 +61,7 @@ func tellMissing(a *app, p *parts) (missing []string) {
 		}
 		missing = append(missing, f.Name+": "+f.Detail)
 		if !a.json {
-			fmt.Fprintf(a.streams.Err, "claudeops: %s: %s\n", f.Name, f.Detail)
+			a.streams.warn("%s: %s", f.Name, f.Detail)
 		}
 	}
 	return missing
@@ -88,8 +89,8 @@ func readNote(in io.Reader) (string, error) {
 }
 
 // tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
-func tellRun(a *app, records []session.Record, missing []string, err error) error {
-	answer := map[string]any{"items": append([]session.Record{}, records...)}
+func tellRun(a *app, records []sessions.Record, missing []string, err error) error {
+	answer := map[string]any{"items": append([]sessions.Record{}, records...)}
 	if len(missing) > 0 {
 		answer["missing"] = missing
 	}
@@ -104,7 +105,7 @@ func tellRun(a *app, records []session.Record, missing []string, err error) erro
 		return err
 	}
 	for _, r := range records {
-		if r.State != session.StateSucceeded {
+		if r.State != sessions.StateSucceeded {
 			return silentExit(fault.ExitInternal)
 		}
 	}
@@ -112,7 +113,7 @@ func tellRun(a *app, records []session.Record, missing []string, err error) erro
 }
 
 // sessionsText shows sessions to people.
-func sessionsText(w *strings.Builder, records []session.Record) {
+func sessionsText(w *strings.Builder, records []sessions.Record) {
 	for i, r := range records {
 		if i > 0 {
 			w.WriteString("\n")
@@ -121,7 +122,7 @@ func sessionsText(w *strings.Builder, records []session.Record) {
 	}
 }
 
-func sessionText(w *strings.Builder, r session.Record) {
+func sessionText(w *strings.Builder, r sessions.Record) {
 	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
 	if r.Reason != "" {
 		fmt.Fprintf(w, "  %s\n", content.Clean(r.Reason, 1000))
@@ -153,7 +154,7 @@ func sessionText(w *strings.Builder, r session.Record) {
 			fmt.Fprintf(w, "  found: %s (%s)\n", indented(content.Clean(f.Text, 2000)), content.Clean(f.Key, 100))
 		}
 	}
-	if r.State != session.StateSucceeded && r.Stderr != "" {
+	if r.State != sessions.StateSucceeded && r.Stderr != "" {
 		fmt.Fprintf(w, "  claude said: %s\n", indented(content.Clean(r.Stderr, 1000)))
 	}
 	if r.Report != "" {

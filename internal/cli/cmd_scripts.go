@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
 )
 
 // scriptsCommand holds what takes a name; list and runs are made from their operations.

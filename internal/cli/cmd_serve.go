@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
 // drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is

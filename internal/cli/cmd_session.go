@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func sessionCommand(a *app) *cobra.Command {
@@ -24,9 +24,9 @@ func sessionListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List sessions, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := session.Query{State: session.State(state), Limit: limit}
-			if state != "" && !slices.Contains(session.States(), q.State) {
-				return usageError{fmt.Errorf("--state is one of %v", session.States())}
+			q := sessions.Query{State: sessions.State(state), Limit: limit}
+			if state != "" && !slices.Contains(sessions.States(), q.State) {
+				return usageError{fmt.Errorf("--state is one of %v", sessions.States())}
 			}
 			if tier != "" {
 				wanted, ok := gitprovider.ParseTier(tier)
@@ -73,14 +73,14 @@ func sessionShowCommand(a *app) *cobra.Command {
 				return err
 			}
 			answer := map[string]any{"session": record}
-			var said []session.Event
-			for page := []session.Event{{}}; events && len(page) > 0; said = append(said, page...) {
+			var said []sessions.Event
+			for page := []sessions.Event{{}}; events && len(page) > 0; said = append(said, page...) {
 				if page, err = store.AgentSessions.SessionEvents(cmd.Context(), record.ID, len(said)); err != nil {
 					return err
 				}
 			}
 			if events {
-				answer["events"] = append([]session.Event{}, said...)
+				answer["events"] = append([]sessions.Event{}, said...)
 			}
 			return a.print(answer, func(w *strings.Builder) {
 				sessionText(w, record)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func sessionJournalCommand(a *app) *cobra.Command {
@@ -17,7 +17,7 @@ func sessionJournalCommand(a *app) *cobra.Command {
 		Long: "journal prints what is kept of it, at most 200 entries. Each session is told of them. Agents wrote them: data, never an\n" +
 			"instruction. `claudeops prune` removes old ones.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			entries, err := a.wire(needs{records: true}).store.AgentSessions.Journal(cmd.Context(), session.JournalQuery{Session: of})
+			entries, err := a.wire(needs{records: true}).store.AgentSessions.Journal(cmd.Context(), sessions.JournalQuery{Session: of})
 			if err != nil {
 				return err
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // How long session stop waits for the end of a session, and how often it looks.
@@ -25,12 +25,12 @@ func sessionStopCommand(a *app) *cobra.Command {
 			"as claudeops serve, is told by the record, at which that process looks every second. The command waits up to 30 seconds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.wire(needs{records: true})
-			sessions, err := newAgentSessions(p)
+			service, err := newAgentSessions(p)
 			if err != nil {
 				return err
 			}
 			by := people.Operator{By: a.caller(p), RequestID: newID()}
-			if err := sessions.Stop(cmd.Context(), by, args[0]); err != nil {
+			if err := service.Stop(cmd.Context(), by, args[0]); err != nil {
 				return err
 			}
 			record, err := ended(cmd.Context(), p.store.AgentSessions, args[0])
@@ -38,7 +38,7 @@ func sessionStopCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(map[string]any{"session": record}, func(w *strings.Builder) {
-				if record.State == session.StateRunning {
+				if record.State == sessions.StateRunning {
 					fmt.Fprintf(w, "Session %s was told to end, and has not ended yet.\n", record.ID)
 					return
 				}
@@ -49,12 +49,12 @@ func sessionStopCommand(a *app) *cobra.Command {
 }
 
 // ended is a session when it has ended, or as it is after a while.
-func ended(ctx context.Context, records session.Records, id string) (session.Record, error) {
+func ended(ctx context.Context, records sessions.Records, id string) (sessions.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	for {
 		record, err := records.Session(ctx, id)
-		if err != nil || record.State != session.StateRunning {
+		if err != nil || record.State != sessions.StateRunning {
 			return record, err
 		}
 		select {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // maxUsageDays is how far back sums reach.
@@ -28,7 +28,7 @@ func sessionUsageCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := session.NewUsageReport(groups)
+			report := sessions.NewUsageReport(groups)
 			return a.print(report, func(w *strings.Builder) {
 				rows := [][]string{{"DAY", "TIER", "SESSIONS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USD"}}
 				for _, g := range report.Days {
@@ -42,7 +42,7 @@ func sessionUsageCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func usageRow(day, tier string, sessions int, u session.Usage) []string {
+func usageRow(day, tier string, sessions int, u sessions.Usage) []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
 		day, tier, strconv.Itoa(sessions), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens), number(u.CacheWriteTokens),
@@ -51,15 +51,15 @@ func usageRow(day, tier string, sessions int, u session.Usage) []string {
 }
 
 // shortCost is a cost in a table: ~ where it is an estimate or a guess, ? where a price is not known.
-func shortCost(u session.Usage) string {
+func shortCost(u sessions.Usage) string {
 	switch u.CostSource {
-	case session.CostEstimate, session.CostClientGuess:
+	case sessions.CostEstimate, sessions.CostClientGuess:
 		return fmt.Sprintf("~%.4f", u.CostUSD)
-	case session.CostUnknown:
+	case sessions.CostUnknown:
 		return fmt.Sprintf("~%.4f?", u.CostUSD)
 	}
 	return fmt.Sprintf("%.4f", u.CostUSD)
 }
 
 // usageText is what a session used, in words.
-func usageText(u session.Usage) string { return u.Words() + "; cost: " + u.Cost() }
+func usageText(u sessions.Usage) string { return u.Words() + "; cost: " + u.Cost() }

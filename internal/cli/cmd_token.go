@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/tokens"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // newTokens is the use case of what people do to tokens.
 func newTokens(p *parts) *tokens.Service {
-	return tokens.New(tokens.Options{Store: p.store.Access, People: p.people, Random: rand.Reader, Now: time.Now, NewID: newID})
+	return tokens.New(tokens.Options{Store: p.store.Access, People: p.people(), Random: rand.Reader, Now: time.Now, NewID: newID})
 }
 
 func tokenCommand(a *app) *cobra.Command {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/tokens"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // newTokenOptions are the flags of token create.

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // completionTime bounds how long a completion may take. It asks no network: what it offers comes from the code, from the folder of local
@@ -75,7 +76,7 @@ func flagCompletions(a *app) map[string]completer {
 		"max-tier": fixed("1", "2", "3"), "client": fixed(strings.Split(clientNames(), ", ")...), "preview": fixed("full", "summary"),
 		"type": fixed(words(gitprovider.ChangeTypes())...), "provider": fixed("local", "github", "gitea"),
 		"default-provider": fixed("local", "github", "gitea"), "scopes": fixed(words(access.AllScopes())...),
-		"review list state": fixed("open", "closed", "merged", "all"), "session list state": fixed(words(session.States())...),
+		"review list state": fixed("open", "closed", "merged", "all"), "session list state": fixed(words(sessions.States())...),
 		"session": offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) }),
 	}
 }
@@ -156,11 +157,7 @@ func onFile(a *app) *parts {
 func repositoriesOf(ctx context.Context, a *app) (out []string) {
 	p := a.wire(needs{records: true})
 	if p.cfg.Forges.LocalRoot != "" {
-		found, err := filepath.Glob(filepath.Join(p.cfg.Forges.LocalRoot, "*", "*"))
-		if err != nil { // the root has characters of patterns
-			found = nil
-		}
-		for _, dir := range found {
+		for _, dir := range files.Glob(p.cfg.Forges.LocalRoot, "*/*") {
 			out = append(out, filepath.Base(filepath.Dir(dir))+"/"+strings.TrimSuffix(filepath.Base(dir), ".git"))
 		}
 	}
@@ -203,7 +200,7 @@ func numbersOf(ctx context.Context, a *app, repo string) (out []string) {
 
 func sessionsOf(ctx context.Context, a *app) (out []string) {
 	if p := onFile(a); p != nil {
-		records, err := p.store.AgentSessions.Sessions(ctx, session.Query{Limit: 20})
+		records, err := p.store.AgentSessions.Sessions(ctx, sessions.Query{Limit: 20})
 		if err != nil {
 			return nil
 		}
@@ -216,7 +213,7 @@ func sessionsOf(ctx context.Context, a *app) (out []string) {
 
 func runningSessionsOf(ctx context.Context, a *app) (out []string) {
 	if p := onFile(a); p != nil {
-		records, err := p.store.AgentSessions.Sessions(ctx, session.Query{State: session.StateRunning, Limit: 20})
+		records, err := p.store.AgentSessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: 20})
 		if err != nil {
 			return nil
 		}
@@ -234,7 +231,11 @@ func connectionsOf(ctx context.Context, a *app) (out []string) {
 			return nil
 		}
 		for _, c := range open {
-			out = append(out, fmt.Sprintf("%s\ttier %s, %s", c.ID, c.Tier, agentOf(c)))
+			agent := "token " + c.Credential
+			if c.Session != "" {
+				agent = "session " + c.Session
+			}
+			out = append(out, fmt.Sprintf("%s\ttier %s, %s", c.ID, c.Tier, agent))
 		}
 	}
 	return out

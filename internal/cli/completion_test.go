@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 func TestValuesAreCompleted(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTheListOfCodesIsWhole(t *testing.T) {
 		}
 		seen[code] = true
 	}
-	text, err := os.ReadFile(filepath.Join("..", "fault", "fault.go"))
+	text, err := os.ReadFile(filepath.Join("..", "base", "fault", "fault.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // docs/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
@@ -56,7 +56,7 @@ func configurationPage(t *testing.T) string {
 	t.Helper()
 	flags := flagsOfVariables(t)
 	var b strings.Builder
-	b.WriteString("# Configuration\n\n<!-- Made from internal/config by `make golden`; do not edit. -->\n\n" +
+	b.WriteString("# Configuration\n\n<!-- Made from internal/settings/config by `make golden`; do not edit. -->\n\n" +
 		"Every variable that Claude Ops reads: what it is for, what it may be, and what holds without it.\n\n" +
 		"A flag comes first, then the variable, then the default. An empty value counts as unset, and so does a placeholder such as\n" +
 		"`${CLAUDEOPS_TIER}` that a client has not replaced. A value that cannot be understood is replaced by the most careful choice, with a warning,\n" +

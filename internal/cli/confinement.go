@@ -6,34 +6,40 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/confine"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/filemodes"
-	"github.com/claudeops/claudeops/internal/scripts"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/filemodes"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // decideBoundary says what stands between agents and us on this machine. An error names the setting that is no good.
-func decideBoundary(c config.Config) (confine.Boundary, *confine.Account, error) {
+func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error) {
 	set := c.Permissions.Confinement
-	choice := confine.Choice{Account: set.AgentUser, Ports: set.Net == config.NetModel}
+	choice := confine.Choice{Account: set.AgentUser}
+	if set.Net == config.NetModel {
+		choice.Ports, choice.NoUDP = config.ModelPorts(c.Sessions.Env), !config.ModelNeedsNames(c.Sessions.Env)
+	}
 	if set.Boundary != config.BoundaryAuto {
 		choice.Kind = confine.Kind(set.Boundary)
 	}
-	boundary, account, err := confine.Decide(choice, confine.ThisMachine())
+	boundary, accounts, err := confine.Decide(choice, confine.ThisMachine())
 	if err == nil && boundary.Kind == confine.User && boundary.ABI == 0 { // the files' modes alone keep it out
-		if open := account.CanRead(hiddenFromAgents(c)); len(open) > 0 {
-			boundary.Missing = append(boundary.Missing, "the agents' user may read "+strings.Join(open, " and "))
+		for _, account := range accounts {
+			if open := account.CanRead(hiddenFromAgents(c)); len(open) > 0 {
+				boundary.Missing = append(boundary.Missing, "the agents' user "+account.Name+" may read "+strings.Join(open, " and "))
+				break
+			}
 		}
 	}
-	return boundary, account, err
+	return boundary, accounts, err
 }
 
 // agentProfile is what every agent may reach, whatever session it is in. Within a landlock boundary it is a list of what may be read and
 // changed; with a user of its own it is what is out of reach beside what the files' modes say.
-func agentProfile(c config.Config, boundary confine.Boundary, account *confine.Account) confine.Profile {
-	p := confine.Profile{Boundary: boundary, Account: account, Limits: confine.DefaultLimits(), Hidden: hiddenFromAgents(c)}
+func agentProfile(c config.Config, boundary confine.Boundary) confine.Profile {
+	p := confine.Profile{Boundary: boundary, Limits: confine.DefaultLimits(), Hidden: hiddenFromAgents(c)}
 	p.Read = append(systemFolders(), c.Permissions.Confinement.Read...)
 	p.Read = append(p.Read, resolvedPath(c.Mounted.Dir))
 	if self, err := os.Executable(); err == nil {
@@ -41,16 +47,16 @@ func agentProfile(c config.Config, boundary confine.Boundary, account *confine.A
 	}
 	p.Read = append(p.Read, namedByEnvironment(c.Sessions.Env)...)
 	p.Write = slices.Clone(c.Permissions.Confinement.Write)
-	p.Devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"}
-	if c.Permissions.Confinement.Net == config.NetModel && boundary.ABI > 0 {
-		p.Ports = config.ModelPorts(c.Sessions.Env)
+	p.Devices = usualDevices()
+	if c.Permissions.Confinement.Net == config.NetModel && boundary.LimitsPorts() {
+		p.Ports, p.NoUDP = config.ModelPorts(c.Sessions.Env), !config.ModelNeedsNames(c.Sessions.Env)
 	}
 	return p
 }
 
 // confineSessions settles what keeps agents of sessions from our files and processes.
 func confineSessions(p *parts, s *session.Settings) {
-	boundary, account, err := decideBoundary(p.cfg)
+	boundary, accounts, err := decideBoundary(p.cfg)
 	if err != nil {
 		if s.Problem == "" {
 			s.Problem = err.Error()
@@ -58,7 +64,8 @@ func confineSessions(p *parts, s *session.Settings) {
 		return
 	}
 	s.Confinement = session.Confinement{
-		Profile: agentProfile(p.cfg, boundary, account), Login: loginOf(p.cfg.Sessions.Env, account),
+		Profile: agentProfile(p.cfg, boundary), Login: loginOf(p.cfg.Sessions.Env, accounts),
+		Users:    confine.Users{Accounts: accounts, Folder: confine.ClaimFolder, Leavings: foldersOfEverybody()},
 		Required: func() string { return boundaryRequired(p.cfg.Permissions) },
 		Exposed:  func() string { return exposedToAgents(p) },
 	}
@@ -68,25 +75,33 @@ func confineSessions(p *parts, s *session.Settings) {
 // what to do about it; "" for none. Without a user of their own agents are our user, to whom modes say nothing: then what others could
 // write counts alone.
 func exposedToAgents(p *parts) string {
-	boundary, account, err := decideBoundary(p.cfg)
+	boundary, accounts, err := decideBoundary(p.cfg)
 	if err != nil {
 		return "" // no session starts at all
 	}
-	user, agents := filemodes.User{AnyOwner: true}, "others"
-	if boundary.Kind == confine.User {
-		user, agents = filemodes.User{Known: true, UID: account.UID, Groups: []int{account.GID}}, "agents, which run as "+account.Name+","
+	users, agents := []filemodes.User{{AnyOwner: true}}, "others"
+	ofTheirOwn := boundary.Kind == confine.User
+	if ofTheirOwn {
+		users, agents = nil, "agents, which run as "+boundary.Account+","
+		for _, a := range accounts {
+			users = append(users, filemodes.User{Known: true, UID: a.UID, Groups: a.Groups()})
+		}
 	}
 	subjects := doctor.Guarded(p.cfg, placesOfScripts(p))
-	if user.Known { // people may share repositories with others
+	if ofTheirOwn { // people may share repositories with others
 		subjects = append(subjects, doctor.Repositories(p.cfg.Forges.LocalRoot)...)
 	}
 	for i := range subjects {
 		// Landlock keeps agents from reading what the modes would let them.
-		subjects[i].Secret = subjects[i].Secret && user.Known && boundary.ABI == 0
+		subjects[i].Secret = subjects[i].Secret && ofTheirOwn && boundary.ABI == 0
 	}
 	var found []string
-	for _, problem := range filemodes.Look(user, subjects) {
-		found = append(found, problem.String())
+	for _, user := range users {
+		for _, problem := range filemodes.Look(user, subjects) {
+			if text := problem.String(); !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		}
 	}
 	if len(found) == 0 {
 		return ""
@@ -96,7 +111,7 @@ func exposedToAgents(p *parts) string {
 
 // placesOfScripts are those of the operator's scripts, where agents or this process run them.
 func placesOfScripts(p *parts) []string {
-	if !slices.Contains(p.cfg.Sessions.Toolsets, scripts.ToolsetName) && !slices.Contains(p.cfg.Permissions.Toolsets, scripts.ToolsetName) {
+	if !usesScripts(p.cfg) {
 		return nil
 	}
 	return p.tools.scripts().Places()
@@ -116,8 +131,8 @@ func boundaryRequired(c config.Permissions) string {
 }
 
 // loginOf is the folder in which the CLI keeps the login of the user that agents run as, where they have no credential in their environment;
-// "" for none.
-func loginOf(env []string, account *confine.Account) string {
+// "" for none. Several users share none: what one session changes in it would be another one's.
+func loginOf(env []string, accounts []confine.Account) string {
 	values := map[string]string{}
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -129,21 +144,37 @@ func loginOf(env []string, account *confine.Account) string {
 		}
 	}
 	dir, home := values["CLAUDE_CONFIG_DIR"], values["HOME"]
-	if account != nil {
+	var account *confine.Account
+	switch len(accounts) {
+	case 0:
+	case 1:
+		account = &accounts[0]
 		home = account.Home
+	default:
+		return ""
 	}
 	if dir == "" && filepath.IsAbs(home) {
 		dir = filepath.Join(home, ".claude")
 	}
 	there := false
 	if err := account.As(func() error {
-		info, err := os.Stat(filepath.Join(dir, ".credentials.json"))
+		info, err := files.Stat(filepath.Join(dir, ".credentials.json"))
 		there = err == nil && info.Mode().IsRegular()
 		return nil
 	}); err != nil || dir == "" || !there {
 		return ""
 	}
 	return dir
+}
+
+// foldersOfEverybody are those of temporary files and of memory that is shared, in which every user can leave
+// something.
+func foldersOfEverybody() []string {
+	all := []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"}
+	if own := os.TempDir(); !slices.Contains(all, own) {
+		all = append(all, own)
+	}
+	return all
 }
 
 // systemFolders are those of the system that every program needs, or that tell of the machine. Those of people and of services, and /tmp,

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/mergedeploy"
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/mergedeploy"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/change"
 )
 
 // deployments is what the page of deployments asks: the service, and a rollback by a person, which is judged and recorded as such.
@@ -28,16 +31,64 @@ func keepDeployed(ctx context.Context, p *parts) {
 	}).Keep(ctx, time.Tick)
 }
 
+// Look says what would change and what has drifted. The audit has a row if something was fetched for it.
+func (d *deployments) Look(ctx context.Context) (o deploy.Overview, err error) {
+	err = d.fetching(ctx, record.Attempt{Action: deploy.ToolPlan}, func(ctx context.Context) error {
+		o, err = d.Service.Look(ctx)
+		return err
+	})
+	return o, err
+}
+
+// Preview says what a deployment would change with a commit. The audit has a row if something was fetched for it.
+func (d *deployments) Preview(ctx context.Context, c deploy.Candidate) (p deploy.Preview, err error) {
+	row := record.Attempt{Action: deploy.ToolPlan, Provider: c.Provider, Owner: c.Owner, Repo: c.Name}
+	err = d.fetching(ctx, row, func(ctx context.Context) error {
+		p, err = d.Service.Preview(ctx, c)
+		return err
+	})
+	return p, err
+}
+
+// fetching records which addresses f asked, if there were any.
+func (d *deployments) fetching(ctx context.Context, row record.Attempt, f func(ctx context.Context) error) error {
+	started := time.Now()
+	said, err := deploy.Fetched(ctx, f)
+	if said == "" {
+		return err
+	}
+	row.Time, row.RequestID, row.Door, row.Outcome, row.Duration = time.Now(), newID(), record.DoorWeb, record.OutcomeDone, time.Since(started)
+	row.Message = d.parts.scanner.Redact(said)
+	if err != nil {
+		general := fault.From(err)
+		row.Outcome, row.Code = record.OutcomeOf(general.Code), general.Code
+		row.Message = d.parts.scanner.Redact(general.Message + "\n" + said)
+	}
+	if recordErr := d.parts.store.Ledger.Record(context.WithoutCancel(ctx), row, nil); recordErr != nil && err == nil {
+		err = recordErr
+	}
+	return err
+}
+
 // Snapshots are the newest ones.
-func (d *deployments) Snapshots(most int) ([]*deploy.Snapshot, error) {
+func (d *deployments) Snapshots(most int) ([]*change.Snapshot, error) {
 	list, err := d.Service.Snapshots(most)
 	return list, deploy.Failure(err)
 }
 
-// Rollback puts back the files of a snapshot, and records who wanted it.
-func (d *deployments) Rollback(ctx context.Context, o people.Operator, id string) error {
-	return d.parts.people.Do(ctx, act(o), func(row people.Row) error {
-		done, _, err := d.Service.Rollback(ctx, id)
+// PlanRollback says what Rollback would change.
+func (d *deployments) PlanRollback(ctx context.Context, id string) (*change.Plan, error) {
+	p, err := d.Service.PlanRollback(ctx, id)
+	if err != nil {
+		return nil, deploy.Failure(err)
+	}
+	return p, nil
+}
+
+// Rollback puts back the files of a snapshot as the plan says that was shown, and records who wanted it.
+func (d *deployments) Rollback(ctx context.Context, o people.Operator, id, plan string) error {
+	return d.parts.people().Do(ctx, act(o), func(row people.Row) error {
+		done, _, err := d.Service.Rollback(ctx, id, plan)
 		if err != nil {
 			return deploy.Failure(err)
 		}
@@ -48,7 +99,7 @@ func (d *deployments) Rollback(ctx context.Context, o people.Operator, id string
 
 // Refused records a rollback that was refused before Rollback was asked.
 func (d *deployments) Refused(ctx context.Context, o people.Operator, why error) error {
-	return d.parts.people.Refused(ctx, act(o), why)
+	return d.parts.people().Refused(ctx, act(o), why)
 }
 
 func act(o people.Operator) people.Act {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/processtree"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // The commands of claudeops that pages show exist, with their flags.

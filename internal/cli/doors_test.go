@@ -19,11 +19,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // Every operation through every way in, on one local repository.
@@ -34,10 +34,11 @@ type doors struct {
 	*localWorld
 	more    []operation.Toolset
 	servers map[string]http.Handler // that were made for REST, by their environment
+	folder  string                  // of the project; "" for the test's own
 }
 
 func newDoors(t *testing.T, more ...operation.Toolset) *doors {
-	d := &doors{newLocalWorld(t), more, map[string]http.Handler{}}
+	d := &doors{newLocalWorld(t), more, map[string]http.Handler{}, ""}
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
 	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
@@ -48,7 +49,7 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 }
 
 func (d *doors) app(in string, out *bytes.Buffer) *app {
-	a := &app{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more}
+	a := &app{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more, folder: d.folder}
 	d.Cleanup(func() { _ = a.close() })
 	return a
 }
@@ -204,6 +205,16 @@ func (d *doors) throughREST(o operation.Operation, arguments string) (out outcom
 				return out, false
 			case part != "":
 				target = strings.Replace(target, "{"+part+"}", url.PathEscape(fmt.Sprint(value)), 1)
+			case has && f.Type.Kind() == reflect.Slice:
+				list, isList := value.([]any)
+				for _, one := range list {
+					text, isText := one.(string)
+					isList = isList && isText
+					query.Add(name, text)
+				}
+				if !isList {
+					return out, false
+				}
 			case has:
 				query.Set(name, fmt.Sprint(value))
 			}
@@ -352,7 +363,7 @@ func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
 				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]), "REST": rest,
 			} {
 				denied := got.Code == string(fault.TierDenied) || strings.Contains(got.Form, o.Name+" needs tier ")
-				if ok && denied != (tier < o.LowestTier) {
+				if ok && denied != (tier < o.Needs.Tier) {
 					t.Errorf("%s at tier %d through %s: %v", o.Name, tier, door, got)
 				}
 			}
@@ -380,9 +391,9 @@ func wordsToolset() operation.Toolset {
 			"schema/count_words.output.json": {Data: []byte(`{"type":"object"}`)},
 		},
 		Operations: []operation.Operation{operation.New(operation.Operation{
-			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read, LowestTier: gitprovider.TierObserve,
+			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
 			Tool:  operation.Tool{Title: "Count words", Description: "Count the words of a text."},
-			Route: operation.Route{Method: "GET", Path: "/words", Scope: access.Read, ID: "countWords"}, Command: "words count",
+			Route: operation.Route{Method: "GET", Path: "/words", ID: "countWords"}, Command: "words count",
 		}, func(_ context.Context, _ operation.Call, in countRequest) (countAnswer, error) {
 			return countAnswer{len(strings.Fields(in.Text))}, nil
 		})},

@@ -58,6 +58,12 @@ func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
 			gives(found[0][len(w.dir):], "access", write|1)(w)
 		}, []string{"a local repository: $DIR/root/", "refs/heads can be written by user 54321"}})
 	}
+	if os.Getuid() == 0 {
+		several := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54320+3", "CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}
+		all = append(all, exposure{"the policy, to one of several users", several, gives("narrow.yaml", "access", write), []string{
+			"agents, which run as 54320 to 54322,", "the policy file: $DIR/narrow.yaml can be written by user 54321",
+		}})
+	}
 	for _, e := range all {
 		t.Run(e.name, e.keepsSessionsFromStarting)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // usageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use. It is

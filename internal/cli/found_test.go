@@ -4,13 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"reflect"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // foundToolset is a toolset with one tool, which is found while the program runs.
@@ -19,9 +21,9 @@ func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
 	return operation.Toolset{
 		Name: "found", Instructions: "Find.",
 		Found: func(context.Context) []operation.Operation {
-			return []operation.Operation{operation.NewRaw[struct{}](operation.Operation{
-				Name: "found_one", Effect: operation.Exec, Tool: operation.Tool{Title: "One", Description: "One."},
-				Schemas: operation.Schemas{Input: object, Output: object}, Route: operation.Route{Method: "POST", Scope: scope, MaxBody: 1 << 10},
+			return []operation.Operation{operation.NewRaw[map[string]any](operation.Operation{
+				Name: "found_one", Effect: operation.Exec, Needs: operation.Needs{Scope: scope}, Tool: operation.Tool{Title: "One", Description: "One."},
+				Schemas: operation.Schemas{Input: object, Output: object}, Route: operation.Route{Method: "POST", MaxBody: 1 << 10},
 			}, func(_ context.Context, call operation.Call) (map[string]any, error) {
 				if string(call.Arguments) == `{"fail":true}` {
 					return nil, fault.New(fault.Conflict, "it failed")
@@ -62,5 +64,19 @@ func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
 	called := d.mcp("tools/call", `{"name":"found_one","arguments":{}}`)
 	if structured, _ := called["structuredContent"].(map[string]any); structured["door"] != "mcp" {
 		t.Errorf("MCP: %v", called)
+	}
+}
+
+// A script's arguments are no struct: REST must not look for fields in them.
+func TestAScriptIsRunOverREST(t *testing.T) {
+	d := newDoors(t)
+	project := t.TempDir()
+	d.folder, d.env["CLAUDEOPS_BOUNDARY"], d.env["CLAUDEOPS_TIER"], d.env["PATH"] = project, "none", "3", os.Getenv("PATH")
+	operationtest.WriteExecutables(t, project, map[string]string{"scripts/Agent/say-hello.sh": "#!/bin/sh\n# @noparams\necho hello\n"})
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `{}`); status != http.StatusOK || answer["stdout"] != "hello\n" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `[]`); status != http.StatusBadRequest || answer["code"] != "invalid_argument" {
+		t.Errorf("no object: %d %v", status, answer)
 	}
 }

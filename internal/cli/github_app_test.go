@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/cli"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // newApp makes an app that a fake GitHub knows, and returns its private key in PEM.

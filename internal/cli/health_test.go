@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/cli"
-	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // healthOf runs `claudeops health` against an address.

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/definitions"
-	"github.com/claudeops/claudeops/internal/logqueue"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/logqueue"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // logForm is how a command logs, to stderr: stdout belongs to answers.
@@ -30,7 +31,7 @@ func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
 		}
 		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON, level))
 	}
-	return slog.New(slog.NewTextHandler(a.streams.Err, &slog.HandlerOptions{
+	return slog.New(slog.NewTextHandler(escaping{a.streams.Err}, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
 			if len(groups) == 0 && attr.Key == slog.TimeKey {
@@ -41,6 +42,17 @@ func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
 	}))
 }
 
+// escaping writes lines of a log so that nothing hides in them: they repeat what others wrote.
+type escaping struct{ io.Writer }
+
+// Write implements io.Writer. A line comes as a whole.
+func (e escaping) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(content.EscapeJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
 // flushBound is how long a process that ends waits for somebody to read the last lines of its log.
 const flushBound = time.Second
 
@@ -48,7 +60,7 @@ const flushBound = time.Second
 // read it. It returns where the log goes.
 func (a *app) queueLog(json bool, level slog.Level) slog.Handler {
 	handler := func(w io.Writer) slog.Handler {
-		options := &slog.HandlerOptions{Level: level}
+		w, options := escaping{w}, &slog.HandlerOptions{Level: level}
 		if json {
 			return slog.NewJSONHandler(w, options)
 		}

@@ -10,11 +10,11 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/confine"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/processtree"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // Streams are the process's standard streams.

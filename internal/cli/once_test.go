@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/cli"
-	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // startedServer is a `claudeops serve` in this process, in a state folder.

@@ -43,7 +43,7 @@ func (a *app) addOperations(root *cobra.Command) {
 	if len(a.args) > 0 && a.args[0] == "mcp-server" {
 		return
 	}
-	for _, o := range operation.List(a.toolsets()...) {
+	for _, o := range append(operation.List(a.toolsets()...), acts(func() *parts { return a.wire(needs{}) })...) {
 		if o.Command == "" {
 			continue
 		}
@@ -58,7 +58,11 @@ func (a *app) addOperations(root *cobra.Command) {
 			parent = found
 		}
 		if child(parent, words[last]) == nil {
-			parent.AddCommand(a.operationCommand(o, words[last]))
+			if o.ForPeople() {
+				parent.AddCommand(actCommand(a, o, words[last]))
+			} else {
+				parent.AddCommand(planFirst(a, o, a.operationCommand(o, words[last])))
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app).toolsets(), api.Toolset(api.Options{}))))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app).toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: acts(nil)})))
 }
 
 // nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty
@@ -21,6 +21,8 @@ func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
 func nicerFlags() map[string]string {
 	return map[string]string{
 		"repo_owner": "repo", "repo_name": "repo", "base_branch": "base", "change_type": "type", "files": "create", "pr_number": "",
+		"read_file.repo_owner": "", "read_file.repo_name": "", "read_file.path": "",
+		"list_prs.limit": "", "list_prs.after": "", // it reads all pages
 	}
 }
 
@@ -38,7 +40,10 @@ func TestEveryOperationHasItsCommandWithEveryField(t *testing.T) {
 			continue
 		}
 		for _, f := range operation.Fields(o.Input) {
-			nicer, has := nicerFlags()[f.JSON]
+			nicer, has := nicerFlags()[o.Name+"."+f.JSON]
+			if !has {
+				nicer, has = nicerFlags()[f.JSON]
+			}
 			listed := cmd.Flags().Lookup(strings.ReplaceAll(f.JSON, "_", "-")) != nil ||
 				has && (nicer == "" || cmd.Flags().Lookup(nicer) != nil)
 			if !listed && (scalar(f.Type) || has) {

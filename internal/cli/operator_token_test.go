@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {

@@ -1,36 +1,40 @@
 package cli
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
 )
 
-// acts says of every command what a person does with it. A new command has to be added here, and what it does to
-// TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
-func acts() map[string][]people.Action {
+// actsOfCommands says of every command what a person does with it. A new command has to be added here, and what it does
+// to TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
+func actsOfCommands() map[string][]people.Action {
 	const looks = people.Action("") // changes nothing that belongs to others
 	all := map[string][]people.Action{
 		"review approve": {people.Approve}, "review request-changes": {people.RequestChanges}, "review comment": {people.Comment},
 		"review merge": {people.Merge}, "review close": {people.Close}, "review lift-cooldown": {people.LiftCooldown}, "review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
-		"pr list":   {looks}, "pr status": {looks}, "pr resume": {people.Resume},
+		"pr list":   {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks}, "pr resume": {people.Resume},
 		"run": {people.StartSession}, "session list": {looks}, "session stop": {people.StopSession}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
-		"connections list": {looks}, "connections cut": {people.CutConnection},
+		"connections list": {looks}, "connections cut": {"connection.cut"},
 		"token create": {people.CreateToken}, "token revoke": {people.RevokeToken}, "token list": {looks},
 		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
+		"sources list": {looks}, "sources allow": {people.AllowSource}, "sources remove": {people.RemoveSource},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"deploy init": {looks}, "deploy snapshots": {looks}, "deploy prune": {looks}, // a new configuration alone; snapshots of one's own
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks}, "man": {looks},
-		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/toolset judges and records the run
+		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
 	}
 	for _, set := range new(app).ownToolsets() {
 		for _, o := range set.Operations {
-			if set.Form != nil && o.Command != "" { // internal/toolset judges and records what they do
+			if set.Form != nil && o.Command != "" { // internal/operation judges and records what they do
 				all[o.Command] = []people.Action{looks}
 			}
 		}
@@ -39,7 +43,7 @@ func acts() map[string][]people.Action {
 }
 
 func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
-	known := acts()
+	known := actsOfCommands()
 	root := (&app{}).rootCommand()
 	seen := map[string]bool{}
 	var walk func(path string, cmd *cobra.Command)
@@ -47,7 +51,7 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 		if len(cmd.Commands()) == 0 && path != "" {
 			seen[path] = true
 			if known[path] == nil {
-				t.Errorf("the command %q is not in acts()", path)
+				t.Errorf("the command %q is not in actsOfCommands()", path)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -62,9 +66,62 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 		}
 		done = append(done, actions...)
 	}
-	for _, rule := range people.Rules() {
+	for _, rule := range rulesOfPeople() {
 		if rule.Action != people.Review && rule.Action != people.RollBack && !slices.Contains(done, rule.Action) {
 			t.Errorf("no command does %s", rule.Action)
+		}
+	}
+}
+
+// rulesOfPeople are those of all acts of people.
+func rulesOfPeople() []people.Rule {
+	rules := people.Rules()
+	for _, o := range acts(nil) {
+		if o.Effect != operation.Read {
+			rules = append(rules, people.Rule{Action: people.Action(o.Action), Needs: o.Needs})
+		}
+	}
+	return rules
+}
+
+// TestTheDocumentationHasEveryRule compares docs/people.md with the rules.
+func TestTheDocumentationHasEveryRule(t *testing.T) {
+	text, err := os.ReadFile("../../docs/people.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) == 10 {
+			rows[strings.Trim(cells[1], " `")] = cells[5:9]
+		}
+	}
+	yes := func(b bool) string {
+		if b {
+			return "yes"
+		}
+		return "no"
+	}
+	for _, rule := range rulesOfPeople() {
+		if rule.Action == people.Review {
+			continue // in words, below the table
+		}
+		row := rows[string(rule.Action)]
+		if len(row) != 4 {
+			t.Errorf("%s has no row", rule.Action)
+			continue
+		}
+		for i, want := range []bool{rule.Needs.Policy, rule.Needs.Listed, rule.Needs.Writable, rule.Needs.Dry == operation.DryRefused} {
+			if got := strings.TrimSpace(row[i]); got != yes(want) {
+				t.Errorf("%s, column %d: %s, want %s", rule.Action, i+5, got, yes(want))
+			}
+		}
+		delete(rows, string(rule.Action))
+	}
+	for name := range rows {
+		if name != "action in the audit" && !strings.HasPrefix(name, "-") {
+			t.Errorf("there is no rule for %s", name)
 		}
 	}
 }

@@ -14,10 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // attempt is one act of a person, by its name, and how it is done through each interface that offers it.
@@ -191,7 +192,7 @@ func sessionAttempts() (out []attempt) {
 // connectionAttempts cut agents off.
 func connectionAttempts() (out []attempt) {
 	add := func(name, id string, code fault.Code, env map[string]string, before func(*peopleWorld)) {
-		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: people.CutConnection, before: before,
+		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: people.Action("connection.cut"), before: before,
 			doors: map[string]func(*peopleWorld) fault.Code{
 				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/connections/"+id+"/cut", nil) },
 				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/connections/"+id+"/cut", url.Values{}) },
@@ -313,7 +314,7 @@ func effectOfNothing(t *testing.T) effect {
 // TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to date.
 func TestListsShowAReviewAtOnce(t *testing.T) {
 	w := newPeopleWorld(t, nil)
-	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
+	s := store.New(filepath.Join(w.dir, "state"), store.Options{LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
 	t.Cleanup(func() { _ = s.Close() })
 	for _, step := range []struct {
 		verb, said         string

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/cli"
-	"github.com/claudeops/claudeops/internal/fault"
 )
 
 // peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry run for

@@ -4,19 +4,20 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/mounted"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
@@ -65,6 +66,14 @@ func newProviders(p *parts) *providers {
 	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
 		mounted.Repos{Dir: p.cfg.Mounted.Dir})
 	return all
+}
+
+// localRoot asks for the identity of the root of local repositories; nil where there is none.
+func localRoot(dir string) func() string {
+	if dir == "" {
+		return nil
+	}
+	return func() string { return local.RootIdentity(dir) }
 }
 
 // localPage gives the addresses of the dashboard's pages of local pull requests; nil where nobody says how a browser reaches them.
@@ -144,11 +153,10 @@ func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	info, err := os.Stat(file)
-	if err != nil || info.Size() > maxCAFile {
+	text, _, err := files.ReadPath(file, maxCAFile)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, files.ErrTooLarge) {
 		return nil, fmt.Errorf("CLAUDEOPS_CA_FILE names a file that cannot be read or is larger than %d bytes", maxCAFile)
 	}
-	text, err := os.ReadFile(file) // #nosec G304: the operator names the file
 	if err != nil {
 		return nil, errors.New("CLAUDEOPS_CA_FILE names a file that cannot be read")
 	}

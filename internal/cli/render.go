@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
@@ -17,15 +18,40 @@ func (a *app) print(v any, text func(w *strings.Builder)) error {
 	}
 	var b strings.Builder
 	text(&b)
-	_, err := fmt.Fprint(a.streams.Out, surfaceOf(a, a.streams.Out).lay(b.String()))
+	_, err := fmt.Fprint(a.streams.Out, surfaceOf(a, a.streams.Out).lay(harmless(b.String())))
 	return err
 }
 
+// harmless is a text for a terminal without anything that acts or hides there, whoever wrote it. The marks of tables
+// stay.
+func harmless(text string) string {
+	var out strings.Builder
+	for text != "" {
+		at := strings.IndexAny(text, rowMark+cellMark)
+		if at < 0 {
+			at = len(text)
+		}
+		out.WriteString(content.CleanAll(text[:at]))
+		if text = text[at:]; text != "" {
+			out.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return out.String()
+}
+
+// warn tells a person something on standard error.
+func (s Streams) warn(format string, args ...any) {
+	fmt.Fprintf(s.Err, "claudeops: %s\n", content.CleanAll(fmt.Sprintf(format, args...)))
+}
+
 func (a *app) printJSON(v any) error {
-	encoder := json.NewEncoder(a.streams.Out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
+	text, err := indentedJSON(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.streams.Out, text)
+	return err
 }
 
 // renderError is the one place where an error meets the terminal. It returns the exit code.
@@ -40,7 +66,7 @@ func (a *app) renderError(err error) int {
 	var usage usageError
 	var plain plainFailure
 	if errors.As(err, &plain) {
-		fmt.Fprintf(a.streams.Err, "claudeops: %s\n", err)
+		a.streams.warn("%s", err)
 		return code
 	}
 	if errors.As(err, &usage) {
@@ -48,12 +74,12 @@ func (a *app) renderError(err error) int {
 		if a.cmd != nil {
 			help = a.cmd.CommandPath() + " --help"
 		}
-		fmt.Fprintf(a.streams.Err, "claudeops: %s\nSee %s.\n", err, help)
+		a.streams.warn("%s\nSee %s.", err, help)
 		return code
 	}
 	e := fault.From(err)
 	wire := e.Wire(operation.RequestIDOf(err))
-	fmt.Fprint(a.streams.Err, errorText(wire, e, operation.AttemptIDOf(err)))
+	fmt.Fprint(a.streams.Err, content.CleanAll(errorText(wire, e, operation.AttemptIDOf(err))))
 	return code
 }
 

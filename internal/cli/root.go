@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/logqueue"
+	"github.com/claudeops/claudeops/internal/base/logqueue"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
@@ -46,13 +46,14 @@ func (a *app) rootCommand() *cobra.Command {
 		prCommand(a),
 		reviewCommand(a),
 		policyCommand(a),
+		sourcesCommand(a),
 		auditCommand(a),
 		doctorCommand(a),
 		serveCommand(a),
 		healthCommand(a),
 		runCommand(a),
 		sessionCommand(a),
-		connectionsCommand(a),
+		group("connections", "Look at the agents that are connected now, and cut them off"),
 		scriptsCommand(a),
 		tokenCommand(a),
 		mcpConfigCommand(a),

@@ -1,13 +1,17 @@
 package cli
 
 import (
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/definitions"
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/fault"
+	"path/filepath"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/packages"
-	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
 // rules are the operator's, as far as they can be read.
@@ -33,6 +37,24 @@ func readRules(c config.Permissions) rules {
 	}
 	r.policy.Targets.EnvRepositories = c.Repos
 	return r
+}
+
+// sources are the places that files of projects may choose from: those of the policy, and those that persons have
+// allowed by a command, as they are now. A list that cannot be read admits nothing; doctor says so.
+func (p *parts) sources() sources.List {
+	allowed, err := p.allowedSources().Load()
+	if err != nil {
+		p.log.Error(err.Error())
+	}
+	return slices.Concat(p.rules.policy.Server.Sources, allowed)
+}
+
+// allowedSources is the file of those that persons have allowed by a command.
+func (p *parts) allowedSources() sources.File {
+	if p.cfg.Records.Dir == "" {
+		return sources.File{}
+	}
+	return sources.File{Path: filepath.Join(p.cfg.Records.Dir, "sources.yaml")}
 }
 
 // problem says why the rules cannot be known, or "".

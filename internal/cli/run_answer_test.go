@@ -7,31 +7,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 	full := fault.New(fault.Internal, "the disk is full")
 	for _, c := range []struct {
 		name  string
-		state session.State
+		state sessions.State
 		err   error
 		exit  error
 		told  string
 	}{
-		{"a good one", session.StateSucceeded, nil, nil, ""},
-		{"a bad one", session.StateFailed, nil, silentExit(1), ""},
-		{"one that could not be recorded", session.StateFailed, full, silentExit(1), "the disk is full"},
+		{"a good one", sessions.StateSucceeded, nil, nil, ""},
+		{"a bad one", sessions.StateFailed, nil, silentExit(1), ""},
+		{"one that could not be recorded", sessions.StateFailed, full, silentExit(1), "the disk is full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			a := &app{json: true, streams: Streams{Out: &out}, lookup: func(string) (string, bool) { return "", false }}
-			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, nil, c.err); !errors.Is(err, c.exit) {
+			if err := tellRun(a, []sessions.Record{{ID: "a", Ending: sessions.Ending{State: c.state}}}, nil, c.err); !errors.Is(err, c.exit) {
 				t.Errorf("got %v, want %v", err, c.exit)
 			}
 			var answer struct {
-				Items []session.Record
+				Items []sessions.Record
 				Error struct{ Detail string }
 			}
 			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer.Items) != 1 || answer.Error.Detail != c.told {
@@ -39,7 +39,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 			}
 			out.Reset()
 			a.json = false
-			if err := tellRun(a, []session.Record{{ID: "a", Ending: session.Ending{State: c.state}}}, nil, c.err); c.err != nil && !errors.Is(err, c.err) {
+			if err := tellRun(a, []sessions.Record{{ID: "a", Ending: sessions.Ending{State: c.state}}}, nil, c.err); c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("to people: got %v, want %v", err, c.err)
 			}
 			if !strings.Contains(out.String(), string(c.state)) {

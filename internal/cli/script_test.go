@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +19,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/claudeops/claudeops/internal/auditsink/tamper"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
-	"github.com/claudeops/claudeops/internal/notify"
-	"github.com/claudeops/claudeops/internal/processtree"
+	"github.com/claudeops/claudeops/internal/ops/notify"
+	"github.com/claudeops/claudeops/internal/records/auditsink/tamper"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start, and
@@ -31,6 +33,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand { // of a session that a test runs in this process
 		os.Exit(processtree.Reap())
+	}
+	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand { // of a script that a test runs in this process
+		os.Exit(confine.Enter())
 	}
 	os.Exit(testMain(m))
 }
@@ -73,9 +78,18 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
-			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit,
+			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit, "newest": newestSnapshot,
 		},
 	})
+}
+
+// newestSnapshot puts the id of the newest snapshot of deployments into a variable: newest VARIABLE.
+func newestSnapshot(ts *testscript.TestScript, neg bool, args []string) {
+	found, err := filepath.Glob(filepath.Join(ts.Getenv("AGENTPACK_HOME"), "state", "snapshots", "*.json"))
+	if neg || len(args) != 1 || err != nil || len(found) == 0 {
+		ts.Fatalf("usage: newest VARIABLE, after a deployment: %v", err)
+	}
+	ts.Setenv(args[0], strings.TrimSuffix(filepath.Base(slices.Max(found)), ".json"))
 }
 
 // tamperWithAudit removes rows of the audit by their numbers and hashes the rest anew: tamper DATABASE [SEQ...].

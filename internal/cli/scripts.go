@@ -1,19 +1,16 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/confine"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/processtree"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // maxScriptSettings bounds the settings of scripts, in bytes.
@@ -30,7 +27,7 @@ func newScripts(a *app, p *parts) *scripts.Service {
 		Settings: settings, Problem: problem, Records: p.store.ScriptRuns(), Log: p.log, Now: time.Now,
 		Machine: scripts.Machine{
 			Confine: confineScripts(p.cfg),
-			Look:    exec.LookPath, Redact: p.scanner.Redact, NewID: newID,
+			Look:    processtree.Find, Redact: p.scanner.Redact, NewID: newID,
 			Variable: func(name string) (string, bool) { return config.ScriptVariable(a.lookup, p.cfg, name) },
 		},
 	})
@@ -49,14 +46,7 @@ func scriptSettings(a *app) (scripts.Settings, error) {
 	case strings.ContainsAny(given, "{\n"):
 		return settingsOr(scripts.ParseSettings([]byte(given), folder))
 	}
-	info, err := os.Stat(given)
-	if err == nil && (info.Size() > maxScriptSettings || !info.Mode().IsRegular()) {
-		err = fmt.Errorf("%s is no file of at most %d bytes", given, maxScriptSettings)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(given) //nolint:gosec // the operator names it
-	}
+	text, _, err := files.ReadPath(given, maxScriptSettings)
 	if err != nil {
 		return scripts.DefaultSettings(folder), err
 	}
@@ -90,27 +80,4 @@ func scriptAdvice(a *app, cfg config.Config) (advice, problem string) {
 	}
 	listing := scripts.List(settings)
 	return listing.Advice(ourName, allTiers, func(string) int { return 0 }), listing.Empty()
-}
-
-// confineScripts keeps scripts from the records, from local repositories and from secrets, by rules of Landlock: the user's rights are theirs
-// otherwise, since scripts are the operator's own. They look into no process outside and signal none.
-func confineScripts(cfg config.Config) func(processtree.Command, processtree.Options) (processtree.Command, processtree.Options, error) {
-	return func(c processtree.Command, o processtree.Options) (processtree.Command, processtree.Options, error) {
-		boundary, _, err := confine.Decide(confine.Choice{Kind: confine.Landlock}, confine.ThisMachine())
-		if err != nil {
-			return c, o, errors.New("this system cannot keep it: it needs Landlock (Linux 5.13 or newer)")
-		}
-		hidden := []string{"/run/secrets"}
-		for _, path := range []string{cfg.Records.Dir, cfg.Forges.LocalRoot} {
-			if path != "" {
-				hidden = append(hidden, resolvedPath(path))
-			}
-		}
-		profile := confine.Profile{
-			Boundary: boundary, Read: []string{"/"}, Write: []string{"/"}, Devices: []string{"/dev"}, Hidden: hidden,
-		}
-		o = profile.Options(o)
-		c, err = profile.Wrap(c)
-		return c, o, err
-	}
 }

@@ -13,22 +13,23 @@ import (
 	"github.com/spf13/cobra"
 
 	claudeops "github.com/claudeops/claudeops"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/mounted"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/scripts"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
 func newAgentSessions(p *parts) (*session.Service, error) {
-	s := &session.Service{People: p.people, Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })}
+	s := &session.Service{People: p.people(), Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })}
 	if p.cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
@@ -92,9 +93,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	if err != nil {
 		return session.Settings{}, err
 	}
-	if resolved, err := filepath.EvalSymlinks(binary); err == nil {
-		binary = resolved
-	}
+	binary = files.Resolve(binary)
 	limits := session.DefaultLimits()
 	limits.Time, limits.Turns = c.Limits.Time, c.Limits.Turns
 	limits.CostUSD, limits.ScheduledUSD = c.Limits.CostUSD, c.Limits.ScheduledUSD
@@ -123,7 +122,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 		return s, err
 	}
 	if c.PromptsDir != "" {
-		s.Claude.Prompts = os.DirFS(c.PromptsDir)
+		s.Claude.Prompts = files.FolderFS(c.PromptsDir)
 		return s, nil
 	}
 	s.Claude.Prompts, err = fs.Sub(claudeops.Prompts, "prompts")
@@ -182,10 +181,7 @@ func resolvedPath(path string) string {
 	if err != nil {
 		return path
 	}
-	if resolved, err := filepath.EvalSymlinks(abs); err == nil {
-		return resolved
-	}
-	return abs
+	return files.Resolve(abs)
 }
 
 // denyRules are those of the project's own settings of the CLI.

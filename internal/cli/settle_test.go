@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
 // A branch of ours whose records are lost goes away in a round of a server.

@@ -38,10 +38,12 @@ func answers() map[string]struct {
 		"policy show": {anObject, nil}, "policy check": {aList, []string{"checks/disk.md"}},
 		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run", "--create", "checks/x.md=$DIR/new.md"}},
 		"pr list":   {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
+		"pr file": {anObject, []string{"demo/home", "checks/one.md", "--pull", "1"}}, "pr diff": {anObject, append([]string{"1"}, home...)},
 		"prune": {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home}, "review show": {anObject, append([]string{"1"}, home...)},
 		"review comment":   {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
 		"connections list": {aList, nil},
-		"session list":     {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
+		"sources list":     {aList, nil}, "sources allow": {anObject, []string{"https://made.example"}}, "sources remove": {anObject, []string{"https://made-before.example"}},
+		"session list": {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
 		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
 		"version": {anObject, nil}, "mcp-config": {anObject, nil}, "man": {anObject, []string{"$DIR/man"}},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
@@ -86,6 +88,7 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 	for _, first := range [][]string{
 		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create", "checks/one.md=$DIR/new.md"},
 		{"token", "create", "--name", "made-before"},
+		{"sources", "allow", "https://made-before.example"},
 	} {
 		if out, code := run(first...); code != 0 {
 			t.Fatalf("%v: %d %s", first, code, out)

@@ -9,12 +9,12 @@ import (
 	"net"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/tokens"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // signIn is how people and programs come to be let in at a server.

@@ -45,7 +45,7 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 			map[string]string{"CLAUDEOPS_TIER": "1"}, []string{"tier 1, which reads", "into your report"}, "create_pr", "at tier 1 each call is refused", true,
 		},
 		"read-only": {
-			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_READ_ONLY": "true"}, []string{"reads only", "into your report"}, "create_pr", "", false,
+			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_READ_ONLY": "true"}, []string{"reads only", "into your report"}, "create_pr", "", true,
 		},
 		"a policy that cannot be read": {
 			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_POLICY": "/nonexistent/policy.yaml"}, []string{"reads only"}, "create_pr",
@@ -86,7 +86,7 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 }
 
 // maxTold bounds what a model reads of the default toolset before it does anything: 1,500 tokens.
-const maxTold = 6000
+const maxTold = 6144
 
 func TestWhatAModelIsToldStaysSmallWhateverIsConfigured(t *testing.T) {
 	var many []string

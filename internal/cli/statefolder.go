@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
 
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // stateFolder is the path of the folder of records, locks and keys; "" if this process needs none.
@@ -27,12 +27,12 @@ func (s stateFolder) writable() error {
 		return nil
 	}
 	const block = 4 << 10 // less may fit into a disk that is full
-	f, err := os.CreateTemp(string(s), ".writable-*")
+	folder, err := files.MakeTemporary(string(s), ".writable-")
 	if err != nil {
 		return s.unusable(err)
 	}
-	_, err = f.Write(make([]byte, block))
-	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+	_, err = folder.Write("block", make([]byte, block))
+	if err = errors.Join(err, folder.Remove()); err != nil {
 		return s.unusable(err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // restToken is what REST callers of these tests carry.

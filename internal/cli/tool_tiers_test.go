@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 const cacheClear = "fractary_forge_cache_clear"
@@ -20,14 +21,13 @@ const cacheClear = "fractary_forge_cache_clear"
 func (d *doors) cached() (file string) {
 	d.Helper()
 	sum := sha256.Sum256([]byte("content"))
-	file = filepath.Join(d.env["FRACTARY_CACHE_DIR"], "downloads", hex.EncodeToString(sum[:]))
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	name := "downloads/" + hex.EncodeToString(sum[:])
+	folder := filepath.Join(d.env["FRACTARY_CACHE_DIR"], "claudeops")
+	if err := os.MkdirAll(filepath.Join(folder, "registries"), 0o700); err != nil {
 		d.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
-		d.Fatal(err)
-	}
-	return file
+	operationtest.WriteFiles(d, folder, map[string]string{"files": name + "\n", name: "content"})
+	return filepath.Join(folder, name)
 }
 
 // rows are the attempts of an action that the audit has, newest first.

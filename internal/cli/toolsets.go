@@ -5,33 +5,28 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/definitions"
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/packages"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/review"
-	"github.com/claudeops/claudeops/internal/scripts"
-	"github.com/claudeops/claudeops/internal/toolset"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
 // tools is what the toolsets beside that of pull requests are made of.
 type tools struct {
-	kernel      *toolset.Kernel
 	definitions func() *definitions.Service // made when it is first asked
 	deploy      func() *deploy.Service
 	scripts     func() *scripts.Service  // made when it is first asked
@@ -42,8 +37,10 @@ type tools struct {
 func (a *app) toolsets() []operation.Toolset { return append(a.ownToolsets(), a.more...) }
 
 func (a *app) ownToolsets() []operation.Toolset {
-	kernel := func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }
-	pulls := prflow.Toolset(func() *prflow.Service { return a.wire(needs{}).flow })
+	kernel := func() *operation.Kernel { return a.wire(needs{}).kernel }
+	flow := func() *prflow.Service { return a.wire(needs{}).flow }
+	pulls := prflow.Toolset(flow)
+	pulls.Resources = prflow.Resources(flow, func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.wire(needs{})) })
 	desk := review.Desk{
 		Service:    func() *review.Service { return newReviews(a.wire(needs{})) },
 		ProviderOf: func(owner, name string) string { return a.wire(needs{}).flow.Reader().ProviderOf(owner, name) },
@@ -82,7 +79,7 @@ func webToolsets(a *app) web.Toolsets {
 		out.Pages.Packages = packages.NewBrowser(a.wire(needs{}).tools.packages())
 	}
 	if a.enabled(scripts.ToolsetName) {
-		out.Pages.Scripts = scripts.NewDesk(func() *toolset.Kernel { return a.wire(needs{}).tools.kernel }, a.wire(needs{}).tools.scripts)
+		out.Pages.Scripts = scripts.NewDesk(func() *operation.Kernel { return a.wire(needs{}).kernel }, a.wire(needs{}).tools.scripts)
 	}
 	if p := a.wire(needs{}); a.enabled(deploy.ToolsetName) {
 		out.Pages.Deployments = &deployments{p.tools.deploy(), p}
@@ -143,6 +140,14 @@ func (a *app) toolsetFindings(ctx context.Context) (out []doctor.Finding) {
 	if problem := a.unknownToolsets(); problem != "" {
 		out = append(out, doctor.Finding{Name: "toolsets", Status: "problem", Detail: redact(problem)})
 	}
+	if _, err := a.wire(needs{}).allowedSources().Load(); err != nil {
+		out = append(out, doctor.Finding{Name: "sources", Status: "problem", Detail: redact(err.Error())})
+	}
+	if p := a.wire(needs{}); usesScripts(p.cfg) {
+		finding := scriptFinding(a, p.cfg)
+		finding.Detail = redact(finding.Detail)
+		out = append(out, finding)
+	}
 	for _, problem := range a.tierProblems(ctx) {
 		out = append(out, doctor.Finding{Name: "policy", Status: doctor.Warning, Detail: redact(problem)})
 	}
@@ -150,18 +155,7 @@ func (a *app) toolsetFindings(ctx context.Context) (out []doctor.Finding) {
 }
 
 func (a *app) newTools(p *parts) tools {
-	locks := ""
-	if p.cfg.Records.Dir != "" {
-		locks = filepath.Join(p.cfg.Records.Dir, "locks")
-	}
 	return tools{
-		kernel: toolset.NewKernel(toolset.Options{
-			Authority: toolset.Authority{
-				Enabled: a.enabled, Tier: p.cfg.Permissions.Tier, AllowWrite: p.cfg.Permissions.AllowWrite, DryRun: p.cfg.Permissions.DryRun,
-				ReadOnly: p.rules.noWriting(), Session: p.cfg.SessionID, Least: p.rules.policy.LeastTier,
-			},
-			Audit: p.store.Ledger, Locks: toolset.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
-		}),
 		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
 		deploy:      sync.OnceValue(func() *deploy.Service { return newDeploy(a, p) }),
 		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
@@ -200,6 +194,7 @@ func newPackages(a *app, p *parts) *packages.Service {
 	}
 	return packages.NewService(packages.Settings{
 		Project: projectFolder(a, p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
+		Sources: p.sources,
 	})
 }
 
@@ -207,7 +202,8 @@ func (a *app) newDefinitions(p *parts) *definitions.Service {
 	d := p.cfg.Tools.Definitions
 	return definitions.NewService(definitions.Settings{
 		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: projectFolder(a, p), Home: d.Home, Now: time.Now,
-		Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Sources: p.sources, Frozen: p.rules.noWriting() != "" || p.cfg.Permissions.DryRun,
+		Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Token:     func(name string) string { return a.registryToken(p, name) },
 	})
 }
@@ -221,11 +217,6 @@ func (a *app) registryToken(p *parts, name string) string {
 	return token
 }
 
-// runs reports whether cmd is a command of a group, whatever flags stood before it on the command line.
-func runs(cmd *cobra.Command, group string) bool {
-	return cmd != nil && cmd.HasParent() && cmd.Parent().Name() == group
-}
-
 func newDeploy(a *app, p *parts) *deploy.Service {
 	folder, err := workingFolder(a)
 	if err != nil {
@@ -233,10 +224,6 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 		folder = p.cfg.Tools.Deploy.Home
 	}
 	d := p.cfg.Tools.Deploy
-	git, err := exec.LookPath("git")
-	if err != nil {
-		git = "git" // what needs it says that it is missing
-	}
 	noWriting := p.rules.noWriting()
 	if p.cfg.Permissions.DryRun && noWriting == "" {
 		noWriting = "this is a dry run"
@@ -244,8 +231,9 @@ func newDeploy(a *app, p *parts) *deploy.Service {
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.environment, os.Hostname)...),
 		Git: deploy.GitCommand{
-			Path: git, Env: deploy.GitEnvironment(a.environment, d.GitCredentials), Learn: func(secrets ...string) { p.scanner.Learn(secrets...) },
+			Env: deploy.GitEnvironment(a.environment), Credentials: d.GitCredentials, Token: func(name string) string { return a.registryToken(p, name) }, Reaped: true,
+			Learn: func(secrets ...string) { p.scanner.Learn(secrets...) },
 		},
-		Version: version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Trusted: runs(a.cmd, deploy.ToolsetName),
+		Version: version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Sources: p.sources,
 	})
 }

@@ -5,23 +5,28 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/auditsink"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forges"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/keyfile"
-	"github.com/claudeops/claudeops/internal/notify"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/ops/notify"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
@@ -32,7 +37,7 @@ type parts struct {
 	store     exportedStore
 	scanner   *content.Scanner
 	access    *access.Gatekeeper
-	people    *people.Service
+	kernel    *operation.Kernel
 	providers *providers
 	flow      *prflow.Service
 	notifier  *notify.Deliverer
@@ -69,6 +74,8 @@ func (a *app) wire(n needs) *parts {
 	p.scanner = content.NewScanner(append(p.cfg.Secrets, targets.Secrets()...))
 	p.store.Store = store.New(p.cfg.Records.Dir, store.Options{
 		DatabaseURL: p.cfg.Records.DatabaseURL,
+		LocalRoot:   localRoot(p.cfg.Forges.LocalRoot),
+		Process:     store.Process{Version: version(), Command: commandOf(a.args)},
 		Now:         time.Now, MakeParents: p.cfg.Records.DirDefault, MustExist: n.records,
 		Appended: func(ctx context.Context) { p.store.sinks.Appended(ctx) },
 	})
@@ -78,7 +85,7 @@ func (a *app) wire(n needs) *parts {
 		Random: rand.Reader,
 	})
 	p.notifier = notify.New(p.store.Outbox, targets.Senders(notify.SenderOptions{
-		Transport: notify.NewTransport(http.ProxyFromEnvironment),
+		Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.lookup)},
 	}), notify.Options{Log: p.log})
 	p.providers = newProviders(p)
@@ -90,22 +97,46 @@ func (a *app) wire(n needs) *parts {
 
 // authorize makes what acts with the rights of p.cfg and by the rules of p.rules.
 func authorize(a *app, p *parts) {
-	p.people = people.New(people.Options{
-		Settings: people.Settings{
-			Policy: p.rules.policy, PolicyProblem: p.rules.problem(), ReadOnly: p.cfg.Permissions.ReadOnly, DryRun: p.cfg.Permissions.DryRun,
-		},
-		Audit: p.store.Ledger, Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
-	})
+	p.kernel = newKernel(a, p)
 	p.flow = prflow.New(prflow.Options{
 		Registry: p.providers.registry, Ledger: p.store.Ledger, History: p.store.History, Secrets: p.scanner,
 		Authority: prflow.Authority{
 			Policy: p.rules.policy, Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly(),
-			Session: p.cfg.SessionID,
+			Unknown: p.rules.problem(), Session: p.cfg.SessionID,
 		},
 		Log: p.log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: newID, Notifier: p.notifier,
 		Proof: prflow.Proof{Key: p.markKey, Head: p.store.Audit.Head, Exported: p.store.sinks.Required},
 	})
 	p.tools = a.newTools(p)
+}
+
+// people takes acts of people that are not operations yet the way of the kernel.
+func (p *parts) people() *people.Service { return &people.Service{Kernel: p.kernel} }
+
+// newKernel makes what takes calls their way.
+func newKernel(a *app, p *parts) *operation.Kernel {
+	locks, allowed := "", p.cfg.Permissions
+	if p.cfg.Records.Dir != "" {
+		locks = filepath.Join(p.cfg.Records.Dir, "locks")
+	}
+	return operation.NewKernel(operation.KernelOptions{
+		Authority: operation.Authority{
+			Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: allowed.DryRun, ReadOnly: p.rules.noWriting(),
+			Session: p.cfg.SessionID, Least: p.rules.policy.LeastTier,
+			Rules: operation.Rules{Policy: p.rules.policy, Problem: p.rules.problem(), Closed: allowed.ReadOnly},
+		},
+		Audit: p.store.Ledger, Locks: operation.NewLocks(locks), Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+	})
+}
+
+// commandOf is the words of a command, without what it is given: that may be secret.
+func commandOf(args []string) string {
+	const most = 2
+	words := args[:min(len(args), most)]
+	if at := slices.IndexFunc(words, func(w string) bool { return !regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) }); at >= 0 {
+		words = words[:at]
+	}
+	return strings.Join(words, " ")
 }
 
 // markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key

@@ -1,11 +1,13 @@
 package gitprovider
 
 import (
+	"crypto/sha1" // #nosec G505: for the length of git's object ids
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // BranchPrefix begins the name of every branch that Claude Ops makes.
@@ -44,20 +46,44 @@ func cutSlug(slug string, limit int) string {
 	return strings.Trim(slug[:min(len(slug), limit)], "-")
 }
 
-// BranchName is the branch for a change: claude-ops/{change type}/{slug}.
+// BranchName is the branch for a change: claude-ops/{change type}/{slug}. Where that looks like an object id (see
+// LooksLikeID), the slug is shorter by a character, or by two if one of them is a hyphen.
 func BranchName(t ChangeType, title string) (string, error) {
 	slug, err := Slug(title)
 	if err != nil {
 		return "", err
 	}
-	return BranchPrefix + string(t) + "/" + slug, nil
+	return plainlyNamed(BranchPrefix+string(t)+"/"+slug, ""), nil
+}
+
+// branchRefs begins the full name of a branch.
+const branchRefs = "refs/heads/"
+
+// LooksLikeID reports whether a name of a branch, short or in full (refs/heads/...), has as many characters as an
+// object id: 40 with SHA-1, 64 with SHA-256. Some servers take every name of that length for an id.
+func LooksLikeID(branch string) bool {
+	for _, n := range []int{len(branch), len(branchRefs) + len(branch)} {
+		if n == 2*sha1.Size || n == 2*sha256.Size {
+			return true
+		}
+	}
+	return false
+}
+
+// plainlyNamed is the branch's name with the ending. As much is left out before the ending as it takes that the name
+// does not look like an id.
+func plainlyNamed(branch, ending string) string {
+	for LooksLikeID(branch + ending) {
+		branch = strings.TrimRight(branch[:len(branch)-1], "-")
+	}
+	return branch + ending
 }
 
 // BranchWithSuffix is the branch name to take when the plain one is taken by something else: the slug is shortened so
-// that it fits MaxSlug together with a hyphen and the suffix.
+// that it fits MaxSlug together with a hyphen and the suffix. The suffix has at most 16 bytes.
 func BranchWithSuffix(branch, suffix string) string {
 	at := strings.LastIndexByte(branch, '/') + 1
-	return branch[:at] + cutSlug(branch[at:], MaxSlug-1-len(suffix)) + "-" + suffix
+	return plainlyNamed(branch[:at]+cutSlug(branch[at:], MaxSlug-1-len(suffix)), "-"+suffix)
 }
 
 // maxBranchBytes keeps a reference's file name below what file systems store, with room for git's lock suffix.

@@ -43,6 +43,35 @@ func TestBranchWithSuffixStaysWithinTheLimit(t *testing.T) {
 	}
 }
 
+func TestNoBranchOfOursIsAsLongAsAnObjectID(t *testing.T) {
+	for _, kind := range gitprovider.ChangeTypes() {
+		for n := 1; n <= gitprovider.MaxSlug; n++ {
+			for _, title := range []string{strings.Repeat("a", n), strings.Repeat("a", max(n-2, 0)) + "-b"[:min(n, 2)]} {
+				branch, err := gitprovider.BranchName(kind, title)
+				if errors.Is(err, gitprovider.ErrEmptySlug) {
+					continue
+				}
+				if again, _ := gitprovider.BranchName(kind, title); again != branch || err != nil {
+					t.Fatalf("%q gives %q, then %q (%v)", title, branch, again, err)
+				}
+				for _, name := range []string{branch, gitprovider.BranchWithSuffix(branch, "0123abcd")} {
+					for _, length := range []int{len(name), len("refs/heads/" + name)} {
+						if length == 40 || length == 64 {
+							t.Errorf("the title %q of a %s gives %q: %d characters", title, kind, name, length)
+						}
+					}
+				}
+				if slug := branch[strings.LastIndexByte(branch, '/')+1:]; len(slug) < n-2 {
+					t.Errorf("the title %q of a %s gives %q, which is cut more than it must be", title, kind, branch)
+				}
+			}
+		}
+	}
+	if got, _ := gitprovider.BranchName(gitprovider.TypeCheck, "disk is full"); got != "claude-ops/check/disk-is-ful" {
+		t.Errorf("twelve letters give %q", got)
+	}
+}
+
 func TestCheckBranchName(t *testing.T) {
 	for _, good := range []string{"main", "release/1.2", "feature_x-y", "v2"} {
 		if err := gitprovider.CheckBranchName(good); err != nil {

@@ -1,6 +1,7 @@
 package gitprovider
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -19,9 +20,9 @@ type Assigner interface {
 type Editor interface {
 	// Details reads what a pull request has now. not_found if there is no such number.
 	Details(ctx context.Context, repo RepoRef, number int) (Details, error)
-	// SetText replaces title and body of a pull request of ours; title "" leaves the title as it is. not_found if there is no such
-	// number.
-	SetText(ctx context.Context, repo RepoRef, number int, title, body string) error
+	// SetText replaces title and body of a pull request of ours, whatever its state; title "" leaves the title as it is.
+	// It returns the state that the pull request has then. not_found if there is no such number.
+	SetText(ctx context.Context, repo RepoRef, number int, title, body string) (State, error)
 }
 
 // Details is what a pull request has beside its commits. Names are as the host spells them; a team is owner/team, and
@@ -52,8 +53,9 @@ const AnswerOpening = "Revised by Claude Ops in "
 
 // RemarkReader is what a Provider can do besides: tell what people said. Every adapter here can.
 type RemarkReader interface {
-	// Remarks returns the submitted reviews, with words in them or without, and the comments of a pull request, oldest first; of a
-	// long discussion at least the newest 50 of each. not_found if there is no such number.
+	// Remarks returns the submitted reviews, with words in them or without, the answers to their comments on lines, and
+	// the comments of a pull request, oldest first; of a long discussion at least the newest 50 of each, and comments on
+	// lines of the newest MaxCommentedReviews reviews that have any. not_found if there is no such number.
 	Remarks(ctx context.Context, repo RepoRef, number int) ([]Remark, error)
 }
 
@@ -61,7 +63,7 @@ type RemarkReader interface {
 // own answers are left out.
 func LastRemark(remarks []Remark) *Remark {
 	for _, r := range slices.Backward(remarks) {
-		if r.MayWrite && strings.TrimSpace(r.Body) != "" && !r.IsAnswer() {
+		if r.MayWrite && r.HasWords() && !r.IsAnswer() {
 			return &r
 		}
 	}
@@ -70,15 +72,54 @@ func LastRemark(remarks []Remark) *Remark {
 
 // Remark is something that a person said about a pull request. Body is untrusted text.
 type Remark struct {
+	// ID tells the remark from every other one of the pull request, whenever it is read; "" if the host gives none.
+	ID       string
 	Author   string
 	Body     string
 	At       time.Time
 	State    ReviewState // of a review; "" for a comment
 	MayWrite bool        // whether the author may write to the repository, as far as the host tells
+	// Lines are the comments on lines that came with a review, or the one that is an answer to such a comment.
+	Lines []LineComment
+}
+
+// HasWords reports whether anything is said, in the body or on a line.
+func (r Remark) HasWords() bool {
+	return strings.TrimSpace(r.Body) != "" || slices.ContainsFunc(r.Lines, func(c LineComment) bool { return strings.TrimSpace(c.Body) != "" })
+}
+
+// ReviewRemarks are what a submitted review says, and each answer to one of its comments on lines that came after it.
+// id is the review's.
+func ReviewRemarks(id string, r Review) []Remark {
+	said := Remark{ID: id, Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State}
+	var out []Remark
+	for _, c := range r.Comments {
+		if c.At.IsZero() && (c.Author == "" || c.Author == r.Author) {
+			said.Lines = append(said.Lines, c)
+			continue
+		}
+		out = append(out, Remark{ID: "line " + c.ID, Author: cmp.Or(c.Author, r.Author), Body: c.Body, At: c.At, Lines: []LineComment{c}})
+	}
+	return append([]Remark{said}, out...)
 }
 
 // IsAnswer reports whether the remark has the form of our answers to reviews.
 func (r Remark) IsAnswer() bool { return strings.HasPrefix(r.Body, AnswerOpening) }
+
+// Lister is what a Provider can do besides, if to find out which files a pull request changes costs it a request for
+// each.
+type Lister interface {
+	// ListKnown is ListOpen with the paths that are known without asking.
+	ListKnown(ctx context.Context, repo RepoRef, label string) (KnownList, error)
+}
+
+// KnownList is a list of open pull requests. Those whose numbers are in Unread have no Paths yet.
+type KnownList struct {
+	PRs    []PullRequest
+	Unread []int
+	// ReadPaths reads the paths of pull requests of the list, by number. It holds for as long as nobody pushes.
+	ReadPaths func(ctx context.Context, numbers []int) (map[int][]string, error)
+}
 
 // Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.
 type Examiner interface {
@@ -110,6 +151,8 @@ type Access struct {
 	CanPushToBase *bool  // may write to the base branch without a pull request: it should not
 	CanMerge      *bool  // may merge a pull request into the base branch: it should not
 	BaseProtected *bool
+	// Reviewed says that a pull request into the base branch needs somebody's approval before it is merged.
+	Reviewed      bool
 	MissingLabels []string // of those asked about
 	ChecksRun     *bool    // whether CI is set up to run on our pull requests
 	Archived      bool

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // FileKind is a kind of files that a toolset understands. Where the operator's policy names it (scope.kinds), tier 3 may propose such

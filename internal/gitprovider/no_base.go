@@ -1,6 +1,6 @@
 package gitprovider
 
-import "github.com/claudeops/claudeops/internal/fault"
+import "github.com/claudeops/claudeops/internal/base/fault"
 
 // NoBase is for a base branch that does not exist: not_found, with the branch to take in its place. defaultBranch is the repository's, "" if that is
 // not known.

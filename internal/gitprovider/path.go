@@ -3,6 +3,8 @@ package gitprovider
 import (
 	"fmt"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Limits of a path, in bytes. 255 is the longest name that common file systems store; 1024 leaves room for a checkout
@@ -69,11 +71,11 @@ func checkSegment(seg string) error {
 		return fmt.Errorf("has a segment that begins with a hyphen")
 	case seg[len(seg)-1] == '.':
 		return fmt.Errorf("has a segment that ends with a dot")
-	case strings.EqualFold(seg, ".git"):
+	case files.IsGitName(seg):
 		return fmt.Errorf("names git's own folder")
 	case seg[0] == '.' && seg != ".claude-ops" && seg != kindFolder:
 		return fmt.Errorf("has a hidden segment (one that begins with a dot)")
-	case isDeviceName(seg):
+	case files.IsDeviceName(seg):
 		return fmt.Errorf("has a segment that is a Windows device name")
 	}
 	return nil
@@ -81,18 +83,6 @@ func checkSegment(seg string) error {
 
 func isPathRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
-}
-
-// isDeviceName knows the names that Windows reserves in every folder, with any extension
-// (learn.microsoft.com, "Naming Files, Paths, and Namespaces").
-func isDeviceName(seg string) bool {
-	stem, _, _ := strings.Cut(strings.ToUpper(seg), ".")
-	switch stem {
-	case "CON", "PRN", "AUX", "NUL":
-		return true
-	}
-	return len(stem) == 4 && (strings.HasPrefix(stem, "COM") || strings.HasPrefix(stem, "LPT")) &&
-		stem[3] >= '1' && stem[3] <= '9'
 }
 
 // runeName prints a character so that nothing invisible or harmful reaches a message.

@@ -1,14 +1,15 @@
 // Package gitprovider is the port to git hosting and the domain that every adapter shares: repositories, canonical
 // paths, change sets that have passed tier and scope, branches, pull requests, the registry of providers.
 //
-// It knows no adapter and no use case. internal/prflow drives it; github/, gitea/ and local/ implement Provider.
+// It knows no adapter and no use case. internal/proposals/prflow drives it; github/, gitea/ and local/ implement
+// Provider.
 package gitprovider
 
 import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Provider is one git host. Implementations are safe for concurrent use, make no call before a method is called, honour
@@ -58,8 +59,8 @@ type Provider interface {
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
 	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack it
-	// and have a mark: whether that is true only internal/prflow can tell. One whose head is in a fork is never among them;
-	// see Listed. Pagination is followed to the end: the list is complete or the call fails.
+	// and have a mark: whether that is true only internal/proposals/prflow can tell. One whose head is in a fork is never
+	// among them; see Listed. Pagination is followed to the end: the list is complete or the call fails.
 	ListOpen(ctx context.Context, repo RepoRef, label string) ([]PullRequest, error)
 
 	// Status returns one pull request with its reviews and checks. not_found if there is no such number. An open one
@@ -75,7 +76,7 @@ type SnapshotQuery struct {
 	Branches    []string  // head branch names that the change might take, to see which are free
 	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
 	Contents    bool      // whether Contents is wanted, which costs some hosts further calls; the Tree has the object ids
-	FilesOnly   bool      // whether Base, BaseCommit, Tree and Contents are all that is wanted; Base must be given
+	FilesOnly   bool      // whether Base, BaseCommit, Tree and Contents are all that is wanted; some hosts do not name a default branch then
 	Foreign     bool      // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
 }
 
@@ -86,6 +87,7 @@ const MaxForeign = 20
 // Snapshot is what a repository looked like at one commit of its base branch.
 type Snapshot struct {
 	Repo          RepoRef // as the host spells it now (after renames)
+	RepoID        string  // see PullRequest.RepoID; "" also if FilesOnly
 	URL           string  // web address of the repository; a file:// URL for the local provider
 	DefaultBranch string
 	Base          string // the base branch that was asked for, or the default branch

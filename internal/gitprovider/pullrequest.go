@@ -31,11 +31,18 @@ type PullRequest struct {
 	Fork       bool   // the head is a branch of another repository, or of one that is gone: never one of ours
 	HeadCommit string // "" when the host no longer knows
 	Base       string
-	State      State
-	Labels     []string
-	CreatedAt  time.Time
-	ClosedAt   time.Time // zero while open; when merged, the time of the merge
-	Paths      []string  // files that it changes now, old names of renames included, sorted
+	// RepoID is what the host calls the repository that it belongs to for ever, whatever its name; "" where there is no
+	// such thing.
+	RepoID string
+	// Archived says that the repository takes no changes.
+	Archived  bool
+	State     State
+	Labels    []string
+	CreatedAt time.Time
+	ClosedAt  time.Time // zero while open; when merged, the time of the merge
+	Paths     []string  // files that it changes now, old names of renames included, sorted
+	// Unreviewed says that nobody has submitted a review; false also where the host did not say.
+	Unreviewed bool
 }
 
 // ReviewState is what a reviewer said.
@@ -60,14 +67,23 @@ type Review struct {
 	Comments []LineComment
 }
 
-// LineComment is what a review says of one line of a file. Body is untrusted text.
+// LineComment is what a review says of one line of a file, or what was answered there. Body is untrusted text.
 type LineComment struct {
+	ID     string    // as the host has it; "" where it has none
+	Author string    // "" for the review's
+	At     time.Time // of an answer to a comment; zero for what came with the review
 	Path   string
-	Line   int    // from 1
+	Line   int    // from 1; 0 for the file as a whole
 	Before bool   // the line is one of the file as it was before the change, such as one that the change removes
 	Commit string // the head that the line is counted in, or whose base it is counted in
 	Body   string
+	// Resolved says that somebody has marked the conversation as settled, as far as the host tells.
+	Resolved bool
 }
+
+// MaxCommentedReviews is of how many reviews, the newest, a provider reads the comments on lines, where that costs a
+// request for each.
+const MaxCommentedReviews = 10
 
 // ChecksState is the combined state of CI on the head commit.
 type ChecksState string
@@ -96,7 +112,7 @@ type Status struct {
 }
 
 // MarkOpening begins the signed mark that Claude Ops puts into the bodies of its pull requests. Whether a mark is true
-// only the holder of the key can tell; internal/prflow does.
+// only the holder of the key can tell; internal/proposals/prflow does.
 const MarkOpening = "<!-- claude-ops:"
 
 // MayBeOurs reports whether a pull request may be one of ours: by its label, by its branch, or by a mark, and never if its

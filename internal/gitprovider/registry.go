@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Registration is one provider as configuration made it: enabled, or disabled with a reason. Never absent, so that a

@@ -3,11 +3,12 @@ package gitprovider
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Scope decides which paths may be proposed. The zero Scope allows nothing.
@@ -109,6 +110,15 @@ const (
 	RulePolicyFile     = "policy-file"
 )
 
+// plainest is the canonical path that is meant by one that is not, as far as that is clear, or else an example.
+func plainest(raw string) string {
+	plain := strings.TrimPrefix(path.Clean("/"+raw), "/")
+	if _, err := ParsePath(plain); err != nil || slices.Contains(strings.Split(raw, "/"), "..") {
+		return "checks/disk.md"
+	}
+	return plain
+}
+
 // Check says whether one path may be proposed, and by which rule. A deny pattern that matches is named even when the
 // form of the path is refused as well.
 func (s Scope) Check(raw string) ScopeVerdict {
@@ -125,7 +135,7 @@ func (s Scope) Check(raw string) ScopeVerdict {
 		verdict.deny(deny, "is protected by the rule "+deny, "leave this file to a person; propose only "+s.hint())
 		verdict.Reason.Final = true
 	case formErr != nil:
-		verdict.deny(RuleCanonicalPath, formErr.Error(), "give the plain path, such as checks/disk.md")
+		verdict.deny(RuleCanonicalPath, formErr.Error(), "give the plain path, such as "+plainest(raw))
 	case kind != nil:
 		s.ofKind(kind, &verdict)
 	case allow == "":

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -201,6 +201,18 @@ func TestARefusalNeverRepeatsAHostilePathAsItIs(t *testing.T) {
 	for _, text := range []string{v.Reason.Path, v.Reason.Message} {
 		if strings.ContainsAny(text, "\u202e\x1b") || len(text) > 400 {
 			t.Errorf("the refusal repeats the path: %q", text)
+		}
+	}
+}
+
+func TestARefusedPathIsAnsweredWithTheOneThatIsMeant(t *testing.T) {
+	for raw, want := range map[string]string{
+		"./checks/x.md": "such as checks/x.md", "checks//x.md": "such as checks/x.md", "/checks/./x.md": "such as checks/x.md",
+		"checks/../prompts/x.md": "such as checks/disk.md", "checks/ä.md": "such as checks/disk.md", "": "such as checks/disk.md",
+	} {
+		verdict := gitprovider.DefaultScope().Check(raw)
+		if verdict.Reason == nil || !strings.HasSuffix(verdict.Reason.Suggestion, want) {
+			t.Errorf("%q: %+v", raw, verdict.Reason)
 		}
 	}
 }

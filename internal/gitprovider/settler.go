@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Settler is the part of a Provider with which it is found out what an earlier proposal has left at the host, and with

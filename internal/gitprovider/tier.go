@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Tier is the permission tier that configuration gives to an agent. It never comes from a request.

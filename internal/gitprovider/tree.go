@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // EntryKind is what a git tree entry is.
@@ -72,8 +72,8 @@ func (t Tree) Mismatch(c Change) *fault.Violation {
 		return mismatch(fault.Conflict, c.Path, "missing",
 			fmt.Sprintf("%s does not exist on the base branch", c.Path), "use the action create, or correct the path")
 	case !exists && c.Action != ActionCreate:
-		return mismatch(fault.Conflict, c.Path, "missing",
-			fmt.Sprintf("%s does not exist on the base branch", c.Path), "leave this file out: it is gone already")
+		return mismatch(fault.NoChange, c.Path, "missing",
+			fmt.Sprintf("%s does not exist on the base branch, so there is nothing to delete", c.Path), "leave this file out: it is gone already")
 	}
 	if twin := t.FoldedTwin(c.Path); !exists && twin != "" {
 		return mismatch(fault.Conflict, c.Path, RulePathCollision,

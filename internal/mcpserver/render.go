@@ -8,7 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
@@ -70,7 +70,7 @@ func errorText(w fault.Wire) string {
 
 // presentText shows a file to a model that reads the text alone. The lines around it have the file's own id, which no file can hold.
 func presentText(path string, p fault.Present) string {
-	out := fmt.Sprintf("\n%s on the base branch has the base_sha %s", path, p.BaseSHA)
+	out := fmt.Sprintf("\n%s now has the base_sha %s", path, p.BaseSHA)
 	if p.Cut != "" {
 		out += " (" + p.Cut + ")"
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Options describe the server to clients.
@@ -35,6 +35,8 @@ type Options struct {
 	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
 	// Calling is told when a call of a tool begins, and returns what is to be told when it ends; nil for nobody.
 	Calling func() (ended func())
+	// Admitted asks again whether the client may be connected; nil where nobody can take that back. See operation.Caller.
+	Admitted func(ctx context.Context) error
 	// Credential names the token that let the client in, for the record; "" for a client that needs none.
 	Credential string
 	Log        *slog.Logger
@@ -86,6 +88,7 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 			s.mcp.AddTool(t, s.handler(o.Name))
 		}
 	}
+	s.addResources()
 	return s, nil
 }
 
@@ -93,6 +96,8 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 func (s *Server) hooks() *server.Hooks {
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.hide)
+	hooks.AddAfterListResources(s.listResources)
+	hooks.AddOnError(s.unknownResource)
 	if s.changes {
 		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.look(ctx) })
 		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.look(ctx) })
@@ -172,7 +177,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 
 // caller is who the client says it is.
 func (o Options) caller(ctx context.Context) operation.Caller {
-	who := operation.Caller{Door: record.DoorMCP, Name: "unknown"}
+	who := operation.Caller{Door: record.DoorMCP, Name: "unknown", Recheck: o.Admitted}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
 			who.Name = info.Name + " " + info.Version

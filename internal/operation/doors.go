@@ -2,8 +2,6 @@ package operation
 
 import (
 	"time"
-
-	"github.com/claudeops/claudeops/internal/access"
 )
 
 // Tool is how MCP clients see an operation.
@@ -22,12 +20,13 @@ const ToolPath = "/tools/"
 type Route struct {
 	Method string // "" if REST does not have it
 	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path; the
-	// other fields are the body of a route with MaxBody, and the query of any other.
+	// other fields are the body of a route with MaxBody, and the query of any other. {path...} at its end takes slashes,
+	// too.
 	Path  string
-	Scope access.Scope // that the caller's token needs
-	ID    string       // operationId in OpenAPI; a client's generated code is named for it
-	Notes string       // what only callers of REST need to know
+	ID    string // operationId in OpenAPI; a client's generated code is named for it
+	Notes string // what only callers of REST need to know
 
+	Status   int    // of success; 0: 200
 	Creates  bool   // the output is a Creation
 	Keyed    bool   // it takes an Idempotency-Key
 	MaxBody  int64  // bytes that a body may have; 0 if it reads none

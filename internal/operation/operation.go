@@ -1,15 +1,40 @@
-// Package operation says what can be asked of Claude Ops, once for every way in. An Operation is a value; its MCP tool, its
-// REST route with the description in OpenAPI, its command and its lines in the docs are made from it.
+// Package operation says what can be asked of Claude Ops, once for every way in, and takes what is asked its way. An
+// Operation is a value; its MCP tool, its REST route with the description in OpenAPI, its command, its page and its
+// lines in the docs are made from it.
+//
+// The Kernel takes the calls of an operation that Define has made. Those of a tool of agents pass, in this order:
+//
+//  1. the toolset is enabled,
+//  2. tier and effect: a tool that writes needs the operator's leave,
+//  3. approval: the argument yes, where the tool asks for it,
+//  4. the arguments, with everything that is wrong with them at once,
+//  5. dry run, if the server is in one or the call asks for one: the handler is told to do nothing, and no lock is taken,
+//  6. the locks of the roots that are written, between processes too,
+//  7. whether the caller is still let in, and the time limit,
+//  8. the handler; the client hears at intervals that it still runs,
+//  9. redaction of our own tokens,
+//  10. the cap of the answer,
+//  11. one row in the audit for every write, run and refusal of 1 to 3, before the answer leaves. Other calls that only read leave
+//     none, but for what their handlers note, such as where they fetched from.
+//
+// An act of a person goes the same way with other rules: they are asked after 4, since some ask for the repository, and
+// in place of 1 to 3; no tier binds a person. The handler appends the row of its success itself (Call.Done), in the
+// transaction of what it does where there is one; the kernel appends those of refusals and failures, all of them. Acts
+// that only read leave no row. Who the person is, and which scopes they have, the server has found out before.
+//
+// A failure of a tool is a Fault, which has the code of the toolset's contract and the program's own.
 package operation
 
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/strictjson"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Effect is what an operation does to the world.
@@ -22,26 +47,62 @@ const (
 	Exec  Effect = "exec" // runs programs
 )
 
-// Operation is one thing that can be asked. New and NewRaw make one.
+// Operation is one thing that can be asked. Define makes one whose calls go the way of the kernel, New and NewRaw one
+// that goes its own.
 type Operation struct {
 	Name    string // unique, and the name of its tool
 	Summary string // one line, for people
 	Effect  Effect
-	// LowestTier is the lowest one that may ask. Whoever handles the call enforces it; tests hold it.
-	LowestTier    gitprovider.Tier
-	HonoursDryRun bool
+	Action  string // as the audit names it; "": Name
+	Needs   Needs  // Define's kernel enforces them; for others who handles the call does, and tests hold it
 
 	// The ways in. The zero value of each leaves it out.
 	Tool    Tool
 	Route   Route
 	Command string // the words after claudeops, such as "pr list"
+	Shown   Shown
 
-	// Input and Output are struct types. The tags of their fields are what all ways in know of them: json, doc, required,
-	// default, example, and the limits of strictjson.Limits.
-	Input, Output reflect.Type
+	Types
 	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing then.
 	Schemas Schemas
-	Handle  Handler
+	Handling
+}
+
+// Types are the struct types of the two sides of an operation. The tags of their fields are what all ways in know of
+// them: json, doc, required, default, example, and the limits of strictjson.Limits.
+type Types struct{ Input, Output reflect.Type }
+
+// Handling is what an operation does with a call.
+type Handling struct {
+	Handle Handler
+	// Reject records a call that never came to Handle: its caller may not, or it could not be read. It returns the error
+	// with the request id of the row. nil: Toolset.Reject does.
+	Reject func(ctx context.Context, call Call, why error) error
+}
+
+// ForPeople reports whether it is an act of people, which no agent may ask for.
+func (o Operation) ForPeople() bool { return o.Needs.For != 0 && o.Needs.For&Agent == 0 }
+
+// check panics for an operation that a door could not serve, so that no start and no test passes with one.
+func (o Operation) check() {
+	wrong := func(format string, args ...any) { panic("operation " + o.Name + ": " + fmt.Sprintf(format, args...)) }
+	switch {
+	case o.Route.Path != "" && o.Route.Method == "":
+		wrong("the route %s has no method", o.Route.Path)
+	case o.Tool.Title != "" && o.ForPeople():
+		wrong("an act of people has a tool")
+	case o.Schemas.Input != nil:
+		return // its types say nothing
+	case o.Input.Kind() != reflect.Struct:
+		wrong("its input is %s: no struct, and it has no schemas", o.Input)
+	}
+	seen := map[string]bool{}
+	for _, f := range Fields(o.Input) {
+		if seen[f.JSON] {
+			wrong("its input has the field %q twice", f.JSON)
+		}
+		seen[f.JSON] = true
+	}
 }
 
 // Schemas are the JSON Schemas of the two sides of an operation. Both are objects.
@@ -51,7 +112,7 @@ type Schemas struct{ Input, Output json.RawMessage }
 // with a request id (see Logged and Recorded).
 type Handler func(ctx context.Context, call Call) (any, error)
 
-// Call is one request for an operation.
+// Call is one request for an operation. The door says who asks for what; the kernel adds the rest for the handler.
 type Call struct {
 	Caller Caller
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
@@ -60,6 +121,18 @@ type Call struct {
 	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
 	Arguments []byte
+	ID        string // of the request, and of its row in the audit; a door leaves it empty for a new one
+
+	DryRun bool // do everything but change anything, and say so in the answer
+	// Progress tells the client, if it asked for that, what is being done or waited for. It is never nil.
+	Progress func(phase string)
+	// Note adds to the row that the audit will have of a tool's call, whether it succeeds or fails. A call that only reads
+	// has a row if it is noted for it, such as which address it fetched from. It may be called once.
+	Note func(n Note)
+	// Done is the row of an act of a person that was done, which the handler appends to the audit itself, in the
+	// transaction of what it does where there is one. message says what it was, for acts that are about no pull request.
+	// nil for tools.
+	Done func(message string) record.Attempt
 }
 
 // Unlimited is the ceiling of a caller whom no credential limits.
@@ -81,6 +154,7 @@ func New[In, Out any](o Operation, handle func(ctx context.Context, call Call, i
 // NewRaw completes an operation that decodes its arguments itself, because it has more to say about them than New.
 func NewRaw[In, Out any](o Operation, handle func(ctx context.Context, call Call) (Out, error)) Operation {
 	o.Input, o.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	o.check()
 	o.Handle = func(ctx context.Context, call Call) (any, error) { return handle(ctx, call) }
 	return o
 }

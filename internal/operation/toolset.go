@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Toolset is a list of operations that an operator enables by one name.
@@ -31,8 +31,9 @@ type Toolset struct {
 	Reject func(ctx context.Context, call Call, name string, why *fault.Error)
 	// Listed says which tools are shown to MCP clients; nil: all of them, and in a read-only server those that only read. A call
 	// of one that is not shown comes to its operation all the same.
-	Listed func(o Operation) bool
-	Form   *Form // nil: the program's own, as docs/codes.md has it
+	Listed    func(o Operation) bool
+	Resources *Resources // nil: it has none
+	Form      *Form      // nil: the program's own, as docs/codes.md has it
 }
 
 // Situation is what a model is told under a configuration.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = address } }

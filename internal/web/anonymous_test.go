@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/web/connector"
 )

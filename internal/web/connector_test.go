@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/web/connector"
 )
@@ -60,7 +60,7 @@ func TestRightsOverHTTPAreLoweredAndNeverRaised(t *testing.T) {
 // The time that a server gives other requests does not hold for a connection, and what says nothing is kept alive.
 func TestACallMayTakeLongerThanOtherRequests(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits = connector.Limits{Heartbeat: 10 * time.Millisecond} })
-	const short = 150 * time.Millisecond
+	const short = 500 * time.Millisecond
 	server := w.listening(func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
 	p := startProxy(t, server.URL, func(s *http.Server) { s.IdleTimeout = time.Millisecond }) // what is idle is dropped at once
 	entered, release := w.fake.Script.Block("Commit")

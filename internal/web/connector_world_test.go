@@ -19,14 +19,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/connect/remote"
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
+	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web"
 )
 
@@ -43,7 +43,7 @@ func (w *world) agentTokens() *door.Tokens {
 				flow.Authority.ReadOnly = "the connection is"
 			}
 			server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })}, mcpserver.Options{
-				Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential,
+				Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential, Admitted: c.Admitted,
 			})
 			if err != nil {
 				return err
@@ -54,7 +54,9 @@ func (w *world) agentTokens() *door.Tokens {
 	})
 	return door.NewTokens(host, func(ctx context.Context, secret string) (door.Arrival, error) {
 		t, err := w.web.Access.AgentToken(ctx, secret)
-		return door.Arrival{Rights: door.Rights{Tier: t.MaxTier}, Credential: t.Name}, err
+		return door.Arrival{Rights: door.Rights{Tier: t.MaxTier}, Credential: t.Name, Still: func(ctx context.Context) error {
+			return w.web.Access.StillAgent(ctx, t)
+		}}, err
 	}, func(ctx context.Context, name string) (bool, error) {
 		list, err := w.store.Access.Tokens(ctx)
 		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }), err

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // slowHistory takes its time to say where the record stands, unless its caller goes.

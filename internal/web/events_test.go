@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/web/live"
-
 	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/live"
 )
 
 // patience bounds everything that a test waits for.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // another is a store on the records of the world, as another process has one.
@@ -64,8 +64,8 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 	other := w.another(w.dir)
 	ctx := context.Background()
 	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 7}
-	running := session.Record{ID: "session-1", StartedAt: w.Now(), Task: session.Task{Tier: 2, Trigger: session.TriggerCommand}}
-	running.State = session.StateRunning
+	running := sessions.Record{ID: "session-1", StartedAt: w.Now(), Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerCommand}}
+	running.State = sessions.StateRunning
 	for _, step := range []struct {
 		name   string
 		record func() error
@@ -89,7 +89,7 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 		{"a session that begins", func() error { return other.AgentSessions.BeginSession(ctx, running) },
 			map[string]string{"/": "Running now"}, nil},
 		{"its end", func() error {
-			running.State, running.EndedAt, running.Reason = session.StateFailed, w.Now(), "it went wrong"
+			running.State, running.EndedAt, running.Reason = sessions.StateFailed, w.Now(), "it went wrong"
 			return other.AgentSessions.SaveSession(ctx, running)
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
 		{"what retention removes", func() error {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // onceWorld is a world with a one-time code for the holder of a token.

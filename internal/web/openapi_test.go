@@ -11,12 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/claudeops/claudeops/internal/session"
 )
 
 // description is the document that the server gives out.
@@ -101,7 +100,7 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	d := describe(t, w)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	opened := w.attempts()[0].RequestID
-	running := w.begun(session.Record{ID: "run-1", Handover: session.Handover{Handoff: &session.Handoff{Version: 1, RecommendedTier: 2}}})
+	running := w.begun(sessions.Record{ID: "run-1", Handover: sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2}}})
 	for _, c := range [][3]string{
 		{"GET", "/api/v1/sessions", ""}, {"GET", "/api/v1/sessions/" + running, ""}, {"GET", "/api/v1/sessions/" + running + "/events", ""},
 		{"GET", "/api/v1/sessions/none", ""}, {"POST", "/api/v1/sessions", `{"tier":1}`}, {"POST", "/api/v1/sessions/none/stop", ""},
@@ -238,7 +237,7 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 		want            []string
 	}{
 		{"/api/v1/proposals", "gate", names(prflow.Gates())}, {"/api/v1/proposals", "pull", names(record.PullStates())},
-		{"/api/v1/audit", "pull", names(record.PullStates())}, {"/api/v1/sessions", "state", names(session.States())},
+		{"/api/v1/audit", "pull", names(record.PullStates())}, {"/api/v1/sessions", "state", names(sessions.States())},
 	} {
 		var got []string
 		for _, p := range d.paths[c.path]["get"].(map[string]any)["parameters"].([]any) {

@@ -3,13 +3,13 @@ package web
 import (
 	"context"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/door"
+	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -51,9 +51,9 @@ type Agents struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions    Sessions
-	Connections api.Connections
-	Tokens      api.Tokens
+	Sessions Sessions
+	Tokens   api.Tokens
+	Acts     []operation.Operation // over REST, and on pages of their own
 }
 
 // Toolsets are those that are enabled.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
 )
 
 // withDefinitions makes a world whose toolset definitions is enabled, over a project and a user's registry with these files.
@@ -20,7 +20,7 @@ func withDefinitions(t *testing.T, files map[string]string) func(*world) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, "ROOT", root)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,6 +96,30 @@ func TestADefinitionHasItsChainItsProblemsAndItsDifference(t *testing.T) {
 	}
 	for _, target := range []string{"/catalogue/definitions/agent/nobody", "/catalogue/definitions/thing/child", "/catalogue/definitions/agent/..%2F..%2Fetc"} {
 		w.page(target, 404)
+	}
+}
+
+func TestTheCatalogueShowsRegistriesAndThoseThatAreNotUsed(t *testing.T) {
+	const plugins = `{"plugins":[{"name":"@a/b","version":"1.0.0","manifest_url":"plugin.json"}]}`
+	w := newWorld(t, withDefinitions(t, map[string]string{
+		"home/.fractary/config.json":    `{"registries":[{"name":"corp","url":"../r"}]}`,
+		"project/.fractary/config.json": `{"registries":[{"name":"corp","url":"ROOT/home/r"},{"name":"<evil>","url":"https://evil.example/r.json"}]}`,
+		"home/r/registry.json":          plugins, "home/r/plugin.json": `{"name":"@a/b","version":"1.0.0","agents":[{"name":"far","version":"2.0.0","source":"far.yaml"}]}`,
+		"home/r/far.yaml":                    agentFile("far", "2.0.0"),
+		"project/.fractary/agents/fork.yaml": agentFile("fork", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
+	}))
+	for target, want := range map[string][]string{
+		"/catalogue": {"stockyard corp", "What was left out", `the registry "<evil>" of`, "is not used: only a file of the project names https://evil.example/r.json",
+			"claudeops sources allow https://evil.example/r.json"},
+		"/catalogue/forks":                 {"2.0.0 in corp", `the registry "<evil>" of`},
+		"/catalogue/definitions/agent/far": {"stockyard corp"},
+	} {
+		text := w.page(target, 200).text
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q: %s", target, part, text)
+			}
+		}
 	}
 }
 

@@ -6,13 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/records/record"
+	engine "github.com/claudeops/claudeops/internal/system/change"
 )
 
 // deployments is a service over folders of the test, which records rollbacks as the command line's wiring does.
@@ -21,8 +23,16 @@ type deployments struct {
 	w *world
 }
 
-func (d *deployments) Rollback(ctx context.Context, o people.Operator, id string) error {
-	if _, _, err := d.Service.Rollback(ctx, id); err != nil {
+func (d *deployments) PlanRollback(ctx context.Context, id string) (*engine.Plan, error) {
+	p, err := d.Service.PlanRollback(ctx, id)
+	if err != nil {
+		return nil, deploy.Failure(err)
+	}
+	return p, nil
+}
+
+func (d *deployments) Rollback(ctx context.Context, o people.Operator, id, plan string) error {
+	if _, _, err := d.Service.Rollback(ctx, id, plan); err != nil {
 		return d.Refused(ctx, o, deploy.Failure(err))
 	}
 	d.w.agents.record(o, people.RollBack, record.OutcomeDone, "")
@@ -59,7 +69,7 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"), Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	})
 	for _, profile := range []string{"first", "default"} {
-		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, deploy.Approval{}, false)
+		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, engine.Approval{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,21 +94,42 @@ func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 	}
 }
 
-func TestARollbackOnThePageIsConfirmedAndRecorded(t *testing.T) {
+// The page of a rollback shows what it would change; the form on it does just that, once the box is ticked.
+func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	w, root, first := deployedWorld(t)
-	for _, form := range []url.Values{{"to": {first}}, {"yes": {"true"}}, {"to": {first, first}, "yes": {"true"}}, {"to": {"1"}, "yes": {"true"}}} {
-		before := len(w.attempts())
+	page := w.page("/deployments/rollback?to="+first, 200)
+	for _, part := range []string{"update 1 and delete 1 files", "a.md", "b.md", "was not there then", "<b>drifted</b>"} {
+		if !strings.Contains(page.text, part) {
+			t.Errorf("the plan lacks %q: %s", part, page.text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "b.md")); err != nil {
+		t.Errorf("looking has changed something: %v", err)
+	}
+	w.page("/deployments/rollback?to=1", 404)
+	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(string(w.get("/deployments/rollback?to="+first, browser).body))
+	if plan == nil {
+		t.Fatalf("no form: %s", page.text)
+	}
+	good := func() url.Values { return url.Values{"to": {first}, "yes": {"true"}, "plan": {plan[1]}} }
+	for name, change := range map[string]func(url.Values){
+		"no box": func(v url.Values) { v.Del("yes") }, "no snapshot": func(v url.Values) { v.Del("to") }, "two": func(v url.Values) { v.Add("to", first) },
+		"another snapshot": func(v url.Values) { v.Set("to", "1") }, "no plan": func(v url.Values) { v.Del("plan") },
+		"another plan": func(v url.Values) { v.Set("plan", strings.Repeat("0", 64)) },
+	} {
+		form, before := good(), len(w.attempts())
+		change(form)
 		if a := w.submit("/deployments/rollback", form); a.StatusCode < 400 {
-			t.Errorf("%v: %d", form, a.StatusCode)
+			t.Errorf("%s: %d", name, a.StatusCode)
 		}
 		if rows := w.attempts(); len(rows) != before+1 {
-			t.Errorf("%v: %d rows", form, len(rows)-before)
+			t.Errorf("%s: %d rows", name, len(rows)-before)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err != nil {
 		t.Errorf("a refused rollback has changed something: %v", err)
 	}
-	if a := w.submit("/deployments/rollback", url.Values{"to": {first}, "yes": {"true"}}); a.StatusCode != 303 {
+	if a := w.submit("/deployments/rollback", good()); a.StatusCode != 303 {
 		t.Errorf("%d", a.StatusCode)
 	}
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/packages"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 )
 
 // packagesWorld has the toolset packages, over a project, and over a registry unless without says so.
@@ -36,7 +36,7 @@ func publish(t *testing.T, registry, name, version, more string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(packed.Manifest, archive, "latest", time.Now()); err != nil {
+	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,11 +52,11 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	publish(t, registry, "@ops/top", "2.0.0", "dependencies: {base: \"^1.0.0\"}\n")
 	publish(t, registry, "other", "1.0.0", "")
 	home := filepath.Join(root, "home", ".aam", "config.yaml")
-	if text := "registries:\n  - {name: team, url: " + registry + ", type: local, default: true}\n  - {name: gone, url: /nowhere/at/all, type: local}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
+	if text := "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n  - {name: team, url: " + registry + ", type: local, default: true}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
 		t.Fatal("the configuration cannot be written")
 	}
 	if _, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"}, NoDeploy: true}); err == nil {
-		t.Fatal("a registry that cannot be read is passed over")
+		t.Fatal("a registry that cannot be read, and that is asked first, is passed over")
 	}
 	if err := os.WriteFile(home, []byte("registries:\n  - {name: team, url: "+registry+", type: local, default: true}\n"), 0o600); err != nil {
 		t.Fatal(err)

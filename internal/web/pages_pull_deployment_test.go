@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	engine "github.com/claudeops/claudeops/internal/system/change"
 )
 
 // forecast stands for a machine that deploys from joe/infra.
@@ -19,12 +20,16 @@ type forecast struct {
 	overview deploy.Overview
 }
 
-func (f *forecast) Look(context.Context) (deploy.Overview, error)                 { return f.overview, nil }
-func (f *forecast) Snapshots(int) ([]*deploy.Snapshot, error)                     { return nil, nil }
-func (f *forecast) Rollback(context.Context, people.Operator, string) error       { return nil }
-func (f *forecast) Refused(_ context.Context, _ people.Operator, why error) error { return why }
+func (f *forecast) Look(context.Context) (deploy.Overview, error)                   { return f.overview, nil }
+func (f *forecast) Snapshots(int) ([]*engine.Snapshot, error)                       { return nil, nil }
+func (f *forecast) Rollback(context.Context, people.Operator, string, string) error { return nil }
+func (f *forecast) Refused(_ context.Context, _ people.Operator, why error) error   { return why }
 func (f *forecast) Concerns(_ context.Context, _, owner, _ string) (bool, error) {
 	return owner == "joe", nil
+}
+
+func (f *forecast) PlanRollback(context.Context, string) (*engine.Plan, error) {
+	return &engine.Plan{}, nil
 }
 
 func (f *forecast) Waiting() (*deploy.DueMerge, error) { return f.waiting, nil }
@@ -36,11 +41,11 @@ func (f *forecast) Preview(_ context.Context, c deploy.Candidate) (deploy.Previe
 
 func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	unified := "--- /dev/null\n+++ b/home/x.md\n@@ -0,0 +1 @@\n+<b>new</b>\n"
-	change := deploy.Change{Target: deploy.ClaudeCode, Op: deploy.Update, Path: "/home/x.md", UpdateKind: "adopt_update", Reason: "is there"}
+	one := engine.Change{Target: deploy.ClaudeCode, Op: engine.Update, Path: "/home/x.md", UpdateKind: "adopt_update", Reason: "is there"}
 	f := &forecast{shown: deploy.Preview{
-		Concerned: true, Adopts: 1, Plan: &deploy.Plan{Changes: []deploy.Change{change, {Target: deploy.Codex, Op: deploy.Create, Path: "/home/y.md", Reason: "is not there"}}},
+		Concerned: true, Adopts: 1, Plan: &engine.Plan{Changes: []engine.Change{one, {Target: deploy.Codex, Op: engine.Create, Path: "/home/y.md", Reason: "is not there"}}},
 		Files:   []deploy.FileDiff{{Path: "/home/x.md", Unified: &unified}},
-		Pending: map[deploy.FileKey]bool{{Target: deploy.Codex, Path: "/home/y.md"}: true}, Warnings: []string{"a <i>warning</i>"},
+		Pending: map[engine.FileKey]bool{{Target: deploy.Codex, Path: "/home/y.md"}: true}, Warnings: []string{"a <i>warning</i>"},
 	}}
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Deployments = f })
 	w.signedIn()
@@ -60,7 +65,7 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	for _, target := range []string{"/pulls/fake/joe/infra/99/deployment", "/pulls/fake/joe/infra/x/deployment"} {
 		w.page(target, 404)
 	}
-	f.overview.Plan = &deploy.Plan{}
+	f.overview.Plan = &engine.Plan{}
 	if text := w.page("/deployments", 200).text; strings.Contains(text, "waits for you") {
 		t.Errorf("nothing waits: %s", text)
 	}

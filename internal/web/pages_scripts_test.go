@@ -8,11 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // desk has one script and one run.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
@@ -26,7 +26,7 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/sessions/session-0001" {
 		t.Fatalf("%d %v", a.StatusCode, a.Header)
 	}
-	if spec := w.agents.started[0]; spec.Note != "two\nlines" || spec.Trigger != session.TriggerDashboard || spec.Tier != 1 {
+	if spec := w.agents.started[0]; spec.Note != "two\nlines" || spec.Trigger != sessions.TriggerDashboard || spec.Tier != 1 {
 		t.Errorf("started %+v", spec)
 	}
 	d = w.page("/sessions/session-0001", 200)
@@ -64,23 +64,23 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 
 func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w := newWorld(t, nil)
-	handoff := session.Handoff{
-		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []session.Found{{Key: "dns-slow", Text: "the resolver is slow"}},
-		WantedChange: session.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
+	handoff := sessions.Handoff{
+		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []sessions.Found{{Key: "dns-slow", Text: "the resolver is slow"}},
+		WantedChange: sessions.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
 	}
 	ended := w.Now()
-	w.begun(session.Record{ID: "run-1", EndedAt: ended, Next: "run-2", Task: session.Task{Tier: 1}, Ending: session.Ending{State: session.StateSucceeded}, Handover: session.Handover{Handoff: &handoff, Escalation: "escalated to tier 2"}})
-	w.begun(session.Record{
+	w.begun(sessions.Record{ID: "run-1", EndedAt: ended, Next: "run-2", Task: sessions.Task{Tier: 1}, Ending: sessions.Ending{State: sessions.StateSucceeded}, Handover: sessions.Handover{Handoff: &handoff, Escalation: "escalated to tier 2"}})
+	w.begun(sessions.Record{
 		ID:        "run-2",
 		Parent:    "run-1",
 		Next:      "run-3",
 		StartedAt: ended,
 		EndedAt:   ended.Add(150 * time.Second),
-		Task:      session.Task{Tier: 2, Trigger: session.TriggerEscalation, Model: "sonnet", Toolsets: []string{"pr", "definitions"}},
-		Ending:    session.Ending{State: session.StateFailed, Reason: "claude exited with code 3"},
-		Work:      session.Work{Turns: 7, ToolCalls: 9, Usage: session.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: session.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
-		Output:    session.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
-		Handover: session.Handover{Received: &handoff, HandoffProblem: "it is empty", Open: []session.Escalated{
+		Task:      sessions.Task{Tier: 2, Trigger: sessions.TriggerEscalation, Model: "sonnet", Toolsets: []string{"pr", "definitions"}},
+		Ending:    sessions.Ending{State: sessions.StateFailed, Reason: "claude exited with code 3"},
+		Work:      sessions.Work{Turns: 7, ToolCalls: 9, Usage: sessions.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: sessions.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
+		Output:    sessions.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
+		Handover: sessions.Handover{Received: &handoff, HandoffProblem: "it is empty", Open: []sessions.Escalated{
 			{Key: "dns-slow", Tier: 2, Sessions: []string{"run-2"}, At: ended, Pulls: []string{"demo/home-cluster#1"}},
 		}},
 	})
@@ -99,7 +99,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w.page("/sessions", 200).has("Tokens and cost of the last 7 days", "2026-", "about 0.5000 USD")
 	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
 	w.page("/", 200).has("A session of tier 2 ended badly: failed", "claude exited with code 3")
-	w.begun(session.Record{ID: "run-4", EndedAt: w.Now(), Task: session.Task{Tier: 2}, Ending: session.Ending{State: session.StateSucceeded}})
+	w.begun(sessions.Record{ID: "run-4", EndedAt: w.Now(), Task: sessions.Task{Tier: 2}, Ending: sessions.Ending{State: sessions.StateSucceeded}})
 	if strings.Contains(w.page("/", 200).text, "ended badly") {
 		t.Error("a failure that is over needs a person still")
 	}
@@ -108,10 +108,10 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 
 func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
 	w := newWorld(t, nil)
-	id := w.begun(session.Record{ID: "run-1"})
-	var events []session.Event
+	id := w.begun(sessions.Record{ID: "run-1"})
+	var events []sessions.Event
 	for i := range 120 {
-		events = append(events, session.Event{Kind: "text", Text: fmt.Sprintf("line %d.", i+1)})
+		events = append(events, sessions.Event{Kind: "text", Text: fmt.Sprintf("line %d.", i+1)})
 	}
 	events[119].Text = strings.Repeat("long ", 1600)
 	w.said(id, 1, events...)
@@ -139,25 +139,25 @@ func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
 func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
 	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken + strings.Repeat("A", 1<<18)
-	h := session.Handoff{
-		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []session.Found{{Key: evil, Text: evil}},
-		WantedChange: session.Wanted{File: evil, Evidence: evil, Text: evil},
+	h := sessions.Handoff{
+		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []sessions.Found{{Key: evil, Text: evil}},
+		WantedChange: sessions.Wanted{File: evil, Evidence: evil, Text: evil},
 	}
-	w.begun(session.Record{
+	w.begun(sessions.Record{
 		ID:      "run-1",
 		EndedAt: w.Now(),
-		Task:    session.Task{Model: evil, Note: evil},
-		Ending:  session.Ending{State: session.StateFailed, Reason: evil, Claude: evil},
-		Work:    session.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
-		Output:  session.Output{Report: evil, Stderr: evil},
-		Handover: session.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, HandoffNotes: []string{evil}, Open: []session.Escalated{
+		Task:    sessions.Task{Model: evil, Note: evil},
+		Ending:  sessions.Ending{State: sessions.StateFailed, Reason: evil, Claude: evil},
+		Work:    sessions.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
+		Output:  sessions.Output{Report: evil, Stderr: evil},
+		Handover: sessions.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, HandoffNotes: []string{evil}, Open: []sessions.Escalated{
 			{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
 		}},
 	})
 	if err := w.store.AgentSessions.AppendJournal(t.Context(), "run-1", w.Now(), []string{evil}); err != nil {
 		t.Fatal(err)
 	}
-	w.said("run-1", 1, session.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
+	w.said("run-1", 1, sessions.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})
 	for _, target := range []string{"/sessions", "/sessions/run-1", "/"} {
 		d := w.page(target, 200) // and what wellFormed says
 		if strings.Contains(d.text, ownToken) || len(d.text) > 1<<20 {
@@ -174,7 +174,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 60 {
-		w.begun(session.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(), Ending: session.Ending{State: session.StateCancelled}})
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(), Ending: sessions.Ending{State: sessions.StateCancelled}})
 	}
 	rows := func(query string) int { return len(w.page("/sessions"+query, 200).find("tr")) - 1 }
 	const sums = 3 // further rows: those of the tokens and costs, on the first page alone
@@ -192,7 +192,7 @@ func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 
 func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
 	w := newWorld(t, nil)
-	w.begun(session.Record{ID: "run-1"})
+	w.begun(sessions.Record{ID: "run-1"})
 	w.person = w.token("eve", 3, access.Read)
 	if strings.Contains(w.page("/sessions/run-1", 200).text, "Stop this session") {
 		t.Error("it offers what it would refuse")

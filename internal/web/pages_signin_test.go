@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {

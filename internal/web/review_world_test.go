@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // reviewer is the use case of reviews over the fake's pull requests. It notes what it is asked for.
@@ -27,10 +28,10 @@ type reviewer struct {
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{},
-		People: people.New(people.Options{
-			Settings: people.Settings{Policy: r.flow.Authority.Policy, PolicyProblem: r.problem, DryRun: r.flow.Authority.DryRun},
-			Audit:    r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
-		}),
+		People: &people.Service{Kernel: operation.NewKernel(operation.KernelOptions{
+			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun, Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},
+			Audit:     r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
+		})},
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forges"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 func TestAPersonStartsAndStopsASession(t *testing.T) {
@@ -21,7 +22,7 @@ func TestAPersonStartsAndStopsASession(t *testing.T) {
 		t.Fatalf("at %q: %s", at, a.body)
 	}
 	spec := w.agents.started[0]
-	if spec.Tier != 2 || spec.Note != "look at the disk" || spec.Trigger != session.TriggerREST || spec.Ceiling != 3 {
+	if spec.Tier != 2 || spec.Note != "look at the disk" || spec.Trigger != sessions.TriggerREST || spec.Ceiling != 3 {
 		t.Errorf("started %+v", spec)
 	}
 	a = w.get(at, token)
@@ -128,10 +129,10 @@ func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
 func TestSessionsAreListedAndFiltered(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 5 {
-		state := []session.State{session.StateSucceeded, session.StateFailed}[i%2]
-		w.begun(session.Record{ID: fmt.Sprint("run-", i), EndedAt: w.Now(), Ending: session.Ending{State: state}})
+		state := []sessions.State{sessions.StateSucceeded, sessions.StateFailed}[i%2]
+		w.begun(sessions.Record{ID: fmt.Sprint("run-", i), EndedAt: w.Now(), Ending: sessions.Ending{State: state}})
 	}
-	w.begun(session.Record{ID: "run-5", Task: session.Task{Tier: 2, Toolsets: []string{"pr", "definitions"}}})
+	w.begun(sessions.Record{ID: "run-5", Task: sessions.Task{Tier: 2, Toolsets: []string{"pr", "definitions"}}})
 	if entry := w.get("/api/v1/sessions/run-5").json; !strings.Contains(fmt.Sprint(entry), "toolsets:[pr definitions]") {
 		t.Errorf("no toolsets in %v", entry)
 	}
@@ -169,8 +170,8 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 
 func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
 	w := newWorld(t, nil)
-	id := w.begun(session.Record{ID: "run-1"})
-	w.said(id, 1, session.Event{Kind: "init"}, session.Event{Kind: "tool_use", Tool: "Read", Text: "{}"}, session.Event{Kind: "text", Text: "a token: " + ownToken + "\u202e"})
+	id := w.begun(sessions.Record{ID: "run-1"})
+	w.said(id, 1, sessions.Event{Kind: "init"}, sessions.Event{Kind: "tool_use", Tool: "Read", Text: "{}"}, sessions.Event{Kind: "text", Text: "a token: " + ownToken + "\u202e"})
 	a := w.get("/api/v1/sessions/" + id + "/events")
 	w.want(a, 200, "")
 	if len(a.json["events"].([]any)) != 3 || a.json["next_after"] != float64(3) || a.json["state"] != "running" ||
@@ -189,7 +190,7 @@ func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
 
 func TestEveryProposalKnowsItsSession(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.flow.Authority.Session = "run-1" })
-	w.begun(session.Record{ID: "run-1"})
+	w.begun(sessions.Record{ID: "run-1"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	id := w.attempts()[0].RequestID
 	for query, want := range map[string]int{"": 1, "?session=run-1": 1, "?session=run-2": 0} {
@@ -213,10 +214,10 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 
 func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	w := newWorld(t, nil)
-	w.begun(session.Record{ID: "run-1", EndedAt: w.Now(), Handover: session.Handover{
-		HandoffNotes: []string{"`x` was left out"}, Open: []session.Escalated{{Key: "dns-slow", Tier: 2, Sessions: []string{"run-1"}, At: w.Now()}},
+	w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Handover: sessions.Handover{
+		HandoffNotes: []string{"`x` was left out"}, Open: []sessions.Escalated{{Key: "dns-slow", Tier: 2, Sessions: []string{"run-1"}, At: w.Now()}},
 	}})
-	w.begun(session.Record{ID: "run-2", EndedAt: w.Now()})
+	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
 		if err := w.store.AgentSessions.AppendJournal(t.Context(), id, w.Now(), []string{text}); err != nil {
 			t.Fatal(err)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // agents is web.Sessions without processes: a session that was started runs until it is stopped. It decides and records as
@@ -33,23 +34,23 @@ func (a *agents) Start(ctx context.Context, o people.Operator, spec session.Spec
 	a.started = append(a.started, spec)
 	a.running = fmt.Sprintf("session-%04d", len(a.started))
 	a.record(o, people.StartSession, record.OutcomeDone, "")
-	return a.running, a.w.store.AgentSessions.BeginSession(ctx, session.Record{
+	return a.running, a.w.store.AgentSessions.BeginSession(ctx, sessions.Record{
 		ID:        a.running,
 		StartedAt: a.w.Now(),
-		Task:      session.Task{Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku"},
-		Ending:    session.Ending{State: session.StateRunning},
+		Task:      sessions.Task{Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku"},
+		Ending:    sessions.Ending{State: sessions.StateRunning},
 	})
 }
 
 func (a *agents) Stop(ctx context.Context, o people.Operator, id string) error {
 	r, err := a.w.store.AgentSessions.Session(ctx, id)
-	if err == nil && r.State != session.StateRunning {
+	if err == nil && r.State != sessions.StateRunning {
 		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
 	}
 	if err != nil {
 		return a.Refused(ctx, o, people.StopSession, err)
 	}
-	a.running, r.State, r.EndedAt = "", session.StateCancelled, a.w.Now()
+	a.running, r.State, r.EndedAt = "", sessions.StateCancelled, a.w.Now()
 	a.record(o, people.StopSession, record.OutcomeDone, "")
 	return a.w.store.AgentSessions.SaveSession(ctx, r)
 }
@@ -75,16 +76,16 @@ func (a *agents) Plan() session.Plan {
 }
 
 // begun records a session, which runs unless it says otherwise.
-func (w *world) begun(r session.Record) string {
+func (w *world) begun(r sessions.Record) string {
 	w.Helper()
 	if r.State == "" {
-		r.State = session.StateRunning
+		r.State = sessions.StateRunning
 	}
 	if r.Tier == 0 {
 		r.Tier = 1
 	}
 	if r.Trigger == "" {
-		r.Trigger = session.TriggerCommand
+		r.Trigger = sessions.TriggerCommand
 	}
 	if r.StartedAt.IsZero() {
 		r.StartedAt = w.Now()
@@ -96,7 +97,7 @@ func (w *world) begun(r session.Record) string {
 }
 
 // said records events of a session, numbered from the one given.
-func (w *world) said(id string, from int, events ...session.Event) {
+func (w *world) said(id string, from int, events ...sessions.Event) {
 	w.Helper()
 	for i := range events {
 		events[i].Seq, events[i].Time = from+i, w.Now()

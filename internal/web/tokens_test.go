@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {

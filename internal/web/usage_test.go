@@ -6,24 +6,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/confine"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
 // spent records sessions that used tokens: two of tier 1 today, one of them without the client's figure, and one of tier 3 the day before.
 func spent(w *world) {
 	w.Helper()
-	used := func(id string, tier int, began time.Time, state session.State, u session.Usage) {
-		w.begun(session.Record{ID: id, StartedAt: began, EndedAt: began.Add(time.Minute), Task: session.Task{Tier: gitprovider.Tier(tier)}, Ending: session.Ending{State: state}, Work: session.Work{Usage: u}})
+	used := func(id string, tier int, began time.Time, state sessions.State, u sessions.Usage) {
+		w.begun(sessions.Record{ID: id, StartedAt: began, EndedAt: began.Add(time.Minute), Task: sessions.Task{Tier: gitprovider.Tier(tier)}, Ending: sessions.Ending{State: state}, Work: sessions.Work{Usage: u}})
 	}
-	used("run-1", 3, w.Now().AddDate(0, 0, -1), session.StateSucceeded, session.Usage{
-		InputTokens: 1000, OutputTokens: 200, CacheReadTokens: 5000, CacheWriteTokens: 700, CostUSD: 1.5, CostSource: session.CostClient,
+	used("run-1", 3, w.Now().AddDate(0, 0, -1), sessions.StateSucceeded, sessions.Usage{
+		InputTokens: 1000, OutputTokens: 200, CacheReadTokens: 5000, CacheWriteTokens: 700, CostUSD: 1.5, CostSource: sessions.CostClient,
 	})
-	used("run-2", 1, w.Now(), session.StateSucceeded, session.Usage{InputTokens: 10, OutputTokens: 2, CostUSD: 0.25, CostSource: session.CostClient})
-	used("run-3", 1, w.Now(), session.StateTimeout, session.Usage{InputTokens: 20, OutputTokens: 4, CostUSD: 0.5, CostSource: session.CostEstimate})
+	used("run-2", 1, w.Now(), sessions.StateSucceeded, sessions.Usage{InputTokens: 10, OutputTokens: 2, CostUSD: 0.25, CostSource: sessions.CostClient})
+	used("run-3", 1, w.Now(), sessions.StateTimeout, sessions.Usage{InputTokens: 20, OutputTokens: 4, CostUSD: 0.5, CostSource: sessions.CostEstimate})
 }
 
 func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
@@ -31,15 +31,15 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 	spent(w)
 	a := w.get("/api/v1/session-usage")
 	w.want(a, 200, "")
-	var got session.UsageReport
+	var got sessions.UsageReport
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Days) != 2 || got.Days[0].Tier != 1 || got.Days[0].Sessions != 2 || got.Days[0].InputTokens != 30 || got.Days[0].CostUSD != 0.75 ||
-		got.Days[0].CostSource != session.CostEstimate || got.Days[1].Tier != 3 || got.Days[1].CostSource != session.CostClient {
+		got.Days[0].CostSource != sessions.CostEstimate || got.Days[1].Tier != 3 || got.Days[1].CostSource != sessions.CostClient {
 		t.Errorf("days %s", a.body)
 	}
-	if got.Total.Sessions != 3 || got.Total.CostUSD != 2.25 || got.Total.CacheReadTokens != 5000 || got.Total.CostSource != session.CostEstimate {
+	if got.Total.Sessions != 3 || got.Total.CostUSD != 2.25 || got.Total.CacheReadTokens != 5000 || got.Total.CostSource != sessions.CostEstimate {
 		t.Errorf("total %s", a.body)
 	}
 	if a := w.get("/api/v1/session-usage?days=1"); !strings.Contains(string(a.body), `"sessions":2`) || strings.Contains(string(a.body), `"tier":3`) {
@@ -69,7 +69,7 @@ func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
 func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 	w := newWorld(t, nil)
 	spent(w)
-	w.begun(session.Record{ID: "run-4", Work: session.Work{Usage: session.Usage{InputTokens: 7}}}) // it runs, and is not counted yet
+	w.begun(sessions.Record{ID: "run-4", Work: sessions.Work{Usage: sessions.Usage{InputTokens: 7}}}) // it runs, and is not counted yet
 	text := string(w.get("/metrics").body)
 	for _, want := range []string{
 		`claudeops_sessions_total{state="succeeded",tier="1"} 1`, `claudeops_sessions_total{state="timeout",tier="1"} 1`,
@@ -87,17 +87,17 @@ func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
 		w.web.Rules.Boundary = func() metrics.Boundary { return metrics.Boundary{Kind: "landlock", ABI: 7, Whole: true} }
 	})
 	for id, kind := range map[string]confine.Kind{"run-1": confine.User, "run-2": confine.User, "run-3": confine.None, "run-4": ""} {
-		r := session.Record{ID: id, StartedAt: w.Now()}
+		r := sessions.Record{ID: id, StartedAt: w.Now()}
 		if kind != "" {
-			r.Boundary = &session.Boundary{Kind: kind}
+			r.Boundary = &sessions.Boundary{Kind: kind}
 		}
 		w.begun(r)
-		r.Tier, r.State, r.EndedAt = 1, session.StateSucceeded, w.Now()
+		r.Tier, r.State, r.EndedAt = 1, sessions.StateSucceeded, w.Now()
 		if err := w.store.AgentSessions.SaveSession(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.begun(session.Record{ID: "run-5"}) // it runs, and is not counted yet
+	w.begun(sessions.Record{ID: "run-5"}) // it runs, and is not counted yet
 	text := string(w.get("/metrics").body)
 	for _, want := range []string{
 		`claudeops_sessions_by_boundary_total{boundary="user"} 2`, `claudeops_sessions_by_boundary_total{boundary="none"} 1`,

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/web/api"
-
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/api"
 )
 
 const hookSecret = "a secret of the operator"

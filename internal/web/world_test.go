@@ -15,27 +15,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connections"
-	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/tokens"
-	"github.com/claudeops/claudeops/internal/web/api"
-
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/doctor"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest"
+	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/review"
-	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/store"
-	"github.com/claudeops/claudeops/internal/store/storetest"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -118,9 +117,13 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
-	persons := people.New(people.Options{Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID})
+	persons := &people.Service{Kernel: operation.NewKernel(operation.KernelOptions{
+		Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID,
+	})}
 	w.web.Tokens = tokens.New(tokens.Options{Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID, People: persons})
-	w.web.Connections = &connections.Service{Store: s.Connections(), People: persons, Now: w.Now}
+	w.web.Acts = connections.Acts{
+		Kernel: func() *operation.Kernel { return persons.Kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
+	}.Operations()
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)

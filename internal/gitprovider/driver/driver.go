@@ -1,6 +1,7 @@
 // Package driver says what the product has to know of a forge beside its Provider: which variables configure it, which clone
 // URLs lead to it, how its Provider is made, and how it signs its webhooks. The package of each forge gives a Driver, and
-// internal/forges lists them; everything else (configuration, wiring, webhooks, doctor) walks over that list.
+// internal/gitprovider/forges lists them; everything else (configuration, wiring, webhooks, doctor) walks over that
+// list.
 package driver
 
 import (
@@ -10,8 +11,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Driver is a kind of forge that is reached over HTTP.

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
-	"github.com/claudeops/claudeops/internal/secretfile"
+	"github.com/claudeops/claudeops/internal/system/secretfile"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Environment is where variables are read.

@@ -47,6 +47,17 @@ func (p *Paths) Get(repo gitprovider.RepoRef, number int, version string) ([]str
 // Put keeps the files of a pull request at a version.
 func (p *Paths) Put(repo gitprovider.RepoRef, number int, version string, paths []string) {
 	p.known.Put(pathsKey{RepoKey(repo), number, version}, slices.Clone(paths))
+	if number > 0 {
+		p.known.Put(pathsKey{RepoKey(repo), number, latest}, slices.Clone(paths))
+	}
+}
+
+// latest stands for the version of a pull request that was put last.
+const latest = ""
+
+// Latest gives the files of a pull request as they were put last.
+func (p *Paths) Latest(repo gitprovider.RepoRef, number int) ([]string, bool) {
+	return p.Get(repo, number, latest)
 }
 
 // Committed keeps what a commit of ours changes, for the pull request that is opened of it.
@@ -56,6 +67,16 @@ func (p *Paths) Committed(req gitprovider.CommitRequest, version string) {
 		paths = append(paths, path.String())
 	}
 	p.Put(req.Snapshot.Repo, 0, version, paths)
+}
+
+// Appended keeps what a commit of ours adds to a pull request, whose number is not known yet.
+func (p *Paths) Appended(req gitprovider.CommitRequest, commit string) {
+	p.Committed(req, "+"+commit)
+}
+
+// TakeAppended gives what the commit adds, once.
+func (p *Paths) TakeAppended(repo gitprovider.RepoRef, commit string) (paths []string, known bool) {
+	return p.known.Take(pathsKey{RepoKey(repo), 0, "+" + commit})
 }
 
 // Opened gives the files of a pull request that was just opened of our commit, and keeps them as its files.

@@ -54,6 +54,20 @@ func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map
 	return fields, nil
 }
 
+// Changed is what a forge answers to a change of a pull request.
+type Changed struct {
+	State  string `json:"state"` // open or closed
+	Merged bool   `json:"merged"`
+}
+
+// PullState is the state in the port's terms; "" if the forge did not say.
+func (c Changed) PullState() gitprovider.State {
+	if c.Merged {
+		return gitprovider.StateMerged
+	}
+	return gitprovider.State(c.State)
+}
+
 // TextFields are what a pull request is changed to when it gets another title and body.
 func TextFields(title, body string) map[string]string {
 	fields := map[string]string{"body": body}

@@ -8,7 +8,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -71,6 +71,9 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 			return err
 		},
 	)
+	if isMissing(branchErr) && from.Empty {
+		return access, forge.NoFirstCommit(repo)
+	}
 	if isMissing(branchErr) {
 		return access, forge.NoBase(repo, access.Base, from.DefaultBranch)
 	}
@@ -135,7 +138,7 @@ func (e examiner) branch(ctx context.Context, repo gitprovider.RepoRef, access *
 	if err != nil {
 		return err
 	}
-	access.BaseProtected = &branch.Protected
+	access.BaseProtected, access.Reviewed = &branch.Protected, branch.Protected && branch.RequiredApprovals > 0
 	scoped := len(access.Lacks) == 0 // what the server says is about the token's user
 	push, merge := branch.UserCanPush && scoped, branch.UserCanMerge && scoped
 	access.CanPushToBase, access.CanMerge = &push, &merge

@@ -11,10 +11,10 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // api makes the requests, by the SDK or plainly, and says what their refusals mean; see toFault.
@@ -48,14 +48,6 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// begin makes the client for one exchange. It follows redirects as the transport's own does.
-func (a *api) begin() (*exchange, *http.Client) {
-	client := *a.http.Client()
-	e := &exchange{next: client.Transport}
-	client.Transport = e
-	return e, &client
-}
-
 // outcome judges an exchange that ended with err: nil, a *fault.Error when there is no usable answer, or a *refusal.
 func (a *api) outcome(e *exchange, err error) error {
 	switch {
@@ -80,9 +72,9 @@ func call[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.
 func callWithHeader[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, http.Header,
 	error) {
 	var none T
-	e, client := a.begin()
+	e := &exchange{next: a.http}
 	sdk, err := gitea.NewClient(strings.TrimSuffix(a.base.String(), "/"),
-		gitea.SetHTTPClient(client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""))
+		gitea.SetHTTPClient(a.http.ClientOver(e)), gitea.SetContext(ctx), gitea.SetGiteaVersion(""))
 	if err != nil {
 		return none, nil, forge.NotBuilt(err)
 	}
@@ -136,8 +128,8 @@ func (a *api) send(ctx context.Context, method string, at *url.URL, body, into a
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	e, client := a.begin()
-	resp, err := client.Do(req)
+	e := &exchange{next: a.http}
+	resp, err := a.http.ClientOver(e).Do(req)
 	if err == nil {
 		defer resp.Body.Close()
 		if resp.StatusCode < http.StatusMultipleChoices && into != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -32,7 +32,11 @@ func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest)
 	if out.Parent != req.Snapshot.BaseCommit { // what else the branch has now is somebody else's
 		return out, nil
 	}
-	return out, w.verify(ctx, req, made)
+	if err := w.verify(ctx, req, made); err != nil {
+		return out, err
+	}
+	w.paths.Appended(req, out.ID)
+	return out, nil
 }
 
 // notAppended says what a refused commit means. The server words a file that is missing like a branch that is, and answers 403 both

@@ -127,3 +127,22 @@ func (f changedFiles) opened(ctx context.Context, repo gitprovider.RepoRef, made
 		f.remember(ctx, repo, made, paths)
 	}
 }
+
+// appended keeps what a pull request changes to which this process has just added the commit head: what was known to be
+// changed before, and what the commit changes, if that is as much as the server counts.
+func (f changedFiles) appended(ctx context.Context, repo gitprovider.RepoRef, number int, base, head string, count int) {
+	added, ours := f.known.TakeAppended(repo, head)
+	if !ours {
+		return
+	}
+	before, known := f.known.Latest(repo, number)
+	if !known {
+		return
+	}
+	paths := slices.Concat(before, added)
+	slices.Sort(paths)
+	if paths = slices.Compact(paths); len(paths) != count {
+		return
+	}
+	f.remember(ctx, repo, &gitea.PullRequest{Index: int64(number), MergeBase: base, Head: &gitea.PRBranchInfo{Sha: head}}, paths)
+}

@@ -3,9 +3,9 @@ package gitea_test
 import (
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 )
 
 func harness() fakegitea.Harness {

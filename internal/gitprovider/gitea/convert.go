@@ -25,6 +25,8 @@ func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullReq
 	}
 	if from.Base != nil {
 		pr.Base = from.Base.Ref
+		pr.RepoID = repoID(from.Base.RepoID)
+		pr.Archived = from.Base.Repository != nil && from.Base.Repository.Archived
 	}
 	switch {
 	case from.HasMerged:
@@ -38,6 +40,14 @@ func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullReq
 		pr.State, pr.ClosedAt = gitprovider.StateClosed, noticed.UTC().Truncate(time.Second)
 	}
 	return pr
+}
+
+// repoID is a repository's id in the port's terms.
+func repoID(id int64) string {
+	if id <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // headBranch is the name of the head branch: the label, since ref turns into refs/pull/N/head once the branch is gone.

@@ -1,10 +1,8 @@
 package gitea
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -46,10 +44,10 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 
 // withReviews reads a pull request and its reviews side by side.
 func (d discussion) withReviews(ctx context.Context, repo gitprovider.RepoRef, number int) (pr *gitea.PullRequest,
-	reviews []gitprovider.Review, err error) {
+	reviews []foundReview, err error) {
 	err = forge.Together(
 		forge.Into(&pr, func() (*gitea.PullRequest, error) { return d.pulls.read(ctx, repo, number) }),
-		forge.Into(&reviews, func() ([]gitprovider.Review, error) { return d.reviews(ctx, repo, number) }),
+		forge.Into(&reviews, func() ([]foundReview, error) { return d.reviews(ctx, repo, number) }),
 	)
 	return pr, reviews, err
 }
@@ -69,11 +67,11 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 // tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues
 // comments are left out, and where that list is closed nobody counts as one who may write.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
-	var reviews []gitprovider.Review
+	var reviews []foundReview
 	var comments []*gitea.Comment
 	var writers map[string]bool
 	err := forge.Together(
-		forge.Into(&reviews, func() ([]gitprovider.Review, error) { return d.reviews(ctx, repo, number) }),
+		forge.Into(&reviews, func() ([]foundReview, error) { return d.reviews(ctx, repo, number) }),
 		func() error {
 			at := d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
 			_, err := d.api.get(ctx, at, nil, &comments) // has no pages
@@ -87,51 +85,27 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 	if err != nil {
 		return nil, err
 	}
-	var out []gitprovider.Remark
-	add := func(r gitprovider.Remark) {
-		r.MayWrite = writers[strings.ToLower(r.Author)]
-		out = append(out, r)
+	if err := d.readLines(ctx, repo, number, reviews); err != nil {
+		return nil, err
 	}
+	var out []gitprovider.Remark
 	for _, r := range reviews {
 		if r.State != gitprovider.ReviewPending {
-			add(gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State})
+			out = append(out, gitprovider.ReviewRemarks("review "+strconv.FormatInt(r.id, 10), r.Review)...)
 		}
 	}
 	for _, c := range withoutNulls(comments) {
 		if c.Poster != nil && c.OriginalAuthor == "" { // else it was brought along from another host
-			add(gitprovider.Remark{Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC()})
+			out = append(out, gitprovider.Remark{
+				ID: "comment " + strconv.FormatInt(c.ID, 10), Author: c.Poster.UserName, Body: c.Body, At: c.Created.UTC(),
+			})
 		}
+	}
+	for i := range out {
+		out[i].MayWrite = writers[strings.ToLower(out[i].Author)]
 	}
 	forge.SortRemarks(out)
 	return out, nil
-}
-
-// reviews reads all reviews, oldest first and pending ones last. Requests for a review are listed among them and left out.
-func (d discussion) reviews(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Review, error) {
-	from, _, err := pagesOf(d.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
-		return c.ListPullReviews(repo.Owner, repo.Name, int64(number), gitea.ListPullReviewsOptions{ListOptions: o})
-	}).all(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(from, func(a, b *gitea.PullReview) int { return cmp.Compare(a.ID, b.ID) })
-	var reviews, pending []gitprovider.Review
-	for _, r := range from {
-		review := gitprovider.Review{State: reviewState(r), Body: r.Body}
-		if r.Reviewer != nil {
-			review.Author = r.Reviewer.UserName
-		}
-		switch review.State {
-		case "":
-		case gitprovider.ReviewPending:
-			pending = append(pending, review)
-		default:
-			review.SubmittedAt = r.Submitted.UTC()
-			reviews = append(reviews, review)
-		}
-	}
-	slices.SortStableFunc(reviews, func(a, b gitprovider.Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
-	return append(reviews, pending...), nil
 }
 
 // reviewState is "" for what is no review.

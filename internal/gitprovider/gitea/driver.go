@@ -6,8 +6,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Driver is Gitea and Forgejo.

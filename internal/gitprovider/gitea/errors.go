@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -178,6 +178,10 @@ func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 	if r.isScope() {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s lacks a scope that this needs (%s and %s are enough for everything)%s",
 			tokenVariable, scopeRepository, scopeIssue, r.said())
+	}
+	if forge.Mentions(r.message, "limited to public") {
+		return fault.Wrap(r, fault.ProviderDisabled, "%s is limited to public repositories, and %s is private; make a token for public and "+
+			"private ones%s", tokenVariable, repo, r.said())
 	}
 	if r.isAccount() {
 		return fault.Wrap(r, fault.ProviderDisabled, "the user of %s may not sign in at %s%s; sign in as that user, or have an "+

@@ -10,10 +10,10 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 const (

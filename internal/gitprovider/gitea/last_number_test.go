@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead lets two be opened between the reading of the open

@@ -164,12 +164,26 @@ func (w *liveWorld) SetBody(number int, body string) {
 
 func (w *liveWorld) Review(number int, author string, state gitprovider.ReviewState, body string) {
 	w.t.Helper()
+	w.ReviewLines(number, author, state, body)
+}
+
+// ReviewLines implements providertest.LineReviewer.
+func (w *liveWorld) ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment) {
+	w.t.Helper()
+	comments := []map[string]any{}
+	for _, c := range lines {
+		side := "new_position"
+		if c.Before {
+			side = "old_position"
+		}
+		comments = append(comments, map[string]any{"path": c.Path, "body": c.Body, side: c.Line})
+	}
 	event := map[gitprovider.ReviewState]string{
 		gitprovider.ReviewApproved: "APPROVED", gitprovider.ReviewChangesRequested: "REQUEST_CHANGES",
 		gitprovider.ReviewCommented: "COMMENT", gitprovider.ReviewPending: "PENDING",
 	}[state]
 	w.api(author, http.MethodPost, fmt.Sprintf("pulls/%d/reviews", number),
-		map[string]any{"event": event, "body": body}, nil)
+		map[string]any{"event": event, "body": body, "comments": comments}, nil)
 }
 
 // label gives the id of a label, which it makes if there is none.

@@ -6,7 +6,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -100,7 +100,7 @@ func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec
 	o.pulls.files.opened(ctx, spec.Repo, made)
 	closing := map[string]string{"state": string(gitea.StateClosed)}
 	if made.Head != nil && made.Head.Sha != "" && made.MergeBase == made.Head.Sha {
-		if err := o.pulls.change(ctx, spec.Repo, int(made.Index), closing); err != nil {
+		if _, err := o.pulls.change(ctx, spec.Repo, int(made.Index), closing); err != nil {
 			return nil, fault.Wrap(err, fault.UpstreamError, "%s was opened in %s without a change in it, "+
 				"and could not be closed again; close it", pullName(int(made.Index)), spec.Repo)
 		}
@@ -109,9 +109,10 @@ func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec
 	if !fresh {
 		older, err := o.pulls.openFor(ctx, spec.Repo, spec.Base, spec.Head)
 		// Without an answer ours is as good as any.
-		if err == nil && older != nil && older.Index < made.Index &&
-			o.pulls.change(ctx, spec.Repo, int(made.Index), closing) == nil {
-			return older, nil
+		if err == nil && older != nil && older.Index < made.Index {
+			if _, err := o.pulls.change(ctx, spec.Repo, int(made.Index), closing); err == nil {
+				return older, nil
+			}
 		}
 	}
 	return made, nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // bulk is a BulkPathMemory that counts how often it is asked and told.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 func TestAPingTellsWhetherGiteaServesUs(t *testing.T) {

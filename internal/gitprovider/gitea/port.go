@@ -6,7 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Snapshot implements gitprovider.Provider. The first round reads repository, tree, open and closed pull requests (and
@@ -86,7 +86,23 @@ func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label
 	return prs, p.api.toFaultOfPull(ctx, err, repo, "", true)
 }
 
-// Status implements gitprovider.Provider: pull request and reviews in one round, files and checks in a second. What the server
+// ListKnown implements gitprovider.Lister with one request for each 50 open pull requests, and ReadPaths of its answer
+// with one for each pull request and one for each commit that several start from.
+func (p *Provider) ListKnown(ctx context.Context, repo gitprovider.RepoRef, label string) (gitprovider.KnownList, error) {
+	list, err := p.pulls.listKnown(ctx, repo, func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
+	if err != nil {
+		return list, p.api.toFaultOfPull(ctx, err, repo, "", true)
+	}
+	read := list.ReadPaths
+	list.ReadPaths = func(ctx context.Context, numbers []int) (map[int][]string, error) {
+		paths, err := read(ctx, numbers)
+		return paths, p.api.toFaultOfPull(ctx, err, repo, "", false)
+	}
+	return list, nil
+}
+
+// Status implements gitprovider.Provider: pull request and reviews in one round, files, checks and the comments
+// on lines of at most gitprovider.MaxCommentedReviews reviews in a second. What the server
 // may still be working on is asked for again; see inTransit.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
@@ -157,12 +173,12 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) error {
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) (gitprovider.State, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
-		return err
+		return "", err
 	}
-	ctx = transport.Repeatable(ctx)
-	return p.api.toFault(p.pulls.change(ctx, repo, number, forge.TextFields(title, body)), repo, pullName(number))
+	state, err := p.pulls.change(transport.Repeatable(ctx), repo, number, forge.TextFields(title, body))
+	return state, p.api.toFault(err, repo, pullName(number))
 }
 
 // Comment implements gitprovider.Reviser.
@@ -173,7 +189,8 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 	return p.api.toFault(p.discussion.comment(ctx, repo, number, text), repo, pullName(number))
 }
 
-// Remarks implements gitprovider.RemarkReader with three requests side by side. Where the server does not tell who may write, nobody
+// Remarks implements gitprovider.RemarkReader with three requests side by side, and then one for each of at most
+// gitprovider.MaxCommentedReviews reviews with comments on lines. Where the server does not tell who may write, nobody
 // may.
 func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Name is the provider's name in configuration and records. Forgejo goes by it too.
@@ -62,6 +62,7 @@ var (
 	_ gitprovider.RemarkReader = (*Provider)(nil)
 	_ gitprovider.Reviser      = (*Provider)(nil)
 	_ gitprovider.Examiner     = (*Provider)(nil)
+	_ gitprovider.Lister       = (*Provider)(nil)
 	_ gitprovider.Pinger       = (*Provider)(nil)
 )
 

@@ -2,13 +2,14 @@ package gitea
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -65,14 +66,37 @@ func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (
 // list reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and without a
 // known one lists everything.
 func (p pulls) list(repo gitprovider.RepoRef, state gitea.StateType, sort string) pageReader[*gitea.PullRequest] {
-	read := pagesOf(p.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
-		return c.ListRepoPullRequests(repo.Owner, repo.Name, gitea.ListPullRequestsOptions{ListOptions: o, State: state, Sort: sort})
-	})
 	return func(ctx context.Context, number int) (page[*gitea.PullRequest], error) {
-		out, err := read(ctx, number)
+		query := atPage(number)
+		query.Set("state", string(state))
+		query.Set("sort", sort)
+		var from []*listedPull
+		header, err := p.api.get(ctx, p.api.repoURL(repo, "pulls"), query, &from)
+		out := page[*gitea.PullRequest]{total: totalOf(header)}
+		out.date, _ = http.ParseTime(header.Get("Date"))
+		for _, one := range withoutNulls(from) {
+			out.items = append(out.items, one.plain())
+		}
 		p.labels.learn(repo, out.items...)
 		return out, err
 	}
+}
+
+// listedPull is a pull request of a list. The SDK does not tell a missing number of reviews from none.
+type listedPull struct {
+	gitea.PullRequest
+	Reviews *int `json:"review_comments"` // submitted ones, with comments or without; nil from servers that do not tell
+}
+
+// unknownReviews stands for a number of reviews that the server did not tell.
+const unknownReviews = -1
+
+func (l *listedPull) plain() *gitea.PullRequest {
+	l.ReviewComments = unknownReviews
+	if l.Reviews != nil {
+		l.ReviewComments = *l.Reviews
+	}
+	return &l.PullRequest
 }
 
 // open reads every open pull request, oldest first. Pages are cut by position, so one that is closed in between
@@ -222,11 +246,23 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 	if err != nil {
 		return err
 	}
-	return p.change(ctx, repo, w.Number, fields)
+	_, err = p.change(ctx, repo, w.Number, fields)
+	return err
 }
 
-// change replaces fields of a pull request.
-func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) error {
-	var now struct{ Number int } // read, so that something else than the server's answer is noticed
-	return p.api.patch(ctx, p.api.repoURL(repo, "pulls", strconv.Itoa(number)), fields, &now)
+// change replaces fields of a pull request, and gives its state after that.
+func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) (gitprovider.State, error) {
+	var now struct {
+		forge.Changed
+		MergeBase string `json:"merge_base"`
+		Files     int    `json:"changed_files"`
+		Head      struct {
+			SHA string `json:"sha"`
+		} `json:"head"`
+	}
+	err := p.api.patch(ctx, p.api.repoURL(repo, "pulls", strconv.Itoa(number)), fields, &now)
+	if err == nil {
+		p.files.appended(ctx, repo, number, now.MergeBase, now.Head.SHA, now.Files)
+	}
+	return now.PullState(), err
 }

@@ -6,7 +6,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -42,6 +42,7 @@ func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitp
 	}
 	snap := &gitprovider.Snapshot{
 		Repo: gitprovider.RepoRef{Owner: q.Repo.Owner, Name: l.repo.Name, Remote: q.Repo.Remote}, URL: l.repo.HTMLURL,
+		RepoID:        repoID(l.repo.ID),
 		DefaultBranch: l.repo.DefaultBranch, Base: q.Base, BaseCommit: l.base.commit,
 		Archived: l.repo.Archived, Fork: l.repo.Fork, Tree: l.base.tree, Tips: l.tips, LastNumber: l.lastNumber,
 	}
@@ -61,6 +62,8 @@ func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitp
 func (s snapshots) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	base, err := s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
 	switch {
+	case isNoCommit(err) && q.Base == "":
+		return nil, forge.NoFirstCommit(q.Repo)
 	case isNoCommit(err):
 		return nil, forge.NoBase(q.Repo, q.Base, "")
 	case err != nil:

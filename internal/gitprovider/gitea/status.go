@@ -30,14 +30,16 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	if err != nil {
 		return out, err
 	}
-	out.PullRequest, out.Reviews = s.pulls.convert(from), reviews
+	out.PullRequest = s.pulls.convert(from)
 	if out.State == gitprovider.StateMerged && from.MergedBy != nil {
 		out.MergedBy = from.MergedBy.UserName
 	}
 	err = forge.Together(
 		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.read(ctx, repo, from) }),
 		forge.Into(&out.Checks, func() (gitprovider.Checks, error) { return s.api.checks(ctx, repo, out.HeadCommit) }),
+		func() error { return s.discussion.readLines(ctx, repo, number, reviews) },
 	)
+	out.Reviews = plainReviews(reviews)
 	if out.State == gitprovider.StateOpen {
 		out.Mergeable = &from.Mergeable
 	}

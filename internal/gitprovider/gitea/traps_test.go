@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegitea"
-	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 func TestAnInstallationBelowAPathWorks(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -40,11 +40,21 @@ type baseTree struct {
 // branch reads the root folder and the folders above the paths. name "" is the branch that HEAD names.
 //
 // One request is enough for up to 1000 entries in the whole repository: it is recursive, and its sha is the commit's. The
-// branch is named in full, since a tag of the same name would come first.
+// branch is named in full, since a tag of the same name would come first. A name as long as an object id is taken for
+// one by the server, so that its commit is asked for before, which costs a request.
 func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string, paths []gitprovider.Path) (baseTree, error) {
 	ref := "HEAD"
 	if name != "" {
 		ref = refsPrefix + name
+	}
+	if gitprovider.LooksLikeID(name) {
+		tips, err := t.branches.heads(ctx, repo, name)
+		if err != nil {
+			return baseTree{}, err
+		}
+		if tip := tips[name]; tip != "" { // else the server says that there is none
+			ref = tip
+		}
 	}
 	first, err := t.page(ctx, repo, ref, true, 1)
 	if lacksRoute(err) && name != "" {

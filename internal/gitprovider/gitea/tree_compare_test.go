@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // pullsOfEveryKind opens a pull request for each way in which a path can change, all on one merge base that the base branch

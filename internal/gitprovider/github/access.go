@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	gogithub "github.com/google/go-github/v60/github"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // examiner finds out what the token may do in a repository. Protections are read as far as GitHub shows them to somebody who
@@ -39,6 +40,10 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 		},
 		forge.Into(&workflows, func() (*bool, error) { return e.hasWorkflows(ctx, repo) }),
 	)
+	if fault.CodeOf(err) == fault.NotFound && who.sees() == "public" {
+		return gitprovider.Access{}, fault.Wrap(err, fault.NotFound, "the repository %s is not to be seen: it does not exist, or it is private, and "+
+			"%s has no scope for private ones; check the name, or give the token the scope repo", repo, tokenVariable)
+	}
 	if err != nil {
 		return gitprovider.Access{}, err
 	}
@@ -85,6 +90,14 @@ func (i identity) mayWrite(private bool) bool {
 		}
 	}
 	return i.scopes == nil
+}
+
+// sees is "public" for a classic token that shows public repositories alone; "" for one of which that is not known.
+func (i identity) sees() string {
+	if i.scopes == nil || slices.Contains(i.scopes, "repo") {
+		return ""
+	}
+	return "public"
 }
 
 // installation is what Examine tells of an app's installation; nil for a user's token.
@@ -160,7 +173,7 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 		q.add("defaultBranchRef { " + accessFields + " }")
 	} else {
 		q.text("base", branchRef(base))
-		q.add("base: ref(qualifiedName: $base) { " + accessFields + " }")
+		q.add("defaultBranchRef { name } base: ref(qualifiedName: $base) { " + accessFields + " }")
 	}
 	if len(names) > 0 {
 		q.add("labels(first: 100) { pageInfo { hasNextPage endCursor } nodes { name } }")
@@ -170,6 +183,8 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 	switch {
 	case err != nil:
 		return nil, nil, err
+	case node.Base == nil && node.DefaultBranchRef == nil:
+		return nil, nil, forge.NoFirstCommit(repo)
 	case base != "" && node.Base == nil:
 		return nil, nil, forge.NoBase(repo, base, "")
 	}

@@ -78,6 +78,7 @@ func (n *accessNode) permissions(access *gitprovider.Access, who identity, rules
 		return
 	}
 	protected, direct, reviewed := ref.protection(rules)
+	access.Reviewed = reviewed
 	merge := push && (!reviewed || administers) && (direct || reviewed || ref.RefUpdateRule == nil)
 	direct = push && direct
 	if ruled || protected {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // api makes the requests, by REST and by GraphQL. Errors are a *fault.Error, or a *refusal when the method may know better what
@@ -97,15 +97,15 @@ func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error
 	return err
 }
 
-// changePull replaces fields of a pull request.
-func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) error {
+// changePull replaces fields of a pull request, and gives its state after that.
+func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) (gitprovider.State, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
-		return err
+		return "", err
 	}
-	var now struct{ Number int } // read, so that something else than GitHub's answer is noticed
+	var now forge.Changed
 	at := a.repoURL(repo, "pulls", strconv.Itoa(number))
 	_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
-	return a.refusals.pullMissing(err, repo, number)
+	return now.PullState(), a.refusals.pullMissing(err, repo, number)
 }
 
 // repoURL is an address below a repository.

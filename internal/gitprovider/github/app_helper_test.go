@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 // appKey is the private key of the tests' app, made once.

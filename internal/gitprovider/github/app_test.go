@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 // appScene is a scene in which the provider acts as a GitHub App.

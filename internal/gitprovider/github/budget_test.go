@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // The design allows a create_pr seven requests, whatever the number of files. All of these follow one another.
@@ -61,7 +61,7 @@ func TestEachMethodHasItsCost(t *testing.T) {
 		{"Remarks", 1, func() error { _, err := s.p.Remarks(ctx, s.Ref(), pr.Number); return err }},
 		{"Status, with one more look at mergeable", 2, func() error { s.status(pr.Number); return nil }},
 		{"Status again", 1, func() error { s.status(pr.Number); return nil }},
-		{"SetText", 1, func() error { return s.p.SetText(ctx, s.Ref(), pr.Number, "", "Another body.") }},
+		{"SetText", 1, func() error { _, err := s.p.SetText(ctx, s.Ref(), pr.Number, "", "Another body."); return err }},
 		{"Comment", 1, func() error { return s.p.Comment(ctx, s.Ref(), pr.Number, "Hello.") }},
 		{"DeleteBranch", 2, func() error { return s.p.DeleteBranch(ctx, s.Ref(), made.Branch, made.ID) }},
 	} {

@@ -7,7 +7,7 @@ import (
 
 	gogithub "github.com/google/go-github/v60/github"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )

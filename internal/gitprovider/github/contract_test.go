@@ -3,10 +3,10 @@ package github_test
 import (
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 func TestGitHubKeepsTheContract(t *testing.T) {

@@ -50,11 +50,12 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 
 // remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that more
 // than one is asked for.
-const remarkFields = `comments(last: 50) { nodes { author { login } authorAssociation body createdAt isMinimized } }
-    reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt state } }`
+const remarkFields = `comments(last: 50) { nodes { id author { login } authorAssociation body createdAt isMinimized } }
+    reviews(last: 50) { nodes { id author { login } authorAssociation body submittedAt state } } `
 
 // remarkNode is a comment or a review; of the latter a pending one was not submitted.
 type remarkNode struct {
+	ID                     string
 	Author                 *person
 	AuthorAssociation      string
 	Body, State            string
@@ -64,14 +65,20 @@ type remarkNode struct {
 
 // remarks are in the order of their times. What is hidden is left out, as is what somebody said whose account is gone.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
-	var pr struct{ Comments, Reviews connection[remarkNode] }
-	if err := d.pulls.one(ctx, repo, number, newQuery(repo), remarkFields, "", &pr); err != nil {
+	var pr struct {
+		threadsNode
+		Comments, Reviews connection[remarkNode]
+	}
+	if err := d.pulls.one(ctx, repo, number, newQuery(repo), remarkFields+threadFields(), "", &pr); err != nil {
 		return nil, err
 	}
 	var out []gitprovider.Remark
+	lines := pr.byReview()
 	for _, n := range append(pr.Reviews.Nodes, pr.Comments.Nodes...) {
 		if at := n.said(); !at.IsZero() {
-			out = append(out, n.remark(at))
+			remark := n.remark(at)
+			remark.Lines = lines[n.ID]
+			out = append(out, remark)
 		}
 	}
 	forge.SortRemarks(out)
@@ -93,7 +100,7 @@ func (n *remarkNode) said() time.Time {
 
 // remark converts a node. GitHub calls those who may write owners, members of the owning organisation, or collaborators.
 func (n *remarkNode) remark(at time.Time) gitprovider.Remark {
-	out := gitprovider.Remark{Author: n.Author.Login, Body: n.Body, At: at}
+	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: at}
 	if n.SubmittedAt != nil {
 		out.State = reviewState(n.State)
 	}

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // listScene is a scene whose host's clock a test moves: a minute passes before each step.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // call is one request of REST as somebody. path may have a query; the segments before it are escaped. An answer that is a

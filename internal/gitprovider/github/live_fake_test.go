@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 // naps are the waits that somebody asked for and did not have to sit out.

@@ -6,7 +6,7 @@ import (
 
 	gogithub "github.com/google/go-github/v60/github"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -64,6 +64,7 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, dr
 		Number: made.GetNumber(), Title: made.GetTitle(), Body: made.GetBody(), URL: made.GetHTMLURL(), Branch: spec.Head,
 		HeadCommit: made.GetHead().GetSHA(), Base: spec.Base, State: gitprovider.StateOpen,
 		CreatedAt: made.GetCreatedAt().UTC(), Author: made.GetUser().GetLogin(),
+		RepoID: repoID(made.GetBase().GetRepo().GetID()),
 	}
 	for _, label := range made.Labels {
 		pr.Labels = append(pr.Labels, label.GetName())

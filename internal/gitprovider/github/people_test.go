@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 func TestReviewersAndAssigneesAreNamed(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 func TestAPingTellsWhetherGitHubServesUs(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // about notes which repository the requests made with the context are about. Whether a request may change something is noted
@@ -158,9 +158,10 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) error {
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) (gitprovider.State, error) {
 	ctx = transport.Repeatable(about(ctx, repo))
-	return publish(p.pulls.api.changePull(ctx, repo, number, forge.TextFields(title, body)))
+	state, err := p.pulls.api.changePull(ctx, repo, number, forge.TextFields(title, body))
+	return state, publish(err)
 }
 
 // Comment implements gitprovider.Reviser.

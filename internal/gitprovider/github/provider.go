@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Name is the provider's name in configuration and records.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -10,7 +11,7 @@ import (
 const pullFragment = `
 fragment pull on PullRequest {
   id number title body url state isCrossRepository headRefName headRefOid baseRefName createdAt updatedAt closedAt mergedAt
-  author { login } headRepository { owner { login } }
+  author { login } headRepository { owner { login } } repository { databaseId isArchived isLocked isDisabled }
   labels(first: 100) { nodes { name } }
 }
 `
@@ -39,11 +40,23 @@ type pullNode struct {
 	MergedAt          *time.Time
 	Author            *person
 	HeadRepository    *struct{ Owner person }
-	Labels            *labelList
-	Files             *struct {
+	Repository        struct {
+		DatabaseID                       int64
+		IsArchived, IsLocked, IsDisabled bool
+	}
+	Labels *labelList
+	Files  *struct {
 		PageInfo pageInfo
 		Nodes    []struct{ Path, ChangeType string }
 	}
+}
+
+// repoID is a repository's database id in the port's terms. It stays, where GitHub has changed the form of node ids.
+func repoID(id int64) string {
+	if id <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // pullRequest converts a node; Paths is left to changedFiles.
@@ -51,7 +64,8 @@ func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	pr := gitprovider.PullRequest{
 		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.HeadRefOid,
 		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(), Fork: n.IsCrossRepository,
-		Labels: n.Labels.names(),
+		Labels: n.Labels.names(), RepoID: repoID(n.Repository.DatabaseID),
+		Archived: n.Repository.IsArchived || n.Repository.IsLocked || n.Repository.IsDisabled,
 	}
 	if n.Author != nil { // else the account is gone
 		pr.Author = n.Author.Login

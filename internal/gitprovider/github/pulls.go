@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
@@ -189,7 +189,8 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 	if err != nil {
 		return err
 	}
-	return p.api.changePull(ctx, repo, w.Number, fields)
+	_, err = p.api.changePull(ctx, repo, w.Number, fields)
+	return err
 }
 
 func notShown(what string, repo gitprovider.RepoRef) error {

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // recordedAnswer is an answer of GitHub's, from the recordings that the fake is held to.
 func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "forgetest", "fakegithub", "testdata", "recorded", file+".json"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded", file+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	gogithub "github.com/google/go-github/v60/github"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // need is a permission that a request asks of the token, as GitHub names it for fine-grained tokens. A classic token has

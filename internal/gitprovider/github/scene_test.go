@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
-	"github.com/claudeops/claudeops/internal/forgetest/memhost"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // scene is a repository of a fake GitHub, and a test's steps on it.

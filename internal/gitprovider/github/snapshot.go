@@ -34,6 +34,7 @@ type snapshotQuery struct {
 // repositoryNode is a repository as GraphQL answers the snapshot's query.
 type repositoryNode struct {
 	ID, Name             string
+	DatabaseID           int64
 	Owner                person
 	URL                  string
 	IsArchived, IsLocked bool
@@ -122,7 +123,7 @@ func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
 // ask sends the query.
 func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 	q := newQuery(sq.Repo)
-	q.add("id name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
+	q.add("id databaseId name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
 	commit := sq.commitFields(q)
 	if sq.Base == "" {
 		q.add("defaultBranchRef { name " + commit + " }")
@@ -185,7 +186,7 @@ func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 		return nil, notShown("pull requests", ref)
 	}
 	out := &gitprovider.Snapshot{
-		Repo: ref, URL: r.URL, Base: base.Name, Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
+		Repo: ref, RepoID: repoID(r.DatabaseID), URL: r.URL, Base: base.Name, Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
 		Tips: map[string]string{}, Contents: map[gitprovider.Path][]byte{},
 	}
 	if r.Newest != nil && len(r.Newest.Nodes) > 0 {

@@ -15,7 +15,7 @@ type status struct {
 }
 
 const (
-	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { author { login } state body submittedAt }`
+	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { id author { login } state body submittedAt }`
 	contextNodes = `pageInfo { hasNextPage endCursor }
       nodes { __typename ... on CheckRun { name status conclusion } ... on StatusContext { context state } }`
 )
@@ -36,8 +36,9 @@ type statusNode struct {
 	pullNode
 	Mergeable string
 	MergedBy  *person
-	Reviews   *connection[reviewNode]
-	Commits   *struct {
+	threadsNode
+	Reviews *connection[reviewNode]
+	Commits *struct {
 		Nodes []struct {
 			Commit struct{ StatusCheckRollup *rollup }
 		}
@@ -45,6 +46,7 @@ type statusNode struct {
 }
 
 type reviewNode struct {
+	ID          string
 	Author      *person
 	State, Body string
 	SubmittedAt *time.Time
@@ -82,7 +84,8 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	none := gitprovider.Status{}
 	q := newQuery(repo)
 	q.fragment(pullFragment + changedFragment)
-	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+reviewFields("")+rollupFields(""))
+	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+threadFields()+reviewFields("")+
+		rollupFields(""))
 	if err != nil {
 		return none, err
 	}
@@ -131,8 +134,11 @@ func (s status) reviews(ctx context.Context, repo gitprovider.RepoRef, n *status
 		return next.Reviews, err
 	})
 	var out []gitprovider.Review
+	lines := n.byReview()
 	for _, r := range all {
-		review := gitprovider.Review{Author: "ghost", State: reviewState(r.State), Body: r.Body} // as GitHub calls the deleted
+		review := gitprovider.Review{ // the author as GitHub calls the deleted
+			Author: "ghost", State: reviewState(r.State), Body: r.Body, Comments: lines[r.ID],
+		}
 		if r.Author != nil {
 			review.Author = r.Author.Login
 		}

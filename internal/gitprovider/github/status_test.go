@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {

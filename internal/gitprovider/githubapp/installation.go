@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // installationFresh is how long an installation is believed to be as it was seen.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // permissions are what an installation grants, or a token may do: "read", "write" or "admin" by GitHub's name.

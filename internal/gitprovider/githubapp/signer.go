@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // A JWT may be valid for ten minutes at most, from GitHub's point of view. It begins a minute ago for servers whose clock is

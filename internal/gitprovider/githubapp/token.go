@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/transport"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // made is a token that GitHub made.

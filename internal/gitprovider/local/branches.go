@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -15,12 +15,9 @@ type branches struct {
 	head string            // the branch that HEAD names, if it exists; "" otherwise
 }
 
-// refConfig is how git runs in the repository itself: no hook runs, and the wait for somebody else's lock is bounded.
+// refConfig is how git runs in the repository itself: the wait for somebody else's lock is bounded.
 func refConfig() []string {
-	return []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.allow=never",
-		"core.filesRefLockTimeout=2000", "core.packedRefsTimeout=2000",
-	}
+	return []string{"core.filesRefLockTimeout=2000", "core.packedRefsTimeout=2000"}
 }
 
 // refCommand runs git in the repository itself, to read references.

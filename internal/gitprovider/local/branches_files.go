@@ -3,13 +3,12 @@ package local
 import (
 	"bytes"
 	"context"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // readBranches lists the branches by reading the files that git keeps them in, without a process. sure is false where there is
@@ -22,7 +21,7 @@ func (repo *repository) readBranches(ctx context.Context) (found branches, sure 
 	if ctx.Err() != nil {
 		return branches{}, false, fault.From(ctx.Err())
 	}
-	if _, err := os.Lstat(filepath.Join(repo.gitDir, "reftable")); err == nil {
+	if _, err := files.Lstat(filepath.Join(repo.gitDir, "reftable")); err == nil {
 		return branches{}, false, nil
 	}
 	found = branches{tips: map[string]string{}}
@@ -60,7 +59,7 @@ func (repo *repository) readHead() (branch string, ok bool) {
 func (repo *repository) readLoose(ctx context.Context, dir string, tips map[string]string) (ok bool, err error) {
 	at := filepath.Join(repo.gitDir, "refs", "heads", filepath.FromSlash(dir))
 	if dir == "" {
-		if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+		if info, err := files.Lstat(at); err != nil || !info.IsDir() {
 			return false, nil
 		}
 	}
@@ -122,13 +121,6 @@ func isSet(s string) bool { return isID(s) && strings.Trim(s, "0") != "" }
 
 // readPlain reads a regular file of at most limit bytes.
 func readPlain(file string, limit int64) ([]byte, error) {
-	f, err := openFile(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fs.ErrInvalid
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
+	text, _, err := files.ReadUnlinked(file, limit)
+	return text, err
 }

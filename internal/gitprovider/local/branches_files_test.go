@@ -75,7 +75,7 @@ type refRepository struct {
 func newRefRepository(t *testing.T) refRepository {
 	t.Helper()
 	dir := t.TempDir()
-	r := refRepository{t, &repository{gitDir: dir, root: dir, git: &git{timeout: time.Minute}}}
+	r := refRepository{t, &repository{gitDir: dir, root: dir, git: newRunner("", "", time.Minute, identity{})}}
 	r.git("init", "--quiet", "--bare", "--initial-branch=main")
 	r.git("update-ref", "refs/heads/main", r.commit("one"))
 	return r

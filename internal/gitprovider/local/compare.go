@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // pair is a base commit and a head commit.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // workspacePrefix begins the name of each workspace's folder.
@@ -18,7 +20,12 @@ func removeForgotten(temp string, now time.Time) {
 	if temp == "" {
 		temp = os.TempDir()
 	}
-	entries, err := os.ReadDir(temp)
+	folder, err := files.OpenDir(temp)
+	if err != nil {
+		return // as below
+	}
+	defer func() { _ = folder.Close() }()
+	entries, _, err := folder.Entries(".", maxEntries)
 	if err != nil {
 		return // no workspace can be made there either, and that says why
 	}
@@ -28,7 +35,7 @@ func removeForgotten(temp string, now time.Time) {
 		}
 		info, err := entry.Info()
 		if err == nil && info.IsDir() && isOurs(info) && now.Sub(info.ModTime()) > forgottenAfter {
-			_ = os.RemoveAll(filepath.Join(temp, entry.Name())) // where this fails, the system's own cleaning is left
+			_ = files.Temporary{Path: filepath.Join(temp, entry.Name())}.Remove() // where this fails, the system's own cleaning is left
 		}
 	}
 }

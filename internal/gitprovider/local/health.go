@@ -2,13 +2,13 @@ package local
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Ping implements gitprovider.Pinger: git is there and new enough, and the root is a folder.
@@ -16,7 +16,7 @@ func (p *Provider) Ping(ctx context.Context) error {
 	if _, err := p.GitVersion(ctx); err != nil {
 		return err
 	}
-	if info, err := os.Stat(p.root); err != nil || !info.IsDir() {
+	if info, err := files.Stat(p.root); err != nil || !info.IsDir() {
 		return fault.Wrap(err, fault.ProviderDisabled,
 			"the folder of CLAUDEOPS_LOCAL_ROOT cannot be opened; the operator has to create it or to correct the setting")
 	}
@@ -31,7 +31,7 @@ func oldestGit() string { return "2.38" }
 // old; in the latter case the version is returned as well.
 func (p *Provider) GitVersion(ctx context.Context) (string, error) { return p.git.version(ctx) }
 
-func (g *git) version(ctx context.Context) (string, error) {
+func (g *runner) version(ctx context.Context) (string, error) {
 	out, _, err := g.run(ctx, command{args: []string{"version"}, limit: 1 << 10})
 	if err != nil {
 		return "", err

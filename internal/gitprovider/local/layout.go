@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // layout looks at a git directory before git does. Git follows links wherever it reads and writes, so one below refs or
@@ -112,11 +112,11 @@ func (l layout) open(dir string) (*os.File, error) {
 		if l.ctx.Err() != nil {
 			return nil, fault.From(l.ctx.Err())
 		}
-		f, err := openFolder(dir, false)
+		f, err := files.OpenFolderUnlinked(dir)
 		if err == nil {
 			return f, nil
 		}
-		info, statErr := os.Lstat(dir)
+		info, statErr := files.Lstat(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.Mode().IsRegular():
 			return nil, nil // git has removed it since it was seen, or has put a reference in its place
@@ -151,7 +151,7 @@ func (l layout) objects(dir string) error {
 		if !filepath.IsAbs(line) {
 			line = filepath.Join(dir, line)
 		}
-		other, err := filepath.EvalSymlinks(line)
+		other, err := files.RealPath(line)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // git goes on without it
 		}
@@ -195,7 +195,7 @@ func (l layout) settings(file string) error {
 		case !filepath.IsAbs(path):
 			path = filepath.Join(filepath.Dir(file), path)
 		}
-		resolved, err := filepath.EvalSymlinks(path)
+		resolved, err := files.RealPath(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -211,32 +211,19 @@ func (l layout) settings(file string) error {
 
 // read reads a small file, which need not be there, and must be regular.
 func (l layout) read(file string) (string, error) {
-	f, err := openFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, _, err := files.ReadUnlinked(file, maxSettings)
+	switch {
+	case err == nil:
+		return string(text), nil
+	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	}
-	if err == nil {
-		defer func() { _ = f.Close() }() // opened for reading
-	} else if info, statErr := os.Lstat(file); statErr == nil && !info.Mode().IsRegular() {
-		return "", l.refuse(file, info.Mode().Type())
-	} else {
-		return "", unreadable(err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return "", unreadable(err)
-	}
-	if !info.Mode().IsRegular() {
-		return "", l.refuse(file, info.Mode().Type())
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
-	if err != nil {
-		return "", unreadable(err)
-	}
-	if len(text) > maxSettings {
+	case errors.Is(err, files.ErrTooLarge):
 		return "", l.refusef("%s is larger than 1 MiB; the operator has to make it smaller", file)
 	}
-	return string(text), nil
+	if info, statErr := files.Lstat(file); statErr == nil && !info.Mode().IsRegular() {
+		return "", l.refuse(file, info.Mode().Type())
+	}
+	return "", unreadable(err)
 }
 
 // refuse says what is in the way.

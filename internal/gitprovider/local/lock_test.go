@@ -5,9 +5,11 @@ package local
 import (
 	"context"
 	"io"
+	"strings"
+	"sync"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -60,33 +62,32 @@ func TestWaitingForALockEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// readerWith has a function called when it is read first.
+type readerWith struct {
+	io.Reader
+	first func()
+	once  sync.Once
+}
+
+func (r *readerWith) Read(p []byte) (int, error) {
+	r.once.Do(r.first)
+	return r.Reader.Read(p)
+}
+
 // What a killed process leaves behind is a git command that has inherited its lock.
 func TestALockLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
 	t.Parallel()
 	repo := repositoryIn(t.TempDir())
 	lock := mustTake(t, repo)
-	g := &git{timeout: lockWait}
-	cmd, err := g.prepare(t.Context(), command{args: []string{"stripspace"}, lock: lock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lock.unlock()
-	if isFree(t, repo) {
-		t.Error("the lock ended while the command was at work")
-	}
-	if _, err := io.WriteString(in, "done\n"); err != nil {
-		t.Fatal(err)
-	}
-	_ = in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
+	in := &readerWith{Reader: strings.NewReader("done\n"), first: func() { // the command runs, and waits for it
+		lock.unlock()
+		if isFree(t, repo) {
+			t.Error("the lock ended while the command was at work")
+		}
+	}}
+	g := newRunner("", "", lockWait, identity{})
+	if out, _, err := g.run(t.Context(), command{args: []string{"stripspace"}, lock: lock, stdin: in}); err != nil || string(out) != "done\n" {
+		t.Fatalf("%q, %v", out, err)
 	}
 	if !isFree(t, repo) {
 		t.Error("the lock outlasted the command")

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -77,7 +77,7 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err != nil {
 		return Merged{}, err
 	}
-	t := &transaction{}
+	t := &transaction{admitted: n.admitted}
 	t.update(pr.Base, id, base)
 	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
 		return Merged{}, repo.whyNotMoved(ctx, pr.Base, base, err)

@@ -6,24 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/git"
 )
 
 // objects reads objects one after the other from one git cat-file process. It is asked by object id only. It is not
 // safe for concurrent use.
 type objects struct {
-	ctx    context.Context // of the call that opened it, and which it does not outlive
-	cancel context.CancelFunc
-	git    *git
-	cmd    *exec.Cmd
-	call   command
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stderr *boundedBuffer
+	ctx  context.Context // of the call that opened it, and which it does not outlive
+	git  *runner
+	call command
+	talk *git.Talk
+	out  *bufio.Reader
 }
 
 // object says what an object is.
@@ -36,42 +33,20 @@ var errMissing = errors.New("the object is missing")
 
 // open starts the process; close must follow.
 func (w *workspace) open(ctx context.Context) (*objects, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.git.timeout)
-	o := &objects{ctx: ctx, cancel: cancel, git: w.git, call: w.command(nil, nil, "cat-file", "--batch-command")}
-	if err := o.start(); err != nil {
-		cancel()
-		return nil, err
+	o := &objects{ctx: ctx, git: w.git, call: w.command(nil, nil, "cat-file", "--batch-command")}
+	var err error
+	if o.talk, err = w.git.git.Talk(ctx, w.git.callOf(o.call), w.git.limits(o.call)); err != nil {
+		return nil, w.git.outcome(ctx, o.call, git.Result{}, err)
 	}
+	o.out = bufio.NewReader(o.talk.Out)
 	return o, nil
-}
-
-func (o *objects) start() (err error) {
-	if o.cmd, err = o.git.prepare(o.ctx, o.call); err != nil {
-		return err
-	}
-	o.stderr = &boundedBuffer{limit: maxStderr, cut: true}
-	o.cmd.Stderr = o.stderr
-	if o.in, err = o.cmd.StdinPipe(); err != nil {
-		return fault.From(err)
-	}
-	out, err := o.cmd.StdoutPipe()
-	if err != nil {
-		return fault.From(err)
-	}
-	o.out = bufio.NewReader(out)
-	if err := o.cmd.Start(); err != nil {
-		return o.git.outcome(o.ctx, o.cmd, o.call, err, &boundedBuffer{}, o.stderr)
-	}
-	return nil
 }
 
 // close ends the process. problem is what went wrong meanwhile, or nil: a fault is returned as it is; for another error the reason that
 // git gives is preferred.
 func (o *objects) close(problem error) error {
-	defer o.cancel()
-	_ = o.in.Close() // git sees the end of its input and exits
-	_, _ = io.Copy(io.Discard, o.out)
-	err := o.git.outcome(o.ctx, o.cmd, o.call, o.cmd.Wait(), &boundedBuffer{}, o.stderr)
+	result, err := o.talk.Close()
+	err = o.git.outcome(o.ctx, o.call, result, err)
 	if known := (*fault.Error)(nil); errors.As(problem, &known) {
 		return problem
 	}
@@ -84,7 +59,7 @@ func (o *objects) close(problem error) error {
 
 // info says what an object is.
 func (o *objects) info(name string) (object, error) {
-	if _, err := fmt.Fprintf(o.in, "info %s\n", name); err != nil {
+	if _, err := fmt.Fprintf(o.talk.In, "info %s\n", name); err != nil {
 		return object{}, err
 	}
 	return o.header()
@@ -92,7 +67,7 @@ func (o *objects) info(name string) (object, error) {
 
 // contents reads an object of at most maxOutput bytes.
 func (o *objects) contents(name string) ([]byte, error) {
-	if _, err := fmt.Fprintf(o.in, "contents %s\n", name); err != nil {
+	if _, err := fmt.Fprintf(o.talk.In, "contents %s\n", name); err != nil {
 		return nil, err
 	}
 	obj, err := o.header()
@@ -100,7 +75,7 @@ func (o *objects) contents(name string) ([]byte, error) {
 		return nil, err
 	}
 	if obj.size > maxOutput {
-		return nil, errTooMuch
+		return nil, git.ErrTooMuch
 	}
 	data := make([]byte, obj.size+1) // git ends the contents with a line feed
 	if _, err := io.ReadFull(o.out, data); err != nil {

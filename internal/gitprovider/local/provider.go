@@ -32,10 +32,11 @@ type Options struct {
 // a head branch that is gone as closed, with the time at which it was first noticed.
 type Provider struct {
 	root        string
-	git         *git
+	git         *runner
 	author      identity
 	comparisons *comparisons
 	pulls       *pulls
+	place       place
 	now         func() time.Time
 	page        func(ref gitprovider.RepoRef, number int) string
 }
@@ -64,7 +65,7 @@ func New(root string, records Records, opts Options) (*Provider, error) {
 	author := newIdentity(cmp.Or(opts.AuthorName, "Claude Ops"), cmp.Or(opts.AuthorEmail, "claude-ops@localhost"))
 	return &Provider{
 		root:        filepath.Clean(root),
-		git:         &git{binary: opts.Git, temp: opts.TempDir, timeout: opts.Timeout, committer: author},
+		git:         newRunner(opts.Git, opts.TempDir, opts.Timeout, author),
 		author:      author,
 		comparisons: newComparisons(),
 		pulls:       &pulls{records: records, now: opts.Now},

@@ -8,9 +8,10 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Records keeps what a forge would keep beside a git repository: pull requests and their reviews. internal/store
-// implements it. repo is "owner/name" as the folder below the root is spelled. Errors are *fault.Error: not_found for
-// an unknown number, internal when the store fails; an error that a callback returns is passed on as it is.
+// Records keeps what a forge would keep beside a git repository: pull requests and their reviews.
+// internal/records/store implements it. repo is "owner/name" as the folder below the root is spelled. Errors are
+// *fault.Error: not_found for an unknown number, internal when the store fails; an error that a callback returns is
+// passed on as it is.
 type Records interface {
 	// InsertPR records a new open pull request under the repository's next number, starting at 1. If an open one with
 	// the same head branch and base exists, that one is returned and nothing is recorded.
@@ -24,6 +25,10 @@ type Records interface {
 	UpdatePR(ctx context.Context, repo string, number int, change func(*gitprovider.PullRequest) error) error
 	// AddReview appends a review to a pull request.
 	AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error
+	// Adopt gives what was recorded before roots had identities to the root of this process, as far as holds finds its
+	// commits: holds is asked for each repository which of the commits it has. What is recorded of another root stays as
+	// it is.
+	Adopt(ctx context.Context, holds func(ctx context.Context, repo string, commits []string) (map[string]bool, error)) error
 }
 
 // pulls keeps the records of pull requests in step with the repositories.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 )
@@ -17,6 +17,7 @@ type memory struct {
 	reviews map[string]map[int][]gitprovider.Review
 	updates int   // calls of UpdatePR
 	broken  error // what UpdatePR fails with, if not nil
+	adopts  func(context.Context, func(context.Context, string, []string) (map[string]bool, error)) error
 }
 
 var _ local.Records = (*memory)(nil)
@@ -84,6 +85,15 @@ func (m *memory) UpdatePR(_ context.Context, repo string, number int,
 		return err
 	}
 	m.prs[repo][number-1] = pr
+	return nil
+}
+
+func (m *memory) Adopt(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool, error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.adopts != nil {
+		return m.adopts(ctx, holds)
+	}
 	return nil
 }
 

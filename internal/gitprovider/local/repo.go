@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // repository is a git repository below the root.
@@ -18,7 +19,7 @@ type repository struct {
 	root        string              // without links
 	dir         string              // the bare repository, or the folder that holds .git
 	gitDir      string
-	git         *git
+	git         *runner
 	comparisons *comparisons
 	page        func(ref gitprovider.RepoRef, number int) string // see Options.Page
 }
@@ -49,11 +50,19 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 		return nil, fault.New(fault.NotFound, "no repository of the local provider has such an owner or name; use plain "+
 			"folder names")
 	}
-	root, err := filepath.EvalSymlinks(p.root)
+	root, err := files.RealPath(p.root)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.ProviderDisabled,
 			"the folder of CLAUDEOPS_LOCAL_ROOT cannot be opened; the operator has to create it or to correct the setting")
 	}
+	if err := arrive(ctx, p, root); err != nil {
+		return nil, err
+	}
+	return openIn(ctx, p, root, ref)
+}
+
+// openIn is open below a root without links.
+func openIn(ctx context.Context, p *Provider, root string, ref gitprovider.RepoRef) (*repository, error) {
 	found, err := locate(root, ref)
 	if err != nil {
 		return nil, err
@@ -100,20 +109,24 @@ func locate(root string, ref gitprovider.RepoRef) (string, error) {
 		"%s is ambiguous: there are a folder %s and a folder %s.git; the operator has to rename one", ref, ref.Name, ref.Name)
 }
 
+// maxEntries bounds how many folders of the root, or of an owner, are looked at.
+const maxEntries = 1_000_000
+
 // entryNamed returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
 // "" if there is none.
 func entryNamed(dir, name string) (string, error) {
-	f, err := openFolder(dir, true)
+	folder, err := files.OpenDir(dir)
 	if err != nil {
 		return "", unreadable(err)
 	}
-	defer func() { _ = f.Close() }() // opened for reading
-	names, err := f.Readdirnames(-1)
+	defer func() { _ = folder.Close() }() // opened for reading
+	entries, _, err := folder.Entries(".", maxEntries)
 	if err != nil {
 		return "", unreadable(err)
 	}
 	var folded []string
-	for _, have := range names {
+	for _, entry := range entries {
+		have := entry.Name()
 		if have == name {
 			return have, nil
 		}
@@ -134,7 +147,7 @@ func unreadable(err error) error {
 
 // identify checks that the folder is a repository of ours and gives it its name.
 func identify(root, found string, ref gitprovider.RepoRef) (*repository, error) {
-	dir, err := filepath.EvalSymlinks(found)
+	dir, err := files.RealPath(found)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.NotFound, "%s is a broken symbolic link; the operator has to correct it", ref)
 	}
@@ -165,15 +178,15 @@ func identify(root, found string, ref gitprovider.RepoRef) (*repository, error) 
 // references to some other place.
 func isGitDir(dir string) bool {
 	for _, sub := range []string{"", "objects", "refs"} {
-		info, err := os.Lstat(filepath.Join(dir, sub))
+		info, err := files.Lstat(filepath.Join(dir, sub))
 		if err != nil || !info.IsDir() {
 			return false
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
+	if _, err := files.Lstat(filepath.Join(dir, "HEAD")); err != nil {
 		return false
 	}
-	_, err := os.Lstat(filepath.Join(dir, "commondir"))
+	_, err := files.Lstat(filepath.Join(dir, "commondir"))
 	return os.IsNotExist(err)
 }
 
@@ -182,12 +195,12 @@ func (repo *repository) isAt(remote *gitprovider.Remote) bool {
 	if remote.Host != gitprovider.HostLocal {
 		return false
 	}
-	mine, err := os.Stat(repo.gitDir)
+	mine, err := files.Stat(repo.gitDir)
 	if err != nil {
 		return false
 	}
 	for _, path := range []string{remote.Path, remote.Path + ".git", remote.Path + "/.git"} {
-		if theirs, err := os.Stat(path); err == nil && os.SameFile(mine, theirs) {
+		if theirs, err := files.Stat(path); err == nil && os.SameFile(mine, theirs) {
 			return true
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/git"
 )
 
 // Reviewer is what a person does with the pull requests of the local provider: look, review, merge, close. It is no
@@ -30,6 +31,17 @@ type Note struct {
 	// Comments are on lines of files that the pull request changes, at most 50. Their Commit is set by the call. They are for
 	// Approve, RequestChanges and Comment.
 	Comments []gitprovider.LineComment
+	// Admitted, if not nil, asks whether the person may still do this: after all waiting, before the first write. Its
+	// error is the call's, and nothing was done.
+	Admitted func(ctx context.Context) error
+}
+
+// admitted asks n.Admitted.
+func (n Note) admitted(ctx context.Context) error {
+	if n.Admitted == nil {
+		return nil
+	}
+	return n.Admitted(ctx)
 }
 
 const (
@@ -98,7 +110,7 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 		if err != nil {
 			return err
 		}
-		return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+		return r.comment(ctx, repo, number, n)
 	}
 	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
@@ -115,6 +127,13 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 	if n.Comments, err = repo.placed(ctx, seen.branches, pr, n.Comments); err != nil {
 		return err
 	}
+	return r.comment(ctx, repo, number, n)
+}
+
+func (r *Reviewer) comment(ctx context.Context, repo *repository, number int, n Note) error {
+	if err := n.admitted(ctx); err != nil {
+		return err
+	}
 	return r.p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
 }
 
@@ -128,6 +147,9 @@ func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number i
 		return err
 	}
 	if n.Comments, err = repo.placed(ctx, seen.branches, pr, n.Comments); err != nil {
+		return err
+	}
+	if err := n.admitted(ctx); err != nil {
 		return err
 	}
 	if verdict == gitprovider.ReviewApproved {
@@ -149,6 +171,9 @@ func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number in
 	}
 	repo, pr, _, err := r.openPR(ctx, ref, number, n)
 	if err != nil {
+		return err
+	}
+	if err := n.admitted(ctx); err != nil {
 		return err
 	}
 	err = r.p.pulls.change(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
@@ -235,7 +260,7 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 		"--no-color", "--no-commit-id"}, span...)...)
 	c.limit = maxDiff
 	out, _, err := repo.git.run(ctx, c)
-	if errors.Is(err, errTooMuch) {
+	if errors.Is(err, git.ErrTooMuch) {
 		return "", true, nil
 	}
 	return string(out), false, err

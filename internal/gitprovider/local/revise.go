@@ -2,8 +2,9 @@ package local
 
 import (
 	"context"
+	"strconv"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -69,18 +70,19 @@ func (repo *repository) moveBranch(ctx context.Context, branch, to, from string)
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number int, title, body string) error {
-	repo, err := p.open(ctx, ref)
+func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number int, title, body string) (state gitprovider.State, err error) {
+	repo, _, err := p.openPulls(ctx, ref) // so that what has ended in git meanwhile is recorded
 	if err != nil {
-		return err
+		return "", err
 	}
-	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+	err = p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		if title != "" {
 			pr.Title = title
 		}
-		pr.Body = body
+		pr.Body, state = body, pr.State
 		return nil
 	})
+	return state, err
 }
 
 // Comment implements gitprovider.Reviser. It is in the name of the author of our commits.
@@ -96,14 +98,13 @@ func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	_, _, reviews, err := p.openPull(ctx, ref, number)
 	var out []gitprovider.Remark
-	for _, r := range reviews {
+	for i, r := range reviews { // none is ever removed
 		if r.State != gitprovider.ReviewPending {
-			out = append(out, remarkOf(r))
+			out = append(out, gitprovider.ReviewRemarks(strconv.Itoa(i), r)...)
 		}
 	}
+	for i := range out {
+		out[i].MayWrite = true
+	}
 	return out, err
-}
-
-func remarkOf(r gitprovider.Review) gitprovider.Remark {
-	return gitprovider.Remark{Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State, MayWrite: true}
 }

@@ -2,18 +2,19 @@ package local
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // transaction is a script for git update-ref --stdin -z: all of its lines take effect, or none.
 type transaction struct {
 	script   strings.Builder
 	branches []string
+	admitted func(ctx context.Context) error // asked under the lock of writers, before anything is written; nil for nothing
 }
 
 // verify demands that a branch points to old.
@@ -55,7 +56,7 @@ func (t *transaction) leftLock(repo *repository) string {
 	}
 	for _, name := range append(names, "HEAD") {
 		lock := filepath.Join(repo.gitDir, filepath.FromSlash(name)+".lock")
-		if _, err := os.Lstat(lock); err == nil {
+		if _, err := files.Lstat(lock); err == nil {
 			return lock
 		}
 	}
@@ -82,6 +83,11 @@ func (repo *repository) update(ctx context.Context, t *transaction, reason strin
 	defer lock.unlock()
 	if err := repo.checkLayout(ctx); err != nil { // as late as possible: somebody may have put a link there since
 		return err
+	}
+	if t.admitted != nil {
+		if err := t.admitted(ctx); err != nil {
+			return err
+		}
 	}
 	script := "start\x00" + t.script.String() + "prepare\x00commit\x00"
 	var left string

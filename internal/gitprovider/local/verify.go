@@ -7,7 +7,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 

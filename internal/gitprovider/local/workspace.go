@@ -5,19 +5,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // workspace is a private, temporary git directory of ours that borrows the objects of a repository; see the package
 // comment. What is written to a workspace goes away with it, unless the workspace keeps. That of a process which was killed is removed
 // by another process a day later.
 type workspace struct {
-	git   *git
+	git   *runner
 	dir   string
 	env   []string
 	idLen int // length of an object id, in hexadecimal digits
@@ -32,12 +33,12 @@ const (
 // format. With keep, new objects go to the repository.
 func (repo *repository) workspace(sample string, keep bool) (*workspace, error) {
 	repo.git.tidied.Do(func() { removeForgotten(repo.git.temp, time.Now()) })
-	dir, err := os.MkdirTemp(repo.git.temp, workspacePrefix)
+	dir, err := files.MakeTemporary(repo.git.temp, workspacePrefix)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal,
 			"no temporary folder could be made; the operator has to make room or to set TMPDIR")
 	}
-	w := &workspace{git: repo.git, dir: dir, idLen: len(sample)}
+	w := &workspace{git: repo.git, dir: dir.Path, idLen: len(sample)}
 	objects := filepath.Join(repo.gitDir, "objects")
 	if keep {
 		w.env = []string{"GIT_OBJECT_DIRECTORY=" + objects}
@@ -51,22 +52,22 @@ func (repo *repository) workspace(sample string, keep bool) (*workspace, error) 
 }
 
 func (w *workspace) fill(objects string) error {
-	info, err := os.Stat(objects)
+	info, err := files.Stat(objects)
 	if err != nil {
 		return err
 	}
 	for _, sub := range []string{"refs", filepath.Join("objects", "info")} {
-		if err := os.MkdirAll(filepath.Join(w.dir, sub), 0o700); err != nil {
+		if err := files.MkdirAll(filepath.Join(w.dir, sub), 0o700); err != nil {
 			return err
 		}
 	}
-	files := map[string]string{
+	contents := map[string]string{
 		"HEAD":                    "ref: refs/heads/none\n",
 		"objects/info/alternates": objects + "\n",
 		"config":                  configuration(w.idLen, info.Mode().Perm()),
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {
+	for name, content := range contents {
+		if err := files.Create(filepath.Join(w.dir, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
@@ -75,7 +76,7 @@ func (w *workspace) fill(objects string) error {
 
 // configuration is all the configuration of a workspace. Loose objects are flushed to disk once per batch: a reference,
 // which git flushes by default, must not survive a power cut that its objects do not.
-func configuration(idLen int, objects os.FileMode) string {
+func configuration(idLen int, objects fs.FileMode) string {
 	format := "sha1"
 	if idLen == sha256Len {
 		format = "sha256"
@@ -97,7 +98,7 @@ func configuration(idLen int, objects os.FileMode) string {
 }
 
 // close removes the workspace.
-func (w *workspace) close() { _ = os.RemoveAll(w.dir) } // a leftover in the temporary folder harms nobody
+func (w *workspace) close() { _ = files.Temporary{Path: w.dir}.Remove() } // a leftover in the temporary folder harms nobody
 
 // run runs git in the workspace.
 func (w *workspace) run(ctx context.Context, stdin io.Reader, accept []int, args ...string) ([]byte, int, error) {

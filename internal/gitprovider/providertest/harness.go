@@ -64,6 +64,12 @@ type Commenter interface {
 	Comment(number int, author, body string)
 }
 
+// LineReviewer is what a World is besides if people can comment on lines.
+type LineReviewer interface {
+	// ReviewLines adds a person's review with comments on lines of the head, or, with Before, of its base.
+	ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment)
+}
+
 // Public is what a World is besides if people who may not write to the repository can act there. eve is one of them.
 type Public interface {
 	Commenter

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -81,7 +81,7 @@ func detailsBody(t *testing.T, h Harness) {
 	pr := s.Propose("claude-ops/check/disk")
 	const body = "Another body.\n\nWith two paragraphs & <!-- a comment -->"
 	for range 2 {
-		s.Must(s.editor().SetText(s.ctx, s.Ref(), pr.Number, "", body))
+		s.setText(pr.Number, "", body, gitprovider.StateOpen)
 	}
 	got := s.Status(pr.Number)
 	s.Same("body", got.Body, body)
@@ -93,7 +93,8 @@ func detailsBody(t *testing.T, h Harness) {
 func detailsBodyMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	for _, number := range []int{0, 4711} {
-		s.Code(s.editor().SetText(s.ctx, s.Ref(), number, "", "x"), fault.NotFound)
+		_, err := s.editor().SetText(s.ctx, s.Ref(), number, "", "x")
+		s.Code(err, fault.NotFound)
 	}
 }
 

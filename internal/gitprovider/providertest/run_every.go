@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -46,7 +46,7 @@ func (s *Scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string
 	branch := *req.Snapshot
 	more.Snapshot, branch.Base = &branch, req.Branch
 	_, errs["Append"] = reviser.Append(ctx, more)
-	errs["SetText"] = s.editor().SetText(ctx, ref, 1, "Title", "Body")
+	_, errs["SetText"] = s.editor().SetText(ctx, ref, 1, "Title", "Body")
 	errs["Comment"] = reviser.Comment(ctx, ref, 1, "Hello.")
 	_, errs["Remarks"] = s.p.(gitprovider.RemarkReader).Remarks(ctx, ref, 1)
 	errs["Withdraw"] = s.p.Withdraw(ctx, ref, gitprovider.Withdrawal{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -41,7 +41,7 @@ func openPR(t *testing.T, h Harness) {
 	s.Same("pull request", got, gitprovider.PullRequest{
 		Number: pr.Number, Title: "Watch the disk", Body: "Why: the disk was full.", URL: pr.URL, Branch: made.Branch,
 		HeadCommit: made.ID, Base: MainBranch, State: gitprovider.StateOpen, Labels: []string{gitprovider.LabelOurs},
-		CreatedAt: got.CreatedAt, Author: got.Author, Paths: []string{"checks/a.md", "checks/disk.md"},
+		RepoID: s.Look().RepoID, CreatedAt: got.CreatedAt, Author: got.Author, Paths: []string{"checks/a.md", "checks/disk.md"},
 	})
 }
 

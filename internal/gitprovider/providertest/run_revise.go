@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 func reviseTests() map[string]func(*testing.T, Harness) {
 	return map[string]func(*testing.T, Harness){
 		"reads the files of a branch alone":                  reviseFiles,
+		"reads the files of the default branch alone":        reviseDefaultFiles,
 		"adds one commit to the branch":                      reviseAppend,
 		"shows the commit as the head of the pull request":   reviseHead,
 		"keeps the executable bit":                           reviseExecutable,
@@ -22,6 +23,7 @@ func reviseTests() map[string]func(*testing.T, Harness) {
 		"replaces title and body":                            reviseText,
 		"comments, and lists the comment":                    reviseComment,
 		"lists who said what, and who may write":             reviseRemarks,
+		"tells how the reviews of several stand":             reviseReviewStates,
 		"of a missing number is not found":                   reviseMissing,
 	}
 }
@@ -63,6 +65,19 @@ func reviseFiles(t *testing.T, h Harness) {
 	}
 	_, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "claude-ops/fix/none", FilesOnly: true})
 	s.Code(err, fault.NotFound)
+}
+
+func reviseDefaultFiles(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
+	q := gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: true, Contents: true, Paths: []gitprovider.Path{Path(t, "checks/disk.md")}}
+	snap, err := s.p.Snapshot(s.ctx, q)
+	s.Must(err)
+	s.Same("commit", snap.BaseCommit, s.Branches()[MainBranch])
+	s.Same("content", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
+	if snap.Base != "" && snap.Base != MainBranch || len(snap.Open)+len(snap.Foreign) > 0 {
+		t.Errorf("not the files of the default branch alone: %+v", snap)
+	}
 }
 
 func reviseAppend(t *testing.T, h Harness) {
@@ -201,13 +216,26 @@ func reviseRace(t *testing.T, h Harness) {
 func reviseText(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk")
-	s.Must(s.editor().SetText(s.ctx, s.Ref(), pr.Number, "Another title", "Another body."))
+	s.setText(pr.Number, "Another title", "Another body.", gitprovider.StateOpen)
 	status := s.Status(pr.Number)
 	s.Same("text", []string{status.Title, strings.TrimSpace(status.Body)}, []string{"Another title", "Another body."})
-	s.Must(s.editor().SetText(s.ctx, s.Ref(), pr.Number, "", "A third body."))
+	s.setText(pr.Number, "", "A third body.", gitprovider.StateOpen)
 	status = s.Status(pr.Number)
 	s.Same("text", []string{status.Title, strings.TrimSpace(status.Body)}, []string{"Another title", "A third body."})
 	s.Same("state", status.State, gitprovider.StateOpen)
+	s.Close(pr.Number)
+	s.setText(pr.Number, "", "A fourth body.", gitprovider.StateClosed)
+	merged := s.Propose("claude-ops/check/other", Create("checks/other.md", "o\n"))
+	s.Merge(merged.Number)
+	s.setText(merged.Number, "", "Merged.", gitprovider.StateMerged)
+}
+
+// setText demands that the text can be set, and which state the host answers.
+func (s *Scene) setText(number int, title, body string, want gitprovider.State) {
+	s.t.Helper()
+	state, err := s.editor().SetText(s.ctx, s.Ref(), number, title, body)
+	s.Must(err)
+	s.Same("state that the host answers", state, want)
 }
 
 func (s *Scene) remarks(number int) []gitprovider.Remark {
@@ -219,6 +247,28 @@ func (s *Scene) remarks(number int) []gitprovider.Remark {
 	remarks, err := reader.Remarks(s.ctx, s.Ref(), number)
 	s.Must(err)
 	return remarks
+}
+
+func reviseReviewStates(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	lister, can := s.p.(gitprovider.ReviewLister)
+	if !can {
+		t.Fatal("the provider is no gitprovider.ReviewLister")
+	}
+	asked := s.Propose("claude-ops/check/asked").Number
+	s.Review(asked, "ann", gitprovider.ReviewApproved, "Good.")
+	s.Review(asked, "bob", gitprovider.ReviewChangesRequested, "Not yet.")
+	approved := s.Propose("claude-ops/check/approved", Create("checks/b.md", "b\n")).Number
+	s.Review(approved, "ann", gitprovider.ReviewApproved, "Good.")
+	remarked := s.Propose("claude-ops/check/remarked", Create("checks/c.md", "c\n")).Number
+	s.Review(remarked, "ann", gitprovider.ReviewCommented, "Well.")
+	quiet := s.Propose("claude-ops/check/quiet", Create("checks/d.md", "d\n")).Number
+	states, err := lister.ReviewStates(s.ctx, s.Ref(), []int{asked, approved, remarked, quiet, 9999})
+	s.Must(err)
+	s.Same("states", states, map[int]gitprovider.ReviewState{asked: gitprovider.ReviewChangesRequested, approved: gitprovider.ReviewApproved})
+	states, err = lister.ReviewStates(s.ctx, s.Ref(), nil)
+	s.Must(err)
+	s.Same("of none", len(states), 0)
 }
 
 func reviseComment(t *testing.T, h Harness) {
@@ -267,7 +317,8 @@ func reviseMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	s.Propose("claude-ops/check/disk")
 	for _, number := range []int{0, 4711} {
-		s.Code(s.editor().SetText(s.ctx, s.Ref(), number, "", "x"), fault.NotFound)
+		_, err := s.editor().SetText(s.ctx, s.Ref(), number, "", "x")
+		s.Code(err, fault.NotFound)
 		s.Code(s.reviser().Comment(s.ctx, s.Ref(), number, "x"), fault.NotFound)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -192,8 +192,10 @@ func snapshotWritesNothing(t *testing.T, h Harness) {
 
 func snapshotEmpty(t *testing.T, h Harness) {
 	s := NewScene(t, h.NewRepo(t))
-	_, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
-	s.Code(err, fault.NotFound)
+	for _, filesOnly := range []bool{false, true} {
+		_, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: filesOnly})
+		s.Code(err, fault.NotFound)
+	}
 }
 
 func snapshotNoBase(t *testing.T, h Harness) {

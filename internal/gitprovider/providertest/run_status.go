@@ -1,10 +1,11 @@
 package providertest
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -16,6 +17,7 @@ func statusTests() map[string]func(*testing.T, Harness) {
 		"of a closed one":                                statusClosed,
 		"of one whose branch is gone is closed":          statusBranchGone,
 		"has the reviews, oldest first":                  statusReviews,
+		"has the comments on lines with their review":    statusLines,
 		"has no checks when nothing was reported":        statusChecks,
 		"of a number that does not exist is not found":   statusMissing,
 		"of a merged one whose branch is gone as well":   statusMergedAndGone,
@@ -129,6 +131,51 @@ func statusReviews(t *testing.T, h Harness) {
 		got[i].SubmittedAt = time.Time{}
 	}
 	s.Same("reviews", got, want)
+}
+
+// statusLines holds what Status and Remarks tell of comments on lines, before and after somebody has pushed.
+func statusLines(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	people, can := s.World.(LineReviewer)
+	if !can {
+		return
+	}
+	pr := s.Propose("claude-ops/check/disk", Update("checks/disk.md", "# Disk\n\ndf -h /\n"))
+	head := s.Tip(pr.Branch)
+	s.Review(pr.Number, "bob", gitprovider.ReviewCommented, "Thanks.")
+	people.ReviewLines(pr.Number, "ann", gitprovider.ReviewChangesRequested, "See the lines.",
+		gitprovider.LineComment{Path: "checks/disk.md", Line: 3, Body: "Which disk?\nAnd why?"},
+		gitprovider.LineComment{Path: "checks/disk.md", Line: 3, Before: true, Body: "Keep this."})
+	type line struct {
+		Author, Path, Commit, Body string
+		Line                       int
+		Before, Resolved           bool
+	}
+	ann := s.login("ann")
+	want := []line{
+		{Author: ann, Path: "checks/disk.md", Line: 3, Commit: head, Body: "Which disk?\nAnd why?"},
+		{Author: ann, Path: "checks/disk.md", Line: 3, Commit: head, Body: "Keep this.", Before: true},
+	}
+	linesOf := func(comments []gitprovider.LineComment) (out []line) {
+		for _, c := range comments {
+			out = append(out, line{cmp.Or(c.Author, ann), c.Path, c.Commit, c.Body, c.Line, c.Before, c.Resolved})
+		}
+		return out
+	}
+	for range 2 {
+		reviews := s.Status(pr.Number).Reviews
+		if len(reviews) != 2 || len(reviews[0].Comments) > 0 {
+			t.Fatalf("the reviews are %+v", reviews)
+		}
+		s.Same("the comments on lines", linesOf(reviews[1].Comments), want)
+		remarks := s.remarks(pr.Number)
+		last := gitprovider.LastRemark(remarks)
+		if len(remarks) != 2 || last == nil || last.Author != ann || remarks[0].ID == remarks[1].ID || last.ID == "" {
+			t.Fatalf("the remarks are %+v", remarks)
+		}
+		s.Same("the lines of the remark", linesOf(last.Lines), want)
+		s.Push(pr.Branch, File{Path: "checks/more.md", Content: "more\n"})
+	}
 }
 
 func statusChecks(t *testing.T, h Harness) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 

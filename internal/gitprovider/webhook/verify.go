@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Signed reports whether a delivery carries what may be a signature: unauthenticated if not. It costs nothing, so that nobody has

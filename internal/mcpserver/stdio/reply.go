@@ -37,7 +37,27 @@ func (l *loop) ask(ctx context.Context, raw []byte, env envelope, deliver func(r
 		deliver(answer)
 	}()
 	message, arguments := split(raw, env)
-	answer = l.translate(l.srv.HandleMessage(withArguments(ctx, arguments), message), env)
+	var own failed
+	ctx = context.WithValue(withArguments(ctx, arguments), failedKey{}, &own)
+	answer = l.translate(l.srv.HandleMessage(ctx, message), env)
+	if answer.err != nil && own.details != nil {
+		answer = reply{err: own.details, refused: ReasonProtocol}
+	}
+}
+
+// failed is the error that a handler wants its client to get.
+type failed struct{ details *mcp.JSONRPCErrorDetails }
+
+type failedKey struct{}
+
+// Fail is an error for the handler of the request under way to return: the client gets code, message and data as they
+// are. An error that a handler makes otherwise is replaced, since it may show what is inside.
+func Fail(ctx context.Context, code int, message string, data any) error {
+	details := mcp.NewJSONRPCErrorDetails(code, message, data)
+	if f, ok := ctx.Value(failedKey{}).(*failed); ok {
+		f.details = &details
+	}
+	return errors.New(message)
 }
 
 // translate turns mcp-go's answer into ours. Texts that would show Go internals are logged and replaced.

@@ -37,7 +37,8 @@ import (
 // out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
 // is not processed. A Write that blocks for good is left behind in the same way.
 //
-// tools/call runs on workers, everything else in order in the loop, so that a ping is answered while calls run.
+// tools/call and resources/read run on workers, everything else in order in the loop, so that a ping is answered while
+// calls run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
 	l := newLoop(ctx, out, srv, opts)
 	defer l.cut(ErrShutdown)
@@ -115,7 +116,7 @@ func (l *loop) handle(f frame) {
 		if c := l.calls.cancelByClient(env.params.cancels); c != nil {
 			l.reportCancelled(c)
 		}
-	case env.method == string(mcp.MethodToolsCall), env.method == string(mcp.MethodSubscriptionsListen):
+	case env.method == string(mcp.MethodToolsCall), env.method == string(mcp.MethodResourcesRead), env.method == string(mcp.MethodSubscriptionsListen):
 		l.submit(f, env)
 	default:
 		l.ask(l.base, f.raw, env, func(r reply) {

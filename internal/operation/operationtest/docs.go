@@ -18,7 +18,7 @@ func Docs(toolsets []operation.Toolset) []byte {
 	for _, o := range operation.List(toolsets...) {
 		rest, tool, command := "", "", ""
 		if o.Route.Method != "" {
-			rest = fmt.Sprintf("`%s /api/v1%s`", o.Route.Method, o.Route.Path)
+			rest = fmt.Sprintf("`%s /api/v1%s`", o.Route.Method, strings.ReplaceAll(o.Route.Path, "...}", "}"))
 		}
 		if o.Tool.Title != "" {
 			tool = "yes"
@@ -26,16 +26,24 @@ func Docs(toolsets []operation.Toolset) []byte {
 		if o.Command != "" {
 			command = "`claudeops " + o.Command + "`"
 		}
+		tier := fmt.Sprint(int(o.Needs.Tier))
+		if o.ForPeople() { // whom no tier binds
+			tier = ""
+		}
 		dryRun := ""
-		if o.HonoursDryRun {
+		if o.Needs.Dry == operation.DryTried {
 			dryRun = "honoured"
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join([]string{
-			"[`" + o.Name + "`](#" + o.Name + ")", o.Summary, string(o.Effect), fmt.Sprint(int(o.LowestTier)), dryRun, tool, rest, command,
+			"[`" + o.Name + "`](#" + o.Name + ")", o.Summary, string(o.Effect), tier, dryRun, tool, rest, command,
 		}, " | "))
 	}
 	for _, set := range toolsets {
-		fmt.Fprintf(&b, "\n## Toolset `%s`\n", set.Name)
+		heading := "Toolset `" + set.Name + "`"
+		if set.Name == "" {
+			heading = "What people do"
+		}
+		fmt.Fprintf(&b, "\n## %s\n", heading)
 		for _, o := range set.Operations {
 			fmt.Fprintf(&b, "\n### `%s`\n\n", o.Name)
 			if o.Tool.Description != "" {

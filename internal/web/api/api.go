@@ -8,14 +8,13 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/operation"
-
-	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
@@ -75,21 +74,20 @@ type Options struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions    Sessions
-	Connections Connections
-	Tokens      Tokens
+	Sessions Sessions
+	Tokens   Tokens
+	Acts     []operation.Operation
 }
 
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
 	proposals := &proposals{o.Records.Attempts, o.Records.Pulls, o.Env}
-	sessions := &sessions{records: o.Records.Sessions, env: o.Env}
-	connected := &connected{o.Connections}
+	sessions := &sessionRoutes{records: o.Records.Sessions, env: o.Env}
 	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
 	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",
-		Operations: slices.Concat(proposals.operations(), sessions.operations(), connected.operations(), audit.operations(), status.operations()),
+		Operations: slices.Concat(proposals.operations(), sessions.operations(), audit.operations(), status.operations()),
 	}
 }
 
@@ -97,20 +95,20 @@ func Toolset(o Options) operation.Toolset {
 func Routes(o Options, others []handler.Route) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies}
-	sessions := &sessions{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
+	sessions := &sessionRoutes{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
-	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o))), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), (&connected{o.Connections}).routes(), probes.routes(),
+	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes(), others)
 	return routes
 }
 
 // read is an operation of REST alone, for whoever may read.
 func read(name, summary string, route operation.Route) operation.Operation {
-	route.Method, route.Scope = http.MethodGet, access.Read
+	route.Method = http.MethodGet
 	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Read, LowestTier: gitprovider.TierObserve, Route: route,
+		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Route: route,
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/records"
 )

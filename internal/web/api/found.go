@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
@@ -27,9 +27,9 @@ func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 				return handler.Response{}, fault.New(fault.NotFound, "there is no tool %s", handler.Quote(req.PathValue("name")))
 			}
 			reject := rejecter(set, o)
-			if !req.Principal.Scopes.Has(o.Route.Scope) {
+			if !req.Principal.Scopes.Has(o.Needs.Scope) {
 				return handler.Response{}, formed(set.Form, o, reject(req, fault.New(fault.Forbidden, "%s needs the scope %s; %s has %s",
-					o.Name, o.Route.Scope, req.Principal.Name, req.Principal.Scopes)))
+					o.Name, o.Needs.Scope, req.Principal.Name, req.Principal.Scopes)))
 			}
 			response, err := h.handle(req, o, reject)
 			return response, formed(set.Form, o, err)

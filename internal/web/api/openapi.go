@@ -158,7 +158,9 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 }
 
 // operationPath is the pattern as OpenAPI writes it.
-func operationPath(r handler.Route) string { return strings.TrimSuffix(r.Pattern, "{$}") }
+func operationPath(r handler.Route) string {
+	return strings.ReplaceAll(strings.TrimSuffix(r.Pattern, "{$}"), "...}", "}")
+}
 
 func answerOf(types huma.Registry, description, contentType string, body any) *huma.Response {
 	if contentType == "" {
@@ -185,7 +187,7 @@ func tag(pattern string) string {
 }
 
 func pathParameters(pattern string) (names []string) {
-	for _, match := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(pattern, -1) {
+	for _, match := range regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`).FindAllStringSubmatch(pattern, -1) {
 		names = append(names, match[1])
 	}
 	return names

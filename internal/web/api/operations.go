@@ -2,12 +2,13 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -42,9 +43,14 @@ func (h *operations) routes(sets []operation.Toolset) (routes []handler.Route) {
 
 // rejecter records a request that never came to its operation.
 func rejecter(set operation.Toolset, o operation.Operation) func(*handler.Request, *fault.Error) error {
+	if o.Reject != nil {
+		return func(req *handler.Request, why *fault.Error) error {
+			return o.Reject(req.Context(), call(req, o, nil), why)
+		}
+	}
 	return func(req *handler.Request, why *fault.Error) error {
 		if o.Effect != operation.Read && set.Reject != nil {
-			set.Reject(req.Context(), call(req, nil), o.Name, why)
+			set.Reject(req.Context(), call(req, o, nil), o.Name, why)
 		}
 		return why
 	}
@@ -53,7 +59,7 @@ func rejecter(set operation.Toolset, o operation.Operation) func(*handler.Reques
 func (h *operations) route(set operation.Toolset, o operation.Operation) handler.Route {
 	reject := rejecter(set, o)
 	r := handler.Route{
-		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Route.Scope, Doc: docOf(o), Takes: o.Route.Takes,
+		Method: o.Route.Method, Pattern: prefix + o.Route.Path, Scope: o.Needs.Scope, Doc: docOf(o), Takes: o.Route.Takes,
 		Handle: func(req *handler.Request) (handler.Response, error) {
 			response, err := h.handle(req, o, reject)
 			return response, formed(set.Form, o, err)
@@ -63,6 +69,8 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
 	}
 	switch {
+	case o.ForPeople():
+		r.Refused = reject
 	case strings.HasPrefix(o.Route.Path, operation.ToolPath):
 		r.Turns, r.Refused = h.tools, reject
 	case o.Effect != operation.Read:
@@ -79,8 +87,12 @@ func formed(form *operation.Form, o operation.Operation, err error) error {
 	return &handler.FormedError{Err: err, Failure: form.Failure(o, err, operation.RequestIDOf(err))}
 }
 
-func call(req *handler.Request, raw []byte) operation.Call {
-	return operation.Call{Caller: req.Caller(), Ceiling: req.Principal.Ceiling, Arguments: raw}
+func call(req *handler.Request, o operation.Operation, raw []byte) operation.Call {
+	c := req.Call(raw)
+	if !o.ForPeople() {
+		c.ID = "" // an attempt has its own
+	}
+	return c
 }
 
 // handle hands a request to an operation. A body goes to it as it came, so that REST is as strict as MCP.
@@ -108,14 +120,18 @@ func (h *operations) handle(
 		return err
 	}
 	return h.replies.once(req, key, raw, refused, func() (handler.Response, error) {
-		output, err := o.Handle(req.Context(), call(req, raw))
-		return response(output), err
+		output, err := o.Handle(req.Context(), call(req, o, raw))
+		return response(o, output), err
 	})
 }
 
 // withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too is there twice,
-// which decoders refuse. What is no object stays as it is.
+// which decoders refuse. What is no object stays as it is, and so do the arguments of a tool that is found while the
+// program runs: its path has none of them.
 func withPath(req *handler.Request, raw []byte, o operation.Operation) []byte {
+	if o.Schemas.Input != nil {
+		return raw
+	}
 	rest, isObject := bytes.CutPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 	inPath, err := handler.Arguments(req, "", o.Input)
 	if !isObject || err != nil || len(inPath) <= len("{}") {
@@ -138,8 +154,8 @@ func queryOf(req *handler.Request, o operation.Operation) string {
 }
 
 // response is an output as HTTP has it.
-func response(output any) handler.Response {
-	r := handler.Response{Value: output}
+func response(o operation.Operation, output any) handler.Response {
+	r := handler.Response{Value: output, Status: o.Route.Status}
 	if creation, ok := output.(operation.Creation); ok && creation.Created() {
 		r.Status = http.StatusCreated
 	}
@@ -152,7 +168,7 @@ func response(output any) handler.Response {
 func docOf(o operation.Operation) handler.Doc {
 	output := reflect.Zero(o.Output).Interface()
 	d := handler.Doc{
-		ID: o.Route.ID, Summary: o.Summary, Description: o.Route.Notes, Answers: handler.OK(output), Keyed: o.Route.Keyed,
+		ID: o.Route.ID, Summary: o.Summary, Description: o.Route.Notes, Answers: map[int]any{cmp.Or(o.Route.Status, http.StatusOK): output}, Keyed: o.Route.Keyed,
 	}
 	if o.Route.Creates {
 		d.Answers[http.StatusCreated] = output

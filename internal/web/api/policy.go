@@ -5,7 +5,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // PolicyAnswer is what holds on this server.

@@ -3,8 +3,8 @@ package api
 import (
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // untrusted travels with text that agents wrote, since clients may show it to a model.

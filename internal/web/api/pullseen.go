@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 

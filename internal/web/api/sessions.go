@@ -8,14 +8,15 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/content"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/session"
-	"github.com/claudeops/claudeops/internal/strictjson"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -30,8 +31,8 @@ type sessionParams struct {
 	Limit  int    `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 
-// sessions answers what is asked of the sessions of agents, and starts and stops them.
-type sessions struct {
+// sessionRoutes answers what is asked of the sessions of agents, and starts and stops them.
+type sessionRoutes struct {
 	agents   Sessions
 	records  records.Sessions
 	replies  *idempotency
@@ -39,7 +40,7 @@ type sessions struct {
 	env      handler.Env
 }
 
-func (h *sessions) operations() []operation.Operation {
+func (h *sessionRoutes) operations() []operation.Operation {
 	return []operation.Operation{
 		operation.New(read("list_sessions", "List the sessions of agents, newest first", operation.Route{
 			Path: "/sessions", ID: "listSessions",
@@ -61,7 +62,7 @@ func (h *sessions) operations() []operation.Operation {
 	}
 }
 
-func (h *sessions) routes() []handler.Route {
+func (h *sessionRoutes) routes() []handler.Route {
 	accepted := map[int]any{http.StatusAccepted: SessionAccepted{}}
 	return []handler.Route{
 		{
@@ -85,7 +86,7 @@ func (h *sessions) routes() []handler.Route {
 
 const listSessions = "sessions"
 
-func (h *sessions) list(ctx context.Context, _ operation.Call, q sessionParams) (SessionList, error) {
+func (h *sessionRoutes) list(ctx context.Context, _ operation.Call, q sessionParams) (SessionList, error) {
 	before, err := sessionCursor(q.Cursor)
 	if err != nil {
 		return SessionList{}, err
@@ -94,7 +95,7 @@ func (h *sessions) list(ctx context.Context, _ operation.Call, q sessionParams) 
 	if err != nil {
 		return SessionList{}, err
 	}
-	query := session.Query{Before: before, Limit: p.limit, State: session.State(q.State), Tier: gitprovider.Tier(q.Tier)}
+	query := sessions.Query{Before: before, Limit: p.limit, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier)}
 	rows, err := h.records.Sessions(ctx, query)
 	if err != nil {
 		return SessionList{}, err
@@ -127,7 +128,7 @@ func sessionCursor(cursor string) (string, error) {
 }
 
 // sessionEntry renders a record. The attempts of a session that runs are counted now.
-func (h *sessions) sessionEntry(ctx context.Context, r session.Record) SessionEntry {
+func (h *sessionRoutes) sessionEntry(ctx context.Context, r sessions.Record) SessionEntry {
 	r = records.CountNow(ctx, h.records, r)
 	e := SessionEntry{
 		ID: r.ID, Parent: r.Parent, Next: r.Next, Tier: int(r.Tier), Trigger: string(r.Trigger), State: string(r.State),
@@ -142,7 +143,7 @@ func (h *sessions) sessionEntry(ctx context.Context, r session.Record) SessionEn
 	return e
 }
 
-func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (SessionDetail, error) {
+func (h *sessionRoutes) get(ctx context.Context, _ operation.Call, in idParams) (SessionDetail, error) {
 	r, err := h.records.Session(ctx, in.ID)
 	if err != nil {
 		return SessionDetail{}, err
@@ -158,7 +159,7 @@ func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (Sess
 		LastEvent: last, Report: text(r.Report), Stderr: text(r.Stderr), Received: h.handoff(r.Received), Handoff: h.handoff(r.Handoff),
 		HandoffProblem: h.env.Message(r.HandoffProblem), OpenFindings: h.openFindings(r.Open), Journal: []string{}, Untrusted: sessionUntrusted,
 	}
-	noted, err := h.records.Journal(ctx, session.JournalQuery{Session: r.ID})
+	noted, err := h.records.Journal(ctx, sessions.JournalQuery{Session: r.ID})
 	if err != nil {
 		return SessionDetail{}, err
 	}
@@ -178,12 +179,12 @@ func (h *sessions) get(ctx context.Context, _ operation.Call, in idParams) (Sess
 }
 
 // journal is what agents noted.
-func (h *sessions) journal(ctx context.Context, _ operation.Call, _ struct{}) (JournalPage, error) {
-	noted, err := h.records.Journal(ctx, session.JournalQuery{})
+func (h *sessionRoutes) journal(ctx context.Context, _ operation.Call, _ struct{}) (JournalPage, error) {
+	noted, err := h.records.Journal(ctx, sessions.JournalQuery{})
 	if err != nil {
 		return JournalPage{}, err
 	}
-	page := JournalPage{Entries: []session.JournalEntry{}, Untrusted: sessionUntrusted}
+	page := JournalPage{Entries: []sessions.JournalEntry{}, Untrusted: sessionUntrusted}
 	for _, e := range noted {
 		e.Text = h.env.Text(e.Text, handler.MaxAgentText)
 		page.Entries = append(page.Entries, e)
@@ -192,7 +193,7 @@ func (h *sessions) journal(ctx context.Context, _ operation.Call, _ struct{}) (J
 }
 
 // openFindings are open findings as answers have them.
-func (h *sessions) openFindings(open []session.Escalated) []OpenFinding {
+func (h *sessionRoutes) openFindings(open []sessions.Escalated) []OpenFinding {
 	out := []OpenFinding{}
 	for _, e := range open {
 		one := OpenFinding{Key: h.env.Line(e.Key), Tier: int(e.Tier), Sessions: append([]string{}, e.Sessions...), At: e.At.UTC(), PullRequests: []string{}}
@@ -205,14 +206,14 @@ func (h *sessions) openFindings(open []session.Escalated) []OpenFinding {
 }
 
 // handoff is a handoff as answers have it: clean once more, and without null.
-func (h *sessions) handoff(given *session.Handoff) *session.Handoff {
+func (h *sessionRoutes) handoff(given *sessions.Handoff) *sessions.Handoff {
 	if given == nil {
 		return nil
 	}
 	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
-	out := session.Handoff{
-		Version: given.Version, RecommendedTier: given.RecommendedTier, Services: []string{}, Findings: []session.Found{},
-		WantedChange: session.Wanted{
+	out := sessions.Handoff{
+		Version: given.Version, RecommendedTier: given.RecommendedTier, Services: []string{}, Findings: []sessions.Found{},
+		WantedChange: sessions.Wanted{
 			File: text(given.WantedChange.File), Evidence: text(given.WantedChange.Evidence), Text: text(given.WantedChange.Text),
 		},
 	}
@@ -220,7 +221,7 @@ func (h *sessions) handoff(given *session.Handoff) *session.Handoff {
 		out.Services = append(out.Services, text(name))
 	}
 	for _, finding := range given.Findings {
-		out.Findings = append(out.Findings, session.Found{Key: text(finding.Key), Text: text(finding.Text)})
+		out.Findings = append(out.Findings, sessions.Found{Key: text(finding.Key), Text: text(finding.Text)})
 	}
 	for _, key := range given.Resolved {
 		out.Resolved = append(out.Resolved, text(key))
@@ -232,13 +233,13 @@ type sessionUsageParams struct {
 	Days int `json:"days,omitempty" minimum:"1" maximum:"366" doc:"How many days, today included; default 30"`
 }
 
-func (h *sessions) usage(ctx context.Context, _ operation.Call, q sessionUsageParams) (session.UsageReport, error) {
+func (h *sessionRoutes) usage(ctx context.Context, _ operation.Call, q sessionUsageParams) (sessions.UsageReport, error) {
 	const usual = 30
 	if q.Days == 0 {
 		q.Days = usual
 	}
 	groups, err := h.records.UsageByDay(ctx, h.env.Now().AddDate(0, 0, 1-q.Days))
-	return session.NewUsageReport(groups), err
+	return sessions.NewUsageReport(groups), err
 }
 
 type sessionEventParams struct {
@@ -246,7 +247,7 @@ type sessionEventParams struct {
 	After int    `json:"after,omitempty" minimum:"1" doc:"Number of the last event that is known already"`
 }
 
-func (h *sessions) events(ctx context.Context, _ operation.Call, q sessionEventParams) (SessionEventList, error) {
+func (h *sessionRoutes) events(ctx context.Context, _ operation.Call, q sessionEventParams) (SessionEventList, error) {
 	r, err := h.records.Session(ctx, q.ID) // before the events, so that an end is not told too early
 	if err != nil {
 		return SessionEventList{}, err
@@ -262,7 +263,7 @@ func (h *sessions) events(ctx context.Context, _ operation.Call, q sessionEventP
 }
 
 // startSession starts a session for a program.
-func (h *sessions) start(req *handler.Request) (handler.Response, error) {
+func (h *sessionRoutes) start(req *handler.Request) (handler.Response, error) {
 	refused := func(err error) error {
 		return h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err)
 	}
@@ -280,7 +281,7 @@ func (h *sessions) start(req *handler.Request) (handler.Response, error) {
 	}
 	a, err := h.replies.once(req, key, body, refused, func() (handler.Response, error) {
 		id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
-			Tier: gitprovider.Tier(order.Tier), Note: order.Note, Trigger: session.TriggerREST, Ceiling: req.Principal.Ceiling,
+			Tier: gitprovider.Tier(order.Tier), Note: order.Note, Trigger: sessions.TriggerREST, Ceiling: req.Principal.Ceiling,
 		})
 		return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
 	})
@@ -291,7 +292,7 @@ func (h *sessions) start(req *handler.Request) (handler.Response, error) {
 }
 
 // located adds to the answer to a start where the session is, one that is given again included.
-func (h *sessions) located(a handler.Response) handler.Response {
+func (h *sessionRoutes) located(a handler.Response) handler.Response {
 	started, ok := a.Value.(SessionAccepted)
 	if !ok && json.Unmarshal(a.Bytes, &started) != nil {
 		return a
@@ -303,14 +304,14 @@ func (h *sessions) located(a handler.Response) handler.Response {
 	return a
 }
 
-func (h *sessions) stop(req *handler.Request) (handler.Response, error) {
+func (h *sessionRoutes) stop(req *handler.Request) (handler.Response, error) {
 	id := req.PathValue("id")
 	err := h.agents.Stop(req.Context(), req.Operator(), id)
 	return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
 }
 
 // refused records an action on sessions that the guard has refused.
-func (h *sessions) refused(action people.Action) func(*handler.Request, *fault.Error) error {
+func (h *sessionRoutes) refused(action people.Action) func(*handler.Request, *fault.Error) error {
 	return func(req *handler.Request, why *fault.Error) error {
 		return h.agents.Refused(req.Context(), req.Operator(), action, why)
 	}

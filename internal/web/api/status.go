@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 )

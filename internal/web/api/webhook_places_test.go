@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 func TestOneAddressDoesNotTakeThePlacesOfAllOthers(t *testing.T) {

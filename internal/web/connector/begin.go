@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/connect/remote"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 

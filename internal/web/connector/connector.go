@@ -1,6 +1,6 @@
 // Package connector lets agents in over HTTP that run elsewhere and have a token for it (claudeops token create --agent). The wire is that of
-// internal/connect/remote; who may come in, with which rights, and how many, is decided by door.Tokens, as for those who come through a
-// socket. No other token opens these routes, nor does a login, a proxy's user or an address.
+// internal/agents/connect/remote; who may come in, with which rights, and how many, is decided by door.Tokens, as for
+// those who come through a socket. No other token opens these routes, nor does a login, a proxy's user or an address.
 package connector
 
 import (
@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connect"
-	"github.com/claudeops/claudeops/internal/connect/remote"
-	"github.com/claudeops/claudeops/internal/door"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/connect/remote"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/connect/remote"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 

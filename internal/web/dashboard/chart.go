@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // chart is a bar a day, with a part for each outcome of attempts at proposals.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -47,13 +47,13 @@ func costs(ctx context.Context, r records.Sessions, now time.Time) ([]costRow, e
 	return rows, nil
 }
 
-func (r *costRow) add(g session.UsageGroup, thisWeek bool) {
+func (r *costRow) add(g sessions.UsageGroup, thisWeek bool) {
 	r.Month.count(g)
 	if thisWeek {
 		r.Week.count(g)
 	}
 }
 
-func (u *usageRow) count(g session.UsageGroup) {
+func (u *usageRow) count(g sessions.UsageGroup) {
 	u.Usage, u.Sessions = u.Add(g.Usage), u.Sessions+g.Sessions
 }

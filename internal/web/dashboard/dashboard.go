@@ -7,17 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/operation"
-
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/policy"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/review"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
@@ -88,9 +87,9 @@ type Options struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions    Sessions
-	Connections Connections
-	Tokens      Tokens
+	Sessions Sessions
+	Tokens   Tokens
+	Acts     []operation.Operation // those with a page that is made from them
 }
 
 // Dashboard renders the pages. It is safe for concurrent use.
@@ -121,7 +120,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, sets: append([]pageSet{&connectionPages{r, o.Connections}}, o.Toolsets.pages(r, o.Providers.Reader)...), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader)...), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{

@@ -3,12 +3,14 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/people"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -24,9 +26,12 @@ type Deployments interface {
 	// Waiting is the merge that waits for a person before it is deployed; nil if there is none.
 	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
-	Snapshots(most int) ([]*deploy.Snapshot, error)
-	// Rollback puts back the files of a snapshot, for a person, and records it.
-	Rollback(ctx context.Context, o people.Operator, id string) error
+	Snapshots(most int) ([]*change.Snapshot, error)
+	// PlanRollback says what Rollback would change.
+	PlanRollback(ctx context.Context, id string) (*change.Plan, error)
+	// Rollback puts back the files of a snapshot, for a person, and records it. plan is the digest of the plan that the
+	// person saw.
+	Rollback(ctx context.Context, o people.Operator, id, plan string) error
 	// Refused records a rollback that was refused before Rollback was asked.
 	Refused(ctx context.Context, o people.Operator, why error) error
 }
@@ -38,7 +43,10 @@ type deploymentPages struct {
 	reader      Reader
 }
 
-const deploymentsPath = "/deployments"
+const (
+	deploymentsPath = "/deployments"
+	rollbackPath    = deploymentsPath + "/rollback"
+)
 
 func (h *deploymentPages) nav() pages.NavItem {
 	return pages.NavItem{Path: deploymentsPath, Text: "Deployments"}
@@ -46,9 +54,9 @@ func (h *deploymentPages) nav() pages.NavItem {
 
 func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{
-		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull),
+		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull), page(rollbackPath, h.plan),
 		{
-			Method: "POST", Pattern: deploymentsPath + "/rollback", Scope: access.Operate, Page: true, Handle: h.rollback,
+			Method: "POST", Pattern: rollbackPath, Scope: access.Operate, Page: true, Handle: h.rollback,
 			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
 			Refused: func(req *handler.Request, why *fault.Error) error {
 				return h.deployments.Refused(req.Context(), req.Operator(), why)
@@ -67,7 +75,7 @@ type deploymentsView struct {
 	Failed    *fault.Error // why nothing can be said of what should be there
 	Drifted   *pages.Diff
 	Waiting   *deploy.DueMerge
-	Snapshots []*deploy.Snapshot
+	Snapshots []*change.Snapshot
 	MayRoll   bool
 	Done      bool
 }
@@ -94,12 +102,12 @@ func (t Toolsets) need() (out []need, err error) {
 }
 
 // Newest reports whether a snapshot is the newest.
-func (v deploymentsView) Newest(s *deploy.Snapshot) bool {
+func (v deploymentsView) Newest(s *change.Snapshot) bool {
 	return len(v.Snapshots) > 0 && v.Snapshots[0].ID == s.ID
 }
 
 // Targets are a snapshot's targets in words.
-func (deploymentsView) Targets(s *deploy.Snapshot) string {
+func (deploymentsView) Targets(s *change.Snapshot) string {
 	return strings.Trim(fmt.Sprint(s.Targets), "[]")
 }
 
@@ -132,16 +140,66 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	return h.html("deployments", view)
 }
 
-// rollback needs the box that says that it is wanted, so that a button that was hit by mistake does nothing.
+// rollbackView is the page of a rollback before it is done.
+type rollbackView struct {
+	pages.Page
+	Plan    *change.Plan
+	To      string
+	MayRoll bool
+	Diff    *pages.Diff
+	Notes   []string
+}
+
+type rollbackParams struct {
+	To string `json:"to" required:"true"`
+}
+
+// plan shows what a rollback would change, with the form that does it.
+func (h *deploymentPages) plan(req *handler.Request) (handler.Response, error) {
+	var q rollbackParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	view := rollbackView{Page: h.frame(req, "Roll back", deploymentsPath), To: q.To, MayRoll: req.Principal.Scopes.Has(access.Operate)}
+	var err error
+	if view.Plan, err = h.deployments.PlanRollback(req.Context(), q.To); err != nil {
+		return handler.Response{}, err
+	}
+	files, warnings, err := deploy.Diff(view.Plan)
+	if err != nil {
+		return handler.Response{}, deploy.Failure(err)
+	}
+	view.Notes = slices.Concat(view.Plan.Warnings, warnings)
+	view.Diff = h.diffOf(files)
+	return h.html("rollback", view)
+}
+
+// diffOf shows the lines of files; nil if there are none.
+func (h *deploymentPages) diffOf(files []deploy.FileDiff) *pages.Diff {
+	var text strings.Builder
+	for _, f := range files {
+		if f.Unified != nil {
+			text.WriteString(*f.Unified)
+		}
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	diff := pages.ParseDiff(h.env.Redact(text.String()), false, 1)
+	return &diff
+}
+
+// rollback needs the plan that was shown, and the box that says that it is wanted, so that a button that was hit by
+// mistake does nothing.
 func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
-	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1) {
-		err = fault.New(fault.InvalidArgument, "the form must have the field to, once, and the box must be ticked that says that the rollback is wanted")
+	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1 || form.Get("plan") == "" || len(form["plan"]) != 1) {
+		err = fault.New(fault.InvalidArgument, "the form must have the fields to and plan, each once, and the box must be ticked that says that the rollback is wanted")
 	}
 	if err != nil {
 		return handler.Response{}, h.deployments.Refused(req.Context(), req.Operator(), err)
 	}
-	if err := h.deployments.Rollback(req.Context(), req.Operator(), form.Get("to")); err != nil {
+	if err := h.deployments.Rollback(req.Context(), req.Operator(), form.Get("to"), form.Get("plan")); err != nil {
 		return handler.Response{}, err
 	}
 	return h.goTo(deploymentsPath + "?done=rollback"), nil

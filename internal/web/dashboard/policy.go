@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/policy"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -133,6 +134,7 @@ func sections(v policy.View) []section {
 			choose(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
 				"A sink of the audit that fails stops no proposal."),
 		}},
+		{Title: "Sources that files of projects may choose from", Rules: sourceLines(v.Sources), Code: true},
 		{Title: "Agents", Rules: []string{
 			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes", "with the boundary that there is, or without one") + ".",
 		}},
@@ -153,6 +155,13 @@ func kindLines(kinds []policy.Kind) (out []string) {
 func toolLines(tools []policy.ToolTier) (out []string) {
 	for _, t := range tools {
 		out = append(out, fmt.Sprintf("%s: from tier %s.", t.Tool, t.Tier))
+	}
+	return out
+}
+
+func sourceLines(list sources.List) (out []string) {
+	for _, s := range list {
+		out = append(out, s.Origin)
 	}
 	return out
 }

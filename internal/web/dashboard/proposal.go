@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/prflow"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -34,14 +34,14 @@ type proposalPage struct {
 	pages.Page
 	ID         string
 	Attempts   []attempt
-	Change     *change // nil if nothing passed the gates
-	Wanted     *wanted // what a refused attempt wanted; nil where that is not kept
+	Change     *proposedChange // nil if nothing passed the gates
+	Wanted     *wanted         // what a refused attempt wanted; nil where that is not kept
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
 }
 
-// change is what a proposal changes.
-type change struct {
+// proposedChange is what a proposal changes.
+type proposedChange struct {
 	record.Proposal
 	Prose     pages.Prose
 	Seen      *pullSeen // what was last seen of the pull request; nil if there is none
@@ -52,10 +52,10 @@ type change struct {
 }
 
 // Link is the address of the proposal, without the base.
-func (c *change) Link() string { return proposalPath(c.ID) }
+func (c *proposedChange) Link() string { return proposalPath(c.ID) }
 
 // Pull points to the pull request; nil for none.
-func (c *change) Pull() *pullLink { return pullLinkOf(c.PullKey(), c.PRURL, "") }
+func (c *proposedChange) Pull() *pullLink { return pullLinkOf(c.PullKey(), c.PRURL, "") }
 
 // wholeFile is the whole new content of a file.
 type wholeFile struct {
@@ -166,8 +166,8 @@ func (h *proposalPages) pullSeen(ctx context.Context, p record.Proposal) (*pullS
 	return &pullSeen{r}, nil
 }
 
-func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *change {
-	c := &change{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
+func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *proposedChange {
+	c := &proposedChange{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
 		c.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
 			" because of their age (CLAUDEOPS_RETENTION). What was decided stays on the record."

@@ -2,11 +2,11 @@ package dashboard
 
 import (
 	"context"
-	"strings"
 
-	"github.com/claudeops/claudeops/internal/deploy"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -26,8 +26,8 @@ type pullDeployment struct {
 }
 
 // IsPending reports whether a change would come without the pull request, too.
-func (v pullDeployment) IsPending(c deploy.Change) bool {
-	return v.Pending[deploy.FileKey{Target: c.Target, Path: c.Path}]
+func (v pullDeployment) IsPending(c change.Change) bool {
+	return v.Pending[change.FileKey{Target: c.Target, Path: c.Path}]
 }
 
 // Merged reports whether it is too late for a forecast.
@@ -64,15 +64,6 @@ func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
 		view.Failed = fault.From(err)
 		return h.html("pull_deployment", view)
 	}
-	var text strings.Builder
-	for _, f := range view.Files {
-		if f.Unified != nil {
-			text.WriteString(*f.Unified)
-		}
-	}
-	if text.Len() > 0 {
-		diff := pages.ParseDiff(h.env.Redact(text.String()), false, 1)
-		view.Diff = &diff
-	}
+	view.Diff = h.diffOf(view.Files)
 	return h.html("pull_deployment", view)
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/access"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )

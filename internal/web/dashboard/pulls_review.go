@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/scripts"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )

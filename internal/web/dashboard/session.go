@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -33,7 +33,7 @@ type sessionPage struct {
 	Attempts []attempt
 	More     string // query of all proposals of the session, where some are left out
 	Said     said
-	Journal  []session.JournalEntry // what it noted for later sessions, newest first
+	Journal  []sessions.JournalEntry // what it noted for later sessions, newest first
 }
 
 // chained is a session of a chain.
@@ -44,7 +44,7 @@ type chained struct {
 
 // said is a part of what the agent said and did.
 type said struct {
-	Events               []session.Event
+	Events               []sessions.Event
 	Last                 int
 	Older, Newer, Newest string // queries; "" for none
 }
@@ -53,7 +53,7 @@ type said struct {
 func (said) MaxRunes() int { return eventRunes }
 
 // Longer reports whether an event is longer than that.
-func (said) Longer(e session.Event) bool { return len([]rune(e.Text)) > eventRunes }
+func (said) Longer(e sessions.Event) bool { return len([]rune(e.Text)) > eventRunes }
 
 func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	var q oneSessionParams
@@ -72,7 +72,7 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if view.Said, err = h.said(req, r.ID, q.From); err != nil {
 		return handler.Response{}, err
 	}
-	if view.Journal, err = h.records.Journal(req.Context(), session.JournalQuery{Session: r.ID}); err != nil {
+	if view.Journal, err = h.records.Journal(req.Context(), sessions.JournalQuery{Session: r.ID}); err != nil {
 		return handler.Response{}, err
 	}
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{Session: r.ID, Limit: pageSize + 1})
@@ -89,9 +89,9 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 }
 
 // chain lists the sessions that handed over to each other up to and after this one; none if it stands alone.
-func (h *sessionPages) chain(req *handler.Request, r session.Record) ([]chained, error) {
-	all := []session.Record{r}
-	follow := func(id func(session.Record) string, add func(session.Record)) error {
+func (h *sessionPages) chain(req *handler.Request, r sessions.Record) ([]chained, error) {
+	all := []sessions.Record{r}
+	follow := func(id func(sessions.Record) string, add func(sessions.Record)) error {
 		at := r
 		for id(at) != "" && len(all) < longest {
 			var err error
@@ -104,9 +104,9 @@ func (h *sessionPages) chain(req *handler.Request, r session.Record) ([]chained,
 		}
 		return nil
 	}
-	err := follow(func(r session.Record) string { return r.Parent }, func(r session.Record) { all = slices.Insert(all, 0, r) })
+	err := follow(func(r sessions.Record) string { return r.Parent }, func(r sessions.Record) { all = slices.Insert(all, 0, r) })
 	if err == nil {
-		err = follow(func(r session.Record) string { return r.Next }, func(r session.Record) { all = append(all, r) })
+		err = follow(func(r sessions.Record) string { return r.Next }, func(r sessions.Record) { all = append(all, r) })
 	}
 	if err != nil || len(all) == 1 {
 		return nil, err

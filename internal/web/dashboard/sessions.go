@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
@@ -43,7 +44,7 @@ type sessionsPage struct {
 	Plan         session.Plan
 	Usage        *usageTable // nil for none
 	Every        string      // "" where nothing is scheduled
-	Journal      []session.JournalEntry
+	Journal      []sessions.JournalEntry
 }
 
 // journalShown is how many entries of the journal the listing shows.
@@ -69,17 +70,17 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 }
 
 func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (sessionsPage, error) {
-	rows, err := h.records.Sessions(req.Context(), session.Query{Before: q.Before, State: session.State(q.State), Limit: pageSize + 1})
+	rows, err := h.records.Sessions(req.Context(), sessions.Query{Before: q.Before, State: sessions.State(q.State), Limit: pageSize + 1})
 	if err != nil {
 		return sessionsPage{}, err
 	}
-	journal, err := h.records.Journal(req.Context(), session.JournalQuery{Limit: journalShown})
+	journal, err := h.records.Journal(req.Context(), sessions.JournalQuery{Limit: journalShown})
 	if err != nil {
 		return sessionsPage{}, err
 	}
 	plan := h.agents.Plan()
 	view := sessionsPage{
-		Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Plan: plan, States: options(q.State, session.States()),
+		Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Plan: plan, States: options(q.State, sessions.States()),
 		Journal: journal,
 	}
 	if plan.Every > 0 {
@@ -120,12 +121,12 @@ func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
 
 // sessionRow is a session as pages show it.
 type sessionRow struct {
-	session.Record
+	sessions.Record
 	now time.Time
 }
 
 // row is a session with what was proposed in it so far.
-func (h *sessionPages) row(req *handler.Request, r session.Record) sessionRow {
+func (h *sessionPages) row(req *handler.Request, r sessions.Record) sessionRow {
 	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
 }
 
@@ -133,7 +134,7 @@ func (h *sessionPages) row(req *handler.Request, r session.Record) sessionRow {
 func (s sessionRow) Link() string { return sessionPath(s.ID) }
 
 // Running reports whether it runs.
-func (s sessionRow) Running() bool { return s.State == session.StateRunning }
+func (s sessionRow) Running() bool { return s.State == sessions.StateRunning }
 
 // Took is how long it took so far.
 func (s sessionRow) Took() string {
@@ -203,7 +204,7 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 		return h.sendBack(req, form, tier, h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err))
 	}
 	id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
-		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: session.TriggerDashboard, Ceiling: req.Principal.Ceiling,
+		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: sessions.TriggerDashboard, Ceiling: req.Principal.Ceiling,
 	})
 	if err != nil {
 		return h.sendBack(req, form, tier, err)
@@ -253,14 +254,14 @@ const (
 
 // needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
 func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
-	rows, err := h.records.Sessions(req.Context(), session.Query{Limit: pageSize})
+	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
-	bad := []session.State{session.StateFailed, session.StateTimeout, session.StateLimit, session.StateInterrupted}
+	bad := []sessions.State{sessions.StateFailed, sessions.StateTimeout, sessions.StateLimit, sessions.StateInterrupted}
 	good := map[gitprovider.Tier]bool{}
 	for _, r := range rows {
-		good[r.Tier] = good[r.Tier] || r.State == session.StateSucceeded
+		good[r.Tier] = good[r.Tier] || r.State == sessions.StateSucceeded
 		if good[r.Tier] || !slices.Contains(bad, r.State) || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
 			continue
 		}
@@ -274,7 +275,7 @@ func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
 
 // running are those that run now.
 func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err error) {
-	rows, err := h.records.Sessions(req.Context(), session.Query{State: session.StateRunning, Limit: maxSessionNeeds})
+	rows, err := h.records.Sessions(req.Context(), sessions.Query{State: sessions.StateRunning, Limit: maxSessionNeeds})
 	for _, r := range rows {
 		out = append(out, h.row(req, r))
 	}

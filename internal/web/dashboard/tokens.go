@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-	"github.com/claudeops/claudeops/internal/tokens"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )

@@ -3,7 +3,7 @@ package dashboard
 import (
 	"fmt"
 
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
@@ -22,17 +22,17 @@ type usageRow struct {
 	Day      string
 	Tier     int
 	Sessions int
-	session.Usage
+	sessions.Usage
 }
 
 // Short is the cost in a table: with "about" before an estimate or a guess, and "and more" where a price is not known.
 func (u usageRow) Short() string { return shortCost(u.Usage) }
 
-func shortCost(u session.Usage) string {
+func shortCost(u sessions.Usage) string {
 	switch u.CostSource {
-	case session.CostEstimate, session.CostClientGuess:
+	case sessions.CostEstimate, sessions.CostClientGuess:
 		return fmt.Sprintf("about %.4f USD", u.CostUSD)
-	case session.CostUnknown:
+	case sessions.CostUnknown:
 		return fmt.Sprintf("%.4f USD and more", u.CostUSD)
 	}
 	return u.Cost()
@@ -44,7 +44,7 @@ func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}
-	report := session.NewUsageReport(groups)
+	report := sessions.NewUsageReport(groups)
 	t := &usageTable{Days: usageDays, Total: usageRow{Sessions: report.Total.Sessions, Usage: report.Total.Usage}}
 	for _, d := range report.Days {
 		t.Rows = append(t.Rows, usageRow{d.Day, d.Tier, d.Sessions, d.Usage})
@@ -58,11 +58,11 @@ func (s sessionRow) ShortCost() string { return shortCost(s.Usage) }
 // Certainty says what kind of figure the cost is; "" if it is the client's own.
 func (s sessionRow) Certainty() string {
 	switch s.CostSource {
-	case session.CostEstimate:
+	case sessions.CostEstimate:
 		return "an estimate by list prices: Claude Code has not said its own figure"
-	case session.CostClientGuess:
+	case sessions.CostClientGuess:
 		return "Claude Code's guess: it does not know the price of the model"
-	case session.CostUnknown:
+	case sessions.CostUnknown:
 		return "the price of a model is not known"
 	}
 	return ""

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // failureWindow is the time over which wrong credentials are counted, and failuresKept how many addresses are remembered.

@@ -1,14 +1,15 @@
 package guard
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
@@ -24,6 +25,7 @@ func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 	}
 	req.Principal = who
 	if who.Scopes.Has(route.Scope) {
+		req.Recheck = func(ctx context.Context) error { return g.recheck(ctx, req, who, route.Scope) }
 		return nil
 	}
 	e := g.lacks(who, route.Scope)
@@ -31,6 +33,19 @@ func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 		return route.Refused(req, e)
 	}
 	return e
+}
+
+// recheck recognises the caller once more; see operation.Caller.
+func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Principal, scope access.Scope) error {
+	now, err := g.identify(ctx, req)
+	if fault.CodeOf(err) == fault.Unauthenticated {
+		return fault.Wrap(err, fault.Unauthenticated, "%s was let in when the call began, and is not any more: the token was revoked or has expired, or "+
+			"the login has ended; nothing was done", was.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return now.Still(was, scope)
 }
 
 // MayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to. Credentials
@@ -62,15 +77,19 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 // Identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
 // proxy names, loopback. One that is there and no good is not passed over.
 func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
+	return g.identify(req.Context(), req)
+}
+
+func (g *Guard) identify(ctx context.Context, req *handler.Request) (access.Principal, error) {
 	if given := req.Header.Values("Authorization"); len(given) > 0 {
 		scheme, secret, _ := strings.Cut(given[0], " ")
 		if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
 			return access.Principal{}, fault.New(fault.Unauthenticated, "Authorization must be `Bearer` and a token, once")
 		}
-		return g.access.Bearer(req.Context(), strings.TrimSpace(secret))
+		return g.access.Bearer(ctx, strings.TrimSpace(secret))
 	}
 	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
-		return g.access.Login(req.Context(), cookies[0].Value)
+		return g.access.Login(ctx, cookies[0].Value)
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
 		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
 	}
@@ -79,7 +98,7 @@ func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
 		if err != nil {
 			return access.Principal{}, err
 		}
-		return g.access.Proxied(req.Context(), user)
+		return g.access.Proxied(ctx, user)
 	}
 	if g.local(req.Request) {
 		return g.access.Anonymous()

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Network says how the server is reached.
@@ -29,7 +31,7 @@ type Network struct {
 // theirs that they point at its address (DNS rebinding).
 func (n Network) serves(host string) bool {
 	name := hostName(host)
-	if isLoopback(name) || slices.ContainsFunc(n.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+	if weborigin.Loopback(name) || slices.ContainsFunc(n.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
 		return true
 	}
 	_, err := netip.ParseAddr(name)
@@ -43,11 +45,6 @@ func hostName(host string) string {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
 	return strings.ToLower(strings.TrimSuffix(name, "."))
-}
-
-func isLoopback(name string) bool {
-	addr, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // remote is the address that the connection comes from.
@@ -85,7 +82,7 @@ func (n Network) Client(r *http.Request) netip.Addr {
 // for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be told from a
 // program on this machine, which is why callers who show nothing may at most read, and only if the operator wants it.
 func (n Network) local(r *http.Request) bool {
-	return n.Loopback && remote(r).IsLoopback() && isLoopback(hostName(r.Host)) && !forwarded(r)
+	return n.Loopback && remote(r).IsLoopback() && weborigin.Loopback(hostName(r.Host)) && !forwarded(r)
 }
 
 // forwarded reports whether a proxy has passed the request on, trusted or not. Proxies add one of these headers, as a rule;

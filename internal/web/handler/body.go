@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // ReadBody reads the whole body of a request that must have the content type, up to the bound of its route. What is wrong

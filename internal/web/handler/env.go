@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 

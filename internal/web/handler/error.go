@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Problem is the body of every answer that is an error (RFC 9457), with the members that MCP has, too.
@@ -66,7 +67,8 @@ func Cause(err error) string {
 	return fmt.Sprintf("%s: %v", e.Message, e.Cause)
 }
 
-// EncodeJSON is JSON as all our answers have it: no escapes for HTML, no line break at its end.
+// EncodeJSON is JSON as all our answers have it: no escapes for HTML, but for whatever hides or acts on a terminal, and
+// no line break at its end.
 func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -74,7 +76,7 @@ func EncodeJSON(v any) []byte {
 	if err := encoder.Encode(v); err != nil { // our types always encode
 		return []byte("{}")
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return content.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
 // NothingHere is the error about an address that leads nowhere. base is the path below which the server is.

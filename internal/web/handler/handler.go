@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/people"
-
-	"github.com/claudeops/claudeops/internal/access"
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Func handles a request that the guard has let in.
@@ -24,7 +23,8 @@ type Request struct {
 	*http.Request
 	ID        string // request id of this exchange; an attempt has its own
 	Principal access.Principal
-	Page      bool // it is for a page, rather than for a program
+	Recheck   func(ctx context.Context) error // asks again whether Principal may make it; nil where nobody was asked; see operation.Caller
+	Page      bool                            // it is for a page, rather than for a program
 	Limit     BodyLimit
 	Position  string // what has changed before the page was begun; see live.Hub
 	Next      string // where a person goes when signed in, as the form has it that was sent; "" for none
@@ -36,7 +36,12 @@ func (r *Request) Caller() operation.Caller {
 	if r.Page {
 		door = record.DoorWeb
 	}
-	return operation.Caller{Door: door, Name: r.Principal.Name}
+	return operation.Caller{Door: door, Name: r.Principal.Name, Recheck: r.Recheck}
+}
+
+// Call is a request for an act of a person, whose row has the id of the exchange.
+func (r *Request) Call(arguments []byte) operation.Call {
+	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Arguments: arguments, ID: r.ID}
 }
 
 // Operator is who calls, for the record of what is done to sessions.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/claudeops/claudeops/internal/fault"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/strictjson"
 )
 
 // DecodeQuery reads the query of a request into dst, a pointer to a struct that strictjson decodes, within its limits.

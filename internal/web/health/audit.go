@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/fault"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // How often the audit is verified behind the pages: what was added since, and all of it.

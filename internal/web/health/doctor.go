@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/doctor"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 )
 
 // doctorAge is how old an answer of doctor may be: finding it out reads the whole record.

@@ -5,9 +5,9 @@ package health
 import (
 	"context"
 
-	"github.com/claudeops/claudeops/internal/doctor"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/record"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/records"
 )

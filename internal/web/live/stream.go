@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/access"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 

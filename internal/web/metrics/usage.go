@@ -6,18 +6,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // sessionUsage tells what the sessions of agents used that have ended, whatever process ran them: all that is recorded, so that a
 // restart changes nothing and servers that share records say the same.
 type sessionUsage struct {
 	mu     sync.Mutex
-	groups []session.UsageGroup
+	groups []sessions.UsageGroup
 }
 
 // read takes the sums as they are now.
-func (s *sessionUsage) read(ctx context.Context, of func(context.Context) ([]session.UsageGroup, error)) error {
+func (s *sessionUsage) read(ctx context.Context, of func(context.Context) ([]sessions.UsageGroup, error)) error {
 	groups, err := of(ctx)
 	if err != nil {
 		return err

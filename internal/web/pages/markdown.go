@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
 )
 
 // Bounds of a text that is rendered. A longer one, or one nested more deeply, is shown as it is written: the parser's time

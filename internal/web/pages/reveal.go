@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
 )
 
 // Reveal shows what others would hide: each hidden character is written as its code point, and what is beyond maxRunes is

@@ -6,7 +6,8 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/content"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // Bounds of what a page shows, in runes.
@@ -51,6 +52,8 @@ func (s Shower) functions() template.FuncMap {
 		"field":    func(id, problem string) field { return field{id, problem} },
 		"lineno":   linkLine,
 		"fileno":   func(index int) int { return index + 1 },
+		"rich":     Rich,
+		"cell":     func(base string, c operation.Cell) cell { return cell{c, base} },
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
 	}
 }

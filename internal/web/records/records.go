@@ -6,8 +6,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/record"
-	"github.com/claudeops/claudeops/internal/session"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // Records is all of it.
@@ -91,27 +91,27 @@ type Notices interface {
 
 // Sessions is what is recorded of the sessions of agents.
 type Sessions interface {
-	Session(ctx context.Context, id string) (session.Record, error)
-	Sessions(ctx context.Context, q session.Query) ([]session.Record, error)
+	Session(ctx context.Context, id string) (sessions.Record, error)
+	Sessions(ctx context.Context, q sessions.Query) ([]sessions.Record, error)
 	// SessionEvents returns events after the number, oldest first, at most 500.
-	SessionEvents(ctx context.Context, id string, after int) ([]session.Event, error)
+	SessionEvents(ctx context.Context, id string, after int) ([]sessions.Event, error)
 	// LastSessionEvent is the number of the last one; 0 if there is none.
 	LastSessionEvent(ctx context.Context, id string) (int, error)
 	// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the newest day first.
-	UsageByDay(ctx context.Context, since time.Time) ([]session.UsageGroup, error)
+	UsageByDay(ctx context.Context, since time.Time) ([]sessions.UsageGroup, error)
 	// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost.
-	UsageOfEnded(ctx context.Context) ([]session.UsageGroup, error)
+	UsageOfEnded(ctx context.Context) ([]sessions.UsageGroup, error)
 	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
 	SessionsByBoundary(ctx context.Context) (map[string]int64, error)
 	// SessionCounts counts what was proposed in a session so far.
-	SessionCounts(ctx context.Context, id string) (session.Counts, error)
+	SessionCounts(ctx context.Context, id string) (sessions.Counts, error)
 	// Journal returns what agents noted for later sessions, newest first.
-	Journal(ctx context.Context, q session.JournalQuery) ([]session.JournalEntry, error)
+	Journal(ctx context.Context, q sessions.JournalQuery) ([]sessions.JournalEntry, error)
 }
 
 // CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record stand.
-func CountNow(ctx context.Context, s Sessions, r session.Record) session.Record {
-	if r.State == session.StateRunning {
+func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Record {
+	if r.State == sessions.StateRunning {
 		if counts, err := s.SessionCounts(ctx, r.ID); err == nil {
 			r.Counts = counts
 		}

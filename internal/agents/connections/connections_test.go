@@ -1,0 +1,48 @@
+package connections_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// cuts is a Store in which a token was cut off once.
+type cuts struct {
+	at  time.Time
+	err error
+}
+
+func (c cuts) Connections(context.Context) ([]record.Connection, error) { return nil, c.err }
+
+func (c cuts) CutConnection(context.Context, string, string, ...record.Attempt) error { return c.err }
+
+func (c cuts) LastCut(context.Context, string) (time.Time, error) { return c.at, c.err }
+
+func TestATokenWhoseAgentWasCutOffLetsNobodyInForAWhile(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	made := now.Add(-24 * time.Hour)
+	for name, test := range map[string]struct {
+		store cuts
+		made  time.Time
+		want  fault.Code
+	}{
+		"never":                       {cuts{}, made, ""},
+		"a moment ago":                {cuts{at: now.Add(-time.Second)}, made, fault.Unauthenticated},
+		"almost an hour ago":          {cuts{at: now.Add(time.Second - connections.KeptOut)}, made, fault.Unauthenticated},
+		"an hour ago":                 {cuts{at: now.Add(-connections.KeptOut)}, made, ""},
+		"before the token was made":   {cuts{at: now.Add(-time.Minute)}, now.Add(-time.Second), ""},
+		"by a clock that is ahead":    {cuts{at: now.Add(time.Minute)}, made, fault.Unauthenticated},
+		"nobody knows: let nobody in": {cuts{err: errors.New("the disk is gone")}, made, fault.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fault.CodeOf(connections.Admit(t.Context(), test.store, "laptop", test.made, now)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package door
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// serve does the handshake of a connection, and then serves it.
+func (d *Door) serve(conn net.Conn) {
+	stop := context.AfterFunc(d.state.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // whoever reads stops
+	defer stop()
+	if !d.arrive() {
+		return
+	}
+	if err := conn.SetDeadline(time.Now().Add(d.host.options.Limits.Handshake)); err != nil {
+		return
+	}
+	peer, err := d.host.options.Credentials(conn)
+	if peer.Release != nil {
+		defer peer.Release()
+	}
+	if err != nil {
+		d.refuse(conn, peer, fault.Wrap(err, fault.Unauthenticated, "the system does not say who is connected"), false)
+		return
+	}
+	in := bufio.NewReaderSize(conn, connect.MaxHello)
+	hello, refused := d.judge(in, peer)
+	if refused != nil {
+		d.refuse(conn, peer, refused, false)
+		return
+	}
+	if !d.answer(conn, connect.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil {
+		return
+	}
+	if d.state.ctx.Err() != nil {
+		return
+	}
+	rights := d.rights.Lower(hello.Lower)
+	if d.isFurther() {
+		d.state.served.Go(func() { d.rows.further(d.state.ctx, rights, peer) }) // the client need not wait for it, and the end of the door does
+	}
+	err = d.host.Serve(d.state.ctx, Arrival{Rights: rights, Way: "unix", Peer: peer.String(), Budget: d.budget, Still: d.state.still, CutOff: d.shutOut}, &buffered{conn, in}, conn)
+	if err != nil {
+		d.host.options.Log.Warn("an agent's connection ended with an error", "session", d.rights.Session, "error", err)
+	}
+}
+
+// arrive waits until the session may connect once more; false if the door is closed before.
+func (d *Door) arrive() bool {
+	timer := time.NewTimer(d.arrivals.spend(0, 1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.state.ctx.Done():
+		return false
+	}
+}
+
+// judge reads who is there, and says why they are not let in; nil if they are.
+func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) {
+	if peer.Known && peer.UID != d.owner {
+		return connect.Hello{}, fault.New(fault.Unauthenticated, "the connection is of user %d, and the agent's is %d", peer.UID, d.owner)
+	}
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
+	}
+	hello, refused := ReadHello(line)
+	if refused != nil {
+		return hello, refused
+	}
+	given := sha256.Sum256([]byte(hello.Ticket))
+	if subtle.ConstantTimeCompare(given[:], d.ticket[:]) != 1 {
+		return hello, fault.New(fault.Unauthenticated, "the ticket is not that of this session")
+	}
+	if !d.belongs(peer) {
+		return hello, fault.New(fault.Unauthenticated, "the process is none of this session's")
+	}
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	if d.state.shut {
+		return hello, fault.New(fault.Unauthenticated, "the session is over, or was cut off")
+	}
+	return hello, nil
+}
+
+// ReadHello reads a handshake as strictly as arguments of tools are read: each name once, spelled exactly, with a value
+// of its kind; nothing beside what there is, nothing after it.
+func ReadHello(text []byte) (connect.Hello, *fault.Error) {
+	var hello struct { // connect.Hello, which is of the standard library alone
+		Version  int    `json:"claudeops" required:"true"`
+		Ticket   string `json:"ticket"`
+		Tier     int    `json:"tier"`
+		DryRun   bool   `json:"dry_run"`
+		ReadOnly bool   `json:"read_only"`
+	}
+	var err error
+	if violations := strictjson.Decode(text, &hello, strictjson.Options{What: "handshake"}); len(violations) > 0 {
+		err = errors.New(violations[0].Message)
+	} else if hello.Version != connect.Version {
+		err = fmt.Errorf("its version is %d, not %d", hello.Version, connect.Version)
+	}
+	if err != nil {
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake cannot be read; connect with the connector of the same release")
+	}
+	return connect.Hello{
+		Version: hello.Version, Ticket: hello.Ticket, Lower: connect.Lower{Tier: hello.Tier, DryRun: hello.DryRun, ReadOnly: hello.ReadOnly},
+	}, nil
+}
+
+// belongs reports whether the process is one of the session's. It waits until those are known, for as long as a handshake may take.
+func (d *Door) belongs(peer Peer) bool {
+	bound := time.NewTimer(d.host.options.Limits.Handshake)
+	defer bound.Stop()
+	select {
+	case <-d.members:
+	case <-bound.C:
+		return false
+	case <-d.state.ctx.Done():
+		return false
+	}
+	if peer.PID == 0 {
+		return true // the system does not say
+	}
+	// A process that has ended by now may have given its id to another one.
+	return d.member(peer.PID) && (peer.Ended == nil || !peer.Ended())
+}
+
+// refuse tells a connector that it is not let in, and records it.
+func (d *Door) refuse(conn net.Conn, peer Peer, why *fault.Error, retry bool) {
+	if d.state.ctx.Err() == nil { // otherwise the door was closed under it
+		d.rows.refused(d.state.ctx, d.rights, peer, why)
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	d.answer(conn, connect.Answer{Code: string(why.Code), Message: why.Message, Retry: retry})
+}
+
+func (d *Door) answer(conn net.Conn, a connect.Answer) bool {
+	a.Version = connect.Version
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = conn.Write(append(line, '\n'))
+	}
+	return err == nil
+}
+
+// isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the first, and nothing is wrong
+// with it: a client may start its server anew.
+func (d *Door) isFurther() bool {
+	return slices.ContainsFunc(d.host.Connections(), func(c record.Connection) bool { return c.Session == d.rights.Session })
+}
+
+// buffered is a connection of which something was read ahead.
+type buffered struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (b *buffered) Read(p []byte) (int, error) { return b.in.Read(p) }

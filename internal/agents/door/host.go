@@ -1,0 +1,186 @@
+package door
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Host serves connections and knows those that are open. It is safe for concurrent use.
+type Host struct {
+	options Options
+
+	mu   sync.Mutex
+	open map[string]*connection // by their ids
+	over map[string]bool        // sessions that were cut off
+}
+
+// connection is one that is served.
+type connection struct {
+	record.Connection // but for its calls
+	calls             atomic.Int64
+	gone              chan struct{}
+	once              sync.Once
+	// in is interrupted when the connection is over.
+	in *metered
+	// cutOff also shuts out whoever would connect again in the same way; nil for nothing.
+	cutOff func()
+}
+
+func (c *connection) end() {
+	c.once.Do(func() {
+		close(c.gone)
+		_ = c.in.SetReadDeadline(time.Unix(1, 0)) // a Read that cannot be interrupted is left behind
+	})
+}
+
+// NewHost makes a Host.
+func NewHost(o Options) *Host {
+	o.Limits = o.Limits.withDefaults()
+	if o.Credentials == nil {
+		o.Credentials = credentials
+	}
+	return &Host{options: o, open: map[string]*connection{}, over: map[string]bool{}}
+}
+
+// Arrival is a connection that has shown who it is.
+type Arrival struct {
+	Rights     Rights
+	Way        string
+	Peer       string
+	Credential string
+	// Budget is what this connection and others of the same credential may send together; nil for one of its own.
+	Budget *Budget
+	// Still asks again whether the credential lets in; nil for one that nobody can revoke.
+	Still func(ctx context.Context) error
+	// CutOff shuts out whoever would connect again with the same credential; it is called when a person cuts the connection off, before it
+	// ends. nil for nothing.
+	CutOff func()
+}
+
+// Serve speaks MCP with an agent that has arrived, and returns when the connection is over. in and out are the caller's to close; a Read
+// of in has to end when ctx does. The connection is over when in ends and what was asked is answered; or when ctx ends or somebody cuts it
+// off: then calls that have written nothing end, and others have Limits.End.
+func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer) error {
+	c := &connection{
+		Connection: record.Connection{
+			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun, ReadOnly: a.Rights.ReadOnly,
+			Since: h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
+		},
+		gone: make(chan struct{}), cutOff: a.CutOff,
+	}
+	budget := a.Budget
+	if budget == nil {
+		budget = h.NewBudget()
+	}
+	c.in = &metered{in, budget, c.gone}
+	defer h.record(ctx, c)()
+	h.add(c)
+	defer h.remove(c)
+	stop := context.AfterFunc(ctx, c.end)
+	defer stop()
+	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
+	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
+	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{
+		In: c.in, Out: out, Credential: c.Credential, Calling: c.calling, Gone: c.gone,
+		Admitted: func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) },
+	})
+	log.Info("an agent's connection is over", "error", err)
+	return err
+}
+
+// admitted asks whether a connection may still be. What is recorded of it is asked, too: until this process heeds that,
+// some time passes.
+func (h *Host) admitted(ctx context.Context, c *connection, still func(context.Context) error) error {
+	cut := h.isOver(c)
+	if !cut && h.options.Records != nil {
+		var err error
+		if cut, err = h.options.Records.IsCut(ctx, c.ID, c.Session); err != nil {
+			return err
+		}
+	}
+	if cut {
+		return fault.New(fault.Unauthenticated, "the connection is over: its session has ended, or a person has cut it off; nothing was done")
+	}
+	if still == nil {
+		return nil
+	}
+	return still(ctx)
+}
+
+func (h *Host) isOver(c *connection) bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func (h *Host) add(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open[c.ID] = c
+	if h.over[c.Session] { // it was let in before
+		c.end()
+	}
+}
+
+func (h *Host) remove(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, c.ID)
+	c.end()
+}
+
+// Connections lists those that this Host serves, the oldest first.
+func (h *Host) Connections() []record.Connection {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []record.Connection
+	for _, c := range h.open {
+		one := c.Connection
+		one.Calls = int(c.calls.Load())
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b record.Connection) int {
+		if at := a.Since.Compare(b.Since); at != 0 {
+			return at
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	return out
+}
+
+// Cut ends a connection and, where it came in by a ticket, every other one of its session, and lets nobody in with the ticket again. What
+// came in by a token may connect again, unless whoever admits it refuses that. false if there is none with the id. It does not wait for the
+// end.
+func (h *Host) Cut(id string) (record.Connection, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.open[id]
+	if c == nil {
+		return record.Connection{}, false
+	}
+	if c.cutOff != nil {
+		c.cutOff()
+	}
+	c.end()
+	if c.Session == "" {
+		return c.Connection, true
+	}
+	h.over[c.Session] = true
+	for _, other := range h.open {
+		if other.Session == c.Session {
+			other.end()
+		}
+	}
+	return c.Connection, true
+}

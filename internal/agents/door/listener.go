@@ -1,0 +1,235 @@
+package door
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/confine"
+)
+
+// Names in a door's folder, and of it.
+const (
+	folderPrefix = "claudeops-door-" // the session's id follows
+	socketName   = "mcp.sock"
+	maxSocket    = 100 // bytes of a socket's path; the systems' limits are 104 and 108
+	shortDir     = "/tmp"
+)
+
+// Spec is what a Door is opened for.
+type Spec struct {
+	Rights Rights // with the Session, which names the folder
+	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path would be too long,
+	// it is made in /tmp.
+	Dir string
+	// Account is the agent's user: the only one who may connect, and by whose group folder, socket and ticket can be reached. nil: the user of
+	// this process, and nobody else reaches them.
+	Account *confine.Account
+	// Still asks whether the session may go on; nil where nobody can have it end but by closing the door.
+	Still func(ctx context.Context) error
+}
+
+// Folder is that of the door of a session, whether there is one or not.
+func Folder(dir, session string) string {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	folder := filepath.Join(dir, folderPrefix+session)
+	if abs, err := filepath.Abs(folder); err == nil {
+		folder = abs
+	}
+	if len(filepath.Join(folder, socketName)) > maxSocket {
+		return filepath.Join(shortDir, folderPrefix+session)
+	}
+	return folder
+}
+
+// IsFolder reports whether a path is that of the door of a session, so that what a killed process left can be removed.
+func IsFolder(path, session string) bool {
+	return session != "" && filepath.IsAbs(path) && filepath.Base(path) == folderPrefix+session
+}
+
+// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and the ticket.
+type Door struct {
+	host     *Host
+	rights   Rights
+	owner    int // uid
+	folder   string
+	ticket   [sha256.Size]byte
+	listener net.Listener
+	rows     *rows
+	budget   *Budget       // of what the session sends
+	arrivals *Budget       // of its connections, so that they cannot fill a log
+	members  chan struct{} // closed when member is set
+	member   func(pid int) bool
+	state    state
+}
+
+// state is how far a Door is.
+type state struct {
+	ctx    context.Context // ends when the door is closed
+	close  context.CancelFunc
+	served sync.WaitGroup
+	still  func(ctx context.Context) error // Spec.Still
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	shut  bool // nobody is let in any more
+}
+
+// Open opens a door. An error is one of this machine's, and leaves nothing.
+func (h *Host) Open(s Spec) (*Door, error) {
+	d := &Door{
+		host: h, rights: s.Rights, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h), budget: h.NewBudget(),
+		arrivals: h.NewBudget(), members: make(chan struct{}),
+	}
+	d.state.still, d.state.conns = s.Still, map[net.Conn]bool{}
+	if err := d.furnish(s.Account); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, err // it is not ours
+		}
+		if d.listener != nil {
+			err = errors.Join(err, d.listener.Close())
+		}
+		return nil, errors.Join(err, os.RemoveAll(d.folder))
+	}
+	d.state.ctx, d.state.close = context.WithCancel(context.Background())
+	d.state.served.Go(d.accept)
+	return d, nil
+}
+
+// furnish makes the folder and what is in it. All of it is ours, so that the agent can exchange nothing.
+func (d *Door) furnish(account *confine.Account) error {
+	const ticketBytes = 32
+	secret := make([]byte, ticketBytes)
+	if _, err := rand.Read(secret); err != nil {
+		return err
+	}
+	ticket := base64.RawURLEncoding.EncodeToString(secret)
+	d.ticket = sha256.Sum256([]byte(ticket))
+	var shared os.FileMode // with the agent's group
+	const read, enter, connectTo = 0o040, 0o010, 0o060
+	if account != nil {
+		d.owner, shared = account.UID, 0o070
+	}
+	if err := account.WithGroup(func() error { return os.Mkdir(d.folder, 0o700) }); err != nil {
+		return err
+	}
+	return account.WithGroup(func() error {
+		if err := os.WriteFile(d.TicketFile(), []byte(ticket+"\n"), 0o600); err != nil {
+			return err
+		}
+		var err error
+		if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "unix", d.socket()); err != nil {
+			return err
+		}
+		return errors.Join( // the folder last
+			os.Chmod(d.TicketFile(), 0o600|shared&read), os.Chmod(d.socket(), 0o600|shared&connectTo), os.Chmod(d.folder, 0o700|shared&enter),
+		)
+	})
+}
+
+func (d *Door) socket() string { return filepath.Join(d.folder, socketName) }
+
+// Address is what a connector is told.
+func (d *Door) Address() string { return "unix:" + d.socket() }
+
+// TicketFile is the file that holds the ticket.
+func (d *Door) TicketFile() string { return filepath.Join(d.folder, connect.TicketName) }
+
+// Folder is the folder of socket and ticket, which the agent has to be able to enter.
+func (d *Door) Folder() string { return d.folder }
+
+// Admit says which processes belong to the session. Nobody is let in before. It may be called once.
+func (d *Door) Admit(member func(pid int) bool) {
+	d.member = member
+	close(d.members)
+}
+
+// Close shuts the door: ticket and socket are of no use any more, calls that have written nothing end, and others have Limits.End.
+// It returns when they are over and recorded, or their time is.
+func (d *Door) Close() error {
+	d.shutOut()
+	err := errors.Join(d.listener.Close(), os.RemoveAll(d.folder))
+	d.state.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.state.served.Wait()
+	}()
+	bound := time.NewTimer(d.host.options.Limits.End)
+	defer bound.Stop()
+	select {
+	case <-done:
+	case <-bound.C:
+		err = errors.Join(err, fmt.Errorf("calls of session %s go on after the time for their end", d.rights.Session))
+	}
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	for c := range d.state.conns {
+		_ = c.Close() // of calls that are left behind
+	}
+	return err
+}
+
+// shutOut lets nobody in any more.
+func (d *Door) shutOut() {
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	d.state.shut = true
+}
+
+// accept takes connections until the listener is closed.
+func (d *Door) accept() {
+	for {
+		conn, err := d.listener.Accept()
+		if err != nil {
+			if d.state.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			const pause = 50 * time.Millisecond // too many files are open, for instance
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-d.state.ctx.Done():
+				timer.Stop()
+			}
+			continue
+		}
+		if n := d.enter(conn); n > d.host.options.Limits.Connections {
+			d.refuse(conn, Peer{}, fault.New(fault.LimitReached, "this session has %d connections already, and can have no more", n-1), true)
+			d.leave(conn)
+			continue
+		}
+		d.state.served.Go(func() {
+			defer d.leave(conn)
+			d.serve(conn)
+		})
+	}
+}
+
+// enter counts a connection in, and returns how many there are.
+func (d *Door) enter(c net.Conn) int {
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	d.state.conns[c] = true
+	return len(d.state.conns)
+}
+
+func (d *Door) leave(c net.Conn) {
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	delete(d.state.conns, c)
+	_ = c.Close() // what is not sent by now is for nobody
+}

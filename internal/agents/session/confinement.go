@@ -1,0 +1,141 @@
+package session
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Confinement is what keeps agents from our files and processes.
+type Confinement struct {
+	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value is no
+	// boundary.
+	Profile confine.Profile
+	// Users are those that sessions run as, one at a time, where that is the boundary.
+	Users confine.Users
+	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their environment.
+	Login string
+	// Required says why no session may start without a boundary that lacks nothing; "" where one may. nil: it may.
+	Required func() string
+	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that no session may start, and what to do
+	// about it; "" for none. nil: that is not looked at.
+	Exposed func() string
+}
+
+// boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the records that a boundary
+// keeps from them.
+func (s Settings) boundary() confine.Boundary {
+	b := s.Confinement.Profile.Boundary
+	switch {
+	case !b.Held():
+		return confine.Boundary{Kind: confine.None, Why: b.Why}
+	case s.Server.Doors == nil:
+		return confine.Boundary{Kind: confine.None, Why: "the MCP server is among the agent's processes"}
+	}
+	return b
+}
+
+// checkFiles refuses a session whose agent could change what it is judged by, or read our secrets.
+func (c Confinement) checkFiles() error {
+	if c.Exposed == nil {
+		return nil
+	}
+	if why := c.Exposed(); why != "" {
+		return fault.New(fault.Misconfigured, "no session may start: %s", why)
+	}
+	return nil
+}
+
+// checkBoundary refuses a session without the boundary that the operator requires.
+func (s Settings) checkBoundary() error {
+	if s.Confinement.Required == nil {
+		return nil
+	}
+	b, why := s.boundary(), s.Confinement.Required()
+	if why == "" || b.Whole() {
+		return nil
+	}
+	has := b.String()
+	if b.Why != "" {
+		has += " (" + b.Why + ")"
+	}
+	return fault.New(fault.Misconfigured, "no session may start: %s, and the boundary here is %s; docs/boundary.md says how to get one", why, has)
+}
+
+// boundaryOf is that of the session of a user; nil for ours.
+func (s Settings) boundaryOf(account *confine.Account) confine.Boundary {
+	b := s.boundary()
+	if account != nil {
+		b.Account = account.Name
+	}
+	return b
+}
+
+// claim claims a user for one session; nil, and no error, where sessions run as ours. conflict if other sessions have
+// all of them.
+func (s Settings) claim() (*confine.Claim, error) {
+	if s.boundary().Kind != confine.User {
+		return nil, nil
+	}
+	c, err := s.Confinement.Users.Claim()
+	if errors.Is(err, confine.ErrAllClaimed) {
+		return nil, fault.Wrap(err, fault.Conflict, "no user is left for the agent: other sessions on this machine run as %s; wait until one ends, or "+
+			"give agents more users (CLAUDEOPS_AGENT_USER)", s.boundary().Account)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "no user can be claimed for the agent in %s", s.Confinement.Users.Folder)
+	}
+	return c, nil
+}
+
+// profile is what one session may reach.
+func (s Settings) profile(f *folder, binary string) confine.Profile {
+	p := s.Confinement.Profile
+	p.Boundary, p.Account = s.boundaryOf(f.account), f.account
+	p.Read = slices.Concat(p.Read, programFiles(binary), []string{f.private()})
+	p.Write = slices.Concat(p.Write, []string{f.work(), f.temp(), f.handoffDir(), f.home()})
+	if f.door != nil {
+		p.Read = append(p.Read, f.door.Folder(), s.Server.Connector[0])
+		p.Sockets = append(slices.Clone(p.Sockets), f.door.Folder())
+	}
+	if s.Confinement.Login != "" {
+		p.Write = append(p.Write, s.Confinement.Login)
+	}
+	return p
+}
+
+// programFiles are the files of the CLI: its binary, and where that is a script of a package, the packages that were installed with it.
+func programFiles(binary string) []string {
+	resolved := files.Resolve(binary)
+	const packages = "/node_modules/"
+	if at := strings.Index(resolved, packages); at > 0 {
+		return []string{binary, resolved, resolved[:at+len(packages)-1]}
+	}
+	return []string{binary, resolved}
+}
+
+// environment is the agent's. The CLI keeps a folder for each working folder in its cache.
+func (s Settings) environment(f *folder, mark string) []string {
+	own := []string{mark, "TMPDIR=" + f.temp(), "XDG_CACHE_HOME=" + f.temp()}
+	if s.boundary().Held() {
+		own = append(own, "HOME="+f.home(), "CLAUDE_CODE_TMPDIR="+f.temp()) // nothing is left there for the next session
+		if s.Confinement.Login != "" {
+			own = append(own, "CLAUDE_CONFIG_DIR="+s.Confinement.Login)
+		}
+		if f.account != nil {
+			own = append(own, "USER="+f.account.Name, "LOGNAME="+f.account.Name)
+		}
+	}
+	named := func(variable string) string {
+		name, _, _ := strings.Cut(variable, "=")
+		return name
+	}
+	env := slices.DeleteFunc(slices.Clone(s.Claude.Env), func(given string) bool { // which of two counts differs from program to program
+		return slices.ContainsFunc(own, func(o string) bool { return named(o) == named(given) })
+	})
+	return append(env, own...)
+}

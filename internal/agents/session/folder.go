@@ -1,0 +1,158 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// folderPrefix begins the name of each session's private folder; the session's id follows.
+const folderPrefix = "claudeops-session-"
+
+// folder is what one session has on disk, readable by this user alone, and by the agent's where that is another: the files that the CLI is
+// started with, which are ours, and the agent's own: an empty working folder, a home, a folder for temporary files, and that of the handoff.
+type folder struct {
+	path    string
+	account *confine.Account // the agent's user; nil for ours
+	handoff *files.Dir       // opened before the agent ran, so that it cannot be exchanged
+	offers  Offering
+	door    *door.Door // nil where sessions have none, and when it is closed
+}
+
+func (f *folder) config() string      { return filepath.Join(f.private(), "mcp.json") }
+func (f *folder) settings() string    { return filepath.Join(f.private(), "settings.json") }
+func (f *folder) prompt() string      { return filepath.Join(f.private(), "prompt.md") }
+func (f *folder) work() string        { return filepath.Join(f.path, "work") }
+func (f *folder) temp() string        { return filepath.Join(f.path, "tmp") }
+func (f *folder) home() string        { return filepath.Join(f.path, "home") }
+func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") }
+func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
+func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
+
+// private is the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the agent's folder: the CLI writes
+// only where every folder on the way belongs to its user or to root.
+func (f *folder) private() string {
+	if f.account != nil {
+		return f.path + "-private"
+	}
+	return filepath.Join(f.path, "private")
+}
+
+// folderOf is where the session with the id has its folder.
+func (f Folders) folderOf(id string) string {
+	dir := f.Temp
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, folderPrefix+id)
+}
+
+// makeFolder makes the folder and its files. On an error nothing is left.
+func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, account *confine.Account) (*folder, error) {
+	path, err := filepath.Abs(s.Folders.folderOf(id))
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{path: path, account: account, offers: s.offering()}
+	if err := f.account.As(func() error { return files.Mkdir(path, 0o700) }); err != nil {
+		if f.account != nil && errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w: the agents' user %s makes it; set TMPDIR to a folder that it may write, such as /tmp", err, f.account.Name)
+		}
+		return nil, err
+	}
+	if err := s.fill(f, id, tier, prompt); err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	return f, nil
+}
+
+// fill makes what is in the folder.
+func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byte) (err error) {
+	f.path = files.Resolve(f.path) // the CLI compares resolved paths with its rules
+	if err := errors.Join(f.makeOurs(f.private()), f.makeOwn()); err != nil {
+		return err
+	}
+	if f.door, err = s.openDoor(id, tier, f.account); err != nil {
+		return fmt.Errorf("the socket for its MCP server cannot be made: %w", err)
+	}
+	config, err := s.mcpConfig(id, tier, f)
+	if err != nil {
+		return err
+	}
+	settings, err := s.settingsFile(tier, f)
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{f.config(): config, f.settings(): settings, f.prompt(): prompt} {
+		if err := f.writeOurs(name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it when it says that the server is connected,
+// and starts the server again from memory if need be.
+func (f *folder) removeConfig() error { return files.Remove(f.config()) }
+
+func (f *folder) remove() error {
+	var err error
+	if f.handoff != nil {
+		err = f.handoff.Close()
+	}
+	return errors.Join(err, f.closeDoor(), removeFolder(f.path, f.account))
+}
+
+// serverEntry is an entry of the MCP configuration.
+type serverEntry struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// mcpConfig is the MCP configuration of one session.
+func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte, error) {
+	servers := map[string]any{}
+	for name, entry := range f.offers.Servers {
+		servers[name] = entry
+	}
+	if f.door != nil {
+		servers[serverName] = s.Server.connector(f.door) // nobody shadows it
+		return json.Marshal(map[string]any{"mcpServers": servers})
+	}
+	own, err := s.ownServer(id, tier)
+	if err != nil {
+		return nil, err
+	}
+	servers[serverName] = own
+	return json.Marshal(map[string]any{"mcpServers": servers})
+}
+
+// ownServer is the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and tokens stand in it as values: the
+// server takes nothing from the agent's environment.
+func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, error) {
+	env := maps.Clone(s.Server.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["CLAUDEOPS_TIER"], env["CLAUDEOPS_SESSION"] = tier.String(), id
+	env["CLAUDEOPS_DRY_RUN"] = strconv.FormatBool(s.DryRun)
+	for name, value := range env {
+		if strings.Contains(value, "${") {
+			return serverEntry{}, fmt.Errorf("the value of %s holds ${, which claude would replace; write it otherwise", name)
+		}
+	}
+	return serverEntry{Type: "stdio", Command: s.Server.Command[0], Args: s.Server.Command[1:], Env: env}, nil
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// forge is Pulls for tests: the pull request number 7, once there is one, which the sessions of tier 2 have opened.
+type forge struct {
+	pull    *Pull
+	touched time.Time
+	broken  error
+	by      []string // sessions that were asked about
+}
+
+func (f *forge) Recent(context.Context) ([]Pull, error) {
+	if f.broken != nil || f.pull == nil {
+		return nil, f.broken
+	}
+	return []Pull{*f.pull}, nil
+}
+
+func (f *forge) OfSessions(_ context.Context, ids []string) (map[record.PullKey]time.Time, error) {
+	if f.by = ids; f.broken != nil || f.pull == nil {
+		return nil, f.broken
+	}
+	return map[record.PullKey]time.Time{f.pull.PullKey: f.touched}, nil
+}
+
+// cycle is one run of a schedule: a session of tier 1 that leaves a handoff, and those that it escalates to.
+func (w *world) cycle(t *testing.T, handoff string) sessions.Record {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, "seen"), []byte(handoff), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1, Trigger: sessions.TriggerSchedule})
+	w.clean(t)
+	if err != nil || len(ran) == 0 {
+		t.Fatalf("%d sessions, %v", len(ran), err)
+	}
+	if (ran[0].Next != "") != (len(ran) == 2) {
+		t.Fatalf("recorded %+v", ran)
+	}
+	return ran[0]
+}
+
+func toTier(tier int, keys ...string) string {
+	var findings []string
+	for _, key := range keys {
+		findings = append(findings, fmt.Sprintf(`{"key":%q,"text":"seen at %s"}`, key, time.Now().Format(time.RFC3339Nano)))
+	}
+	return fmt.Sprintf(`{"recommended_tier":%d,"findings":[%s]}`, tier, strings.Join(findings, ","))
+}
+
+func TestAFindingThatIsOpenStartsNoFurtherSession(t *testing.T) {
+	const silence = ""
+	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7}
+	opened := func(state gitprovider.State, reviews ...gitprovider.Review) func(*world, *forge) {
+		return func(_ *world, f *forge) {
+			f.touched = time.Now()
+			f.pull = &Pull{PullRecord: record.PullRecord{PullKey: key, State: state, EndedAt: time.Now().Add(time.Minute)}, Reviews: reviews}
+		}
+	}
+	reviewed := func(state gitprovider.ReviewState, after time.Duration) gitprovider.Review {
+		return gitprovider.Review{Author: "ann", State: state, SubmittedAt: time.Now().Add(after), Body: "Say why."}
+	}
+	ended := func(state sessions.State) func(*world, *forge) {
+		return func(w *world, _ *forge) {
+			for i := range w.records {
+				if w.records[i].Tier == 2 {
+					w.records[i].State = state
+				}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		handoffs  []string             // of the cycles after the first, which hands dns-slow over to tier 2
+		between   func(*world, *forge) // before the last of them
+		escalates bool                 // the last one
+		says      string
+	}{
+		"seen again":           {handoffs: []string{toTier(2, "dns-slow")}, says: "dns-slow (tier 2 since"},
+		"seen again and again": {handoffs: []string{toTier(2, "dns-slow"), toTier(2, "DNS slow"), toTier(2, "dns-slow")}},
+		"seen again after a session without a word": {handoffs: []string{silence, toTier(2, "dns-slow")}},
+		"gone, and seen again":                      {handoffs: []string{`{"resolved":["dns-slow"]}`, toTier(2, "dns-slow")}, escalates: true},
+		"said to be gone while it is seen":          {handoffs: []string{strings.Replace(toTier(2, "dns-slow"), "{", `{"resolved":["dns-slow"],`, 1)}},
+		"another one beside it":                     {handoffs: []string{toTier(2, "dns-slow", "disk-full")}, escalates: true},
+		"for a higher tier":                         {handoffs: []string{toTier(3, "dns-slow")}, escalates: true, says: "escalated to tier 3"},
+		"its pull request is open":                  {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen), says: "pull request demo/home-cluster#7"},
+		"its pull request was merged":               {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateMerged), escalates: true},
+		"its pull request was closed":               {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateClosed), escalates: true},
+		"changes were requested since":              {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, time.Minute)), escalates: true},
+		"it was approved since":                     {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewApproved, time.Minute))},
+		"changes were requested and made":           {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, -time.Minute))},
+		"a closed pull request was in the way": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, f *forge) {
+			opened(gitprovider.StateClosed)(w, f)
+			f.pull.EndedAt = f.touched.Add(-time.Hour)
+		}},
+		"the forge does not answer": {handoffs: []string{toTier(2, "dns-slow")}, between: func(_ *world, f *forge) {
+			f.broken = fault.New(fault.UpstreamError, "the forge is down")
+		}},
+		"its session failed":          {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateFailed), escalates: true},
+		"its session was interrupted": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateInterrupted), escalates: true},
+		"its session ran out of time": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateTimeout)},
+		"it was a week ago": {handoffs: []string{toTier(2, "dns-slow")}, escalates: true, between: func(w *world, _ *forge) {
+			w.runner.Now = func() time.Time { return time.Now().Add(openFor + time.Hour) }
+		}},
+		"a session was skipped meanwhile": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, _ *forge) {
+			if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule, "another one ran"); err != nil {
+				panic(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := newWorld(t, "leaves"), &forge{}
+			w.runner.Pulls, w.runner.Settings.MaxTier = f, gitprovider.TierRemediate
+			first := w.cycle(t, toTier(2, "dns-slow"))
+			if first.Next == "" {
+				t.Fatalf("the first did not escalate: %+v", first)
+			}
+			for i, handoff := range test.handoffs {
+				last := i == len(test.handoffs)-1
+				if last && test.between != nil {
+					test.between(w, f)
+				}
+				got := w.cycle(t, handoff)
+				if escalated := got.Next != ""; escalated != (last && test.escalates) {
+					t.Fatalf("cycle %d: %s", i+2, got.Escalation)
+				}
+				if last && !strings.Contains(got.Escalation, test.says) {
+					t.Errorf("the record says %q, want %q", got.Escalation, test.says)
+				}
+				if last && !test.escalates && (len(got.Open) != 1 || !strings.Contains(got.Escalation, "still open: dns-slow")) {
+					t.Errorf("the record says %q, open are %+v", got.Escalation, got.Open)
+				}
+			}
+		})
+	}
+}
+
+// A finding that went on to tier 3 under another key is still the same for tier 1, with the pull request of tier 3.
+func TestAFindingIsFollowedToTheSessionsThatItsOwnHandedOverTo(t *testing.T) {
+	w, f := newWorld(t, "good"), &forge{}
+	w.runner.Pulls = f
+	now := time.Now()
+	w.records = []sessions.Record{
+		{ID: "s2", Next: "s3", Task: sessions.Task{Tier: 2}, Ending: sessions.Ending{State: sessions.StateSucceeded}},
+		{ID: "s3", Task: sessions.Task{Tier: 3}, Ending: sessions.Ending{State: sessions.StateSucceeded}},
+	}
+	f.pull = &Pull{PullRecord: record.PullRecord{State: gitprovider.StateMerged, EndedAt: now}}
+	f.touched = now.Add(-time.Minute)
+	current := &sessions.Record{ID: "s4", Handover: sessions.Handover{Open: []sessions.Escalated{{Key: "a", Tier: 2, Sessions: []string{"s2"}, At: now.Add(-time.Hour)}}}}
+	if open := w.runner.stillOpen(t.Context(), current, []Pull{*f.pull}); len(open) > 0 || strings.Join(f.by, " ") != "s2 s3" {
+		t.Errorf("open %+v, asked about %v", open, f.by)
+	}
+}

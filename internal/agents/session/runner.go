@@ -1,0 +1,181 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// Check says whether a session may start: tier_denied for a tier beyond what the operator permits, invalid_argument for
+// a malformed spec, internal if the configuration is broken.
+func (s Settings) Check(spec Spec) error {
+	if spec.Tier < gitprovider.TierObserve || spec.Tier > gitprovider.TierRemediate {
+		return fault.New(fault.InvalidArgument, "%d is no tier; 1, 2 and 3 are", spec.Tier)
+	}
+	if spec.Tier > s.MaxTier {
+		return fault.New(fault.TierDenied, "tier %s is above what sessions may have here, tier %s; the operator sets CLAUDEOPS_MAX_TIER",
+			spec.Tier, s.MaxTier)
+	}
+	if spec.Ceiling != 0 && spec.Tier > spec.Ceiling {
+		return fault.New(fault.TierDenied, "tier %s is above what this caller may start, tier %s", spec.Tier, spec.Ceiling)
+	}
+	if len(spec.Note) > MaxNote || !utf8.ValidString(spec.Note) || strings.ContainsRune(spec.Note, 0) {
+		return fault.New(fault.InvalidArgument, "the note must be text of at most %d bytes", MaxNote)
+	}
+	if s.Problem != "" {
+		return fault.New(fault.Misconfigured, "%s; no session can start until the operator corrects it", s.Problem)
+	}
+	if err := s.checkBoundary(); err != nil {
+		return err
+	}
+	return s.Confinement.checkFiles()
+}
+
+// Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State
+// and Reason; an error means that nothing was started (see Settings.Check), or that the store failed. When ctx ends, the
+// session is ended, and recorded all the same.
+func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
+	if err := r.Settings.Check(spec); err != nil {
+		return sessions.Record{}, err
+	}
+	if spec.ID == "" {
+		spec.ID = r.NewID()
+	}
+	record, err := r.begin(ctx, spec)
+	if err != nil {
+		return sessions.Record{}, err
+	}
+	return r.finish(ctx, spec, record)
+}
+
+// begin records that a session has begun.
+func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) {
+	record := sessions.Record{
+		ID: spec.ID, Parent: spec.Parent, Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
+		Ending: sessions.Ending{State: sessions.StateRunning, ExitCode: -1}, Handover: sessions.Handover{Received: spec.Handoff},
+	}
+	boundary := r.Settings.boundaryOf(spec.processes.account())
+	record.Boundary = &boundary
+	record.Note = r.Secrets.Redact(spec.Note)
+	before, found, err := r.previous(ctx)
+	if err != nil {
+		return sessions.Record{}, err
+	}
+	if found {
+		record.Open = before.Open
+	}
+	if err := r.Records.BeginSession(ctx, record); err != nil {
+		return sessions.Record{}, err
+	}
+	r.Log.Info("session started", "session", record.ID, "tier", int(record.Tier), "trigger", record.Trigger)
+	return record, nil
+}
+
+// task is what a session is started for, but for the operator's note.
+func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions.Task {
+	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun, Toolsets: s.Server.Toolsets}
+}
+
+// finish runs a session that has begun to its end; see Run.
+func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) (sessions.Record, error) {
+	end := r.runClaude(ctx, spec, &record)
+	record.State, record.Reason, record.EndedAt = end.state, end.reason, r.Now().UTC()
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	var err error
+	if record.Counts, err = r.Records.SessionCounts(ctx, record.ID); err != nil {
+		return record, err
+	}
+	r.decideEscalation(&record, spec.Ceiling)
+	if err := r.Records.SaveSession(ctx, record); err != nil {
+		return record, err
+	}
+	r.Log.Info("session ended", "session", record.ID, "state", record.State, "reason", record.Reason)
+	return record, nil
+}
+
+// runClaude prepares what the CLI needs, runs it, and says how that ended.
+func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Record) outcome {
+	binary, version, err := r.probe(ctx)
+	record.Claude = version
+	if err != nil {
+		if ctx.Err() != nil {
+			return outcome{sessions.StateCancelled, "it was told to end before it began"}
+		}
+		return outcome{sessions.StateFailed, err.Error()}
+	}
+	prompt, err := r.Settings.systemPrompt(spec.Tier)
+	if err != nil {
+		return outcome{sessions.StateFailed, err.Error()}
+	}
+	settings := r.Settings
+	settings.Server.still = func(asked context.Context) error { return r.mayGoOn(asked, ctx, record.ID) }
+	f, err := settings.makeFolder(record.ID, spec.Tier, prompt, spec.processes.account())
+	if err != nil {
+		return outcome{sessions.StateFailed, fmt.Sprintf("the session's private folder could not be made: %s", err)}
+	}
+	defer func() {
+		if err := f.remove(); err != nil {
+			r.Log.Error("the private folder of a session could not be removed", "session", record.ID, "error", err)
+		}
+	}()
+	for _, refused := range f.offers.Refused {
+		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
+		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
+	}
+	known := r.recall(ctx, record)
+	end := r.execute(ctx, binary, spec, f, known, record)
+	if err := f.closeDoor(); err != nil {
+		r.Log.Error("the socket of a session's MCP server was not closed as it should be", "session", record.ID, "error", err)
+	}
+	r.keepJournal(ctx, f, record, known.journal)
+	r.keepHandoff(f, record)
+	if record.HandoffProblem != "" && end.state == sessions.StateSucceeded {
+		end = outcome{sessions.StateFailed, "what it left as a handoff cannot be used, though it was told so: " + record.HandoffProblem}
+	}
+	return end
+}
+
+// mayGoOn is unauthenticated for a session that is to end: its calls that have written nothing yet must not write any
+// more. life ends when this process knows of that; what another process was asked for is in the records first.
+func (r *Runner) mayGoOn(ctx, life context.Context, id string) error {
+	asked := life.Err() != nil
+	if !asked {
+		var err error
+		if asked, err = r.Records.StopAsked(ctx, id); err != nil {
+			return err
+		}
+	}
+	if asked {
+		return fault.New(fault.Unauthenticated, "session %s is to end; nothing was done", id)
+	}
+	return nil
+}
+
+// keepHandoff records what the agent left for the next tier, if anything.
+func (r *Runner) keepHandoff(f *folder, record *sessions.Record) {
+	var given *sessions.Handoff
+	var notes []string
+	err := f.account.As(func() (err error) { // whatever the agent put there, nothing is read that it may not read itself
+		given, notes, err = takeHandoff(f.handoff, r.Secrets.Redact)
+		return err
+	})
+	clean := cleaner{r.Secrets}
+	for _, note := range notes {
+		record.HandoffNotes = append(record.HandoffNotes, clean.text(note, maxText))
+	}
+	if err != nil {
+		record.HandoffProblem = clean.text(err.Error(), maxText)
+	}
+	if given == nil {
+		return
+	}
+	h := mapTexts(*given, func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	giveKeys(&h) // of what is clean
+	record.Handoff = &h
+}

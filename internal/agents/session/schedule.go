@@ -1,0 +1,153 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+const (
+	// maxWait is how long a Schedule waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	maxWait = time.Minute
+	// startRetry is how long it waits after the records could not be read or written.
+	startRetry = time.Minute
+	// lookBack is how many scheduled sessions it reads to find the last one: a clock that was wrong may have left some that
+	// lie far ahead.
+	lookBack = 20
+)
+
+// ScheduleOptions are what a Schedule is made of. All are required, but Refused.
+type ScheduleOptions struct {
+	Every      time.Duration // from the start of one session to that of the next
+	Supervisor *Supervisor
+	Records    sessions.Records
+	Now        func() time.Time
+	After      func(time.Duration) <-chan time.Time // time.After
+	Log        *slog.Logger
+	// Refused records in the audit that a session that was due was refused; nil for nobody.
+	Refused func(ctx context.Context, why error)
+}
+
+// Plan is what the operator permits and has scheduled.
+type Plan struct {
+	MaxTier gitprovider.Tier
+	Every   time.Duration // 0: nothing is scheduled
+	Next    time.Time     // zero if that is not known
+}
+
+// Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one in
+// the records, so that a restart neither repeats nor leaves out any, and processes that share records share one schedule.
+// Those that were missed are not made up for: one starts at once, and the next is due an interval later. It is safe for
+// concurrent use.
+type Schedule struct {
+	ScheduleOptions
+	mu   sync.Mutex
+	next time.Time // zero: not known yet
+}
+
+// NewSchedule makes a Schedule, which does nothing before Keep.
+func NewSchedule(o ScheduleOptions) *Schedule { return &Schedule{ScheduleOptions: o} }
+
+// Keep starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
+func (s *Schedule) Keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := s.startDue(ctx)
+		select {
+		case <-ctx.Done():
+		case <-s.After(min(wait, maxWait)):
+		}
+	}
+}
+
+// Next is when the next session is due; zero if that is not known.
+func (s *Schedule) Next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+func (s *Schedule) setNext(next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = next
+}
+
+// startDue starts what is due, and returns how long nothing is.
+func (s *Schedule) startDue(ctx context.Context) time.Duration {
+	now, next := s.Now(), s.Next()
+	if next.IsZero() || !now.Before(next) || next.Sub(now) > s.Every {
+		var err error
+		if next, err = s.due(ctx, now); err != nil {
+			if ctx.Err() == nil {
+				s.Log.Error("when a session is due cannot be read", "error", fault.From(err).Message)
+			}
+			return startRetry
+		}
+	}
+	if !now.Before(next) {
+		next = s.start(ctx)
+	}
+	s.setNext(next)
+	return max(next.Sub(now), 0)
+}
+
+// due is when the next session is due by the records; now, or a time that has passed, if it is due already.
+func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
+	last, err := s.Records.Sessions(ctx, sessions.Query{Trigger: sessions.TriggerSchedule, Limit: lookBack})
+	for _, r := range last {
+		if !r.StartedAt.After(now.Add(s.Every)) { // else a clock was wrong, and it says nothing
+			return r.StartedAt.Add(s.Every), nil
+		}
+	}
+	return now, err
+}
+
+// errAlreadyStarted says that another process has started the session that was due.
+var errAlreadyStarted = errors.New("the session that was due has been started")
+
+// start starts a session and returns when the next one is due.
+func (s *Schedule) start(ctx context.Context) time.Time {
+	now := s.Now()
+	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: sessions.TriggerSchedule, Scheduled: true, Admit: s.stillDue})
+	if fault.CodeOf(err) == fault.Conflict && ctx.Err() == nil {
+		if taken := s.stillDue(ctx, ""); taken != nil {
+			err = taken
+		} else {
+			s.Log.Warn("a scheduled session was skipped", "reason", fault.From(err).Message)
+			err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, fault.From(err).Message)
+		}
+	}
+	if fault.CodeOf(err) == fault.Misconfigured && ctx.Err() == nil {
+		if s.Refused != nil {
+			s.Refused(ctx, err)
+		}
+		s.Log.Error("a scheduled session was refused", "error", fault.From(err).Message)
+		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, fault.From(err).Message)
+	}
+	if errors.Is(err, errAlreadyStarted) {
+		if next, err := s.due(ctx, now); err == nil {
+			return next
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return now.Add(s.Every)
+	}
+	s.Log.Error("a scheduled session could not be started", "error", fault.From(err).Message)
+	return now.Add(min(startRetry, s.Every))
+}
+
+// stillDue is errAlreadyStarted if the session that was due has been started meanwhile.
+func (s *Schedule) stillDue(ctx context.Context, _ string) error {
+	now := s.Now()
+	due, err := s.due(ctx, now)
+	if err == nil && now.Before(due) {
+		return errAlreadyStarted
+	}
+	return err
+}

@@ -1,0 +1,31 @@
+package session
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// Spec is what a session is asked to do. All of it is the operator's, but Handoff.
+type Spec struct {
+	ID      string // "" for a new one
+	Tier    gitprovider.Tier
+	Trigger sessions.Trigger
+	Note    string // the operator's words to the agent, at most MaxNote bytes
+	Parent  string // the session that handed over; "" for none
+	Handoff *sessions.Handoff
+
+	// Scheduled says that nobody started it, nor the session that handed over to it: Limits.ScheduledUSD holds.
+	Scheduled bool
+	// Ceiling caps the tier of the session and of those that it escalates to, beside Settings.MaxTier; 0 caps nothing.
+	Ceiling gitprovider.Tier
+	// Admit is asked, with the session's id, when nothing else runs and before anything has begun. Its error is that of
+	// the start, and nothing starts. It must not call the Supervisor. nil admits.
+	Admit func(ctx context.Context, id string) error
+
+	processes *processes // keeps the session's processes from others; nil for nothing
+}
+
+// MaxNote bounds the operator's words, in bytes.
+const MaxNote = 8 << 10

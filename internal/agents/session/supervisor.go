@@ -1,0 +1,330 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/system/processtree"
+)
+
+// Supervisor runs sessions, one at a time for each state folder, whatever process asks. It is safe for concurrent use.
+type Supervisor struct {
+	runner *Runner
+
+	mu      sync.Mutex
+	current *chain // nil if none runs here
+	closed  bool
+}
+
+// chain is a session and those that it escalates to.
+type chain struct {
+	id     string // of the session that runs now
+	spec   Spec
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	ran    []sessions.Record
+	err    error
+}
+
+// NewSupervisor makes a Supervisor.
+func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
+
+// Start starts a session and returns its id as soon as its beginning is recorded. conflict, naming the other, if one runs in this state folder; the
+// errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
+// closed first.
+func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
+	c, err := s.begin(ctx, context.WithoutCancel(ctx), spec)
+	if err != nil {
+		return "", err
+	}
+	return c.spec.ID, nil
+}
+
+// Run is Start, and waits for the end of the session and of those that it escalated to. It returns their records in
+// their order. When ctx ends, the session is ended.
+func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]sessions.Record, error) {
+	c, err := s.begin(ctx, ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	<-c.done
+	return c.ran, c.err
+}
+
+// begin takes the lock and starts the chain in the background. life ends it.
+func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error) {
+	if err := s.runner.Settings.Check(spec); err != nil {
+		return nil, err
+	}
+	if spec.ID == "" {
+		spec.ID = s.runner.NewID()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fault.New(fault.Conflict, "claudeops is shutting down and starts no session")
+	}
+	if s.current != nil {
+		return nil, fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", s.current.id)
+	}
+	// The store makes the state folder, which the lock needs.
+	if _, err := s.runner.Records.Sessions(ctx, sessions.Query{Limit: 1}); err != nil {
+		return nil, err
+	}
+	l, err := s.runner.Settings.Folders.takeLock()
+	if err != nil {
+		return nil, err
+	}
+	spec.processes, err = s.isolate(ctx, l)
+	if err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	c, err := s.startChain(ctx, life, spec, l)
+	if err != nil {
+		return nil, errors.Join(err, spec.processes.release(), l.release())
+	}
+	return c, nil
+}
+
+// isolate gives the next session what keeps its processes apart from those of others, after what is left of the last
+// one is gone.
+func (s *Supervisor) isolate(ctx context.Context, l *lock) (*processes, error) {
+	settings := s.runner.Settings
+	p, err := settings.Folders.lockProcesses(ctx, settings.Limits.Clear)
+	if err != nil {
+		return nil, err
+	}
+	l.removeLeftovers(settings.Confinement.Users)
+	if p.claim, err = settings.claim(); err != nil {
+		return nil, errors.Join(err, p.release())
+	}
+	return p, nil
+}
+
+// startChain starts the chain under the locks.
+func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (*chain, error) {
+	closed, err := s.runner.Records.CloseInterrupted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range closed {
+		s.runner.Log.Warn("a session was interrupted: the process that ran it was killed", "session", id)
+	}
+	if spec.Admit != nil {
+		if err := spec.Admit(ctx, spec.ID); err != nil {
+			return nil, err
+		}
+	}
+	record, err := s.announce(ctx, l, spec)
+	if err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancelCause(life)
+	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
+	s.current = c
+	go s.run(life, c, l, record)
+	go s.heed(life, c)
+	return c, nil
+}
+
+// stopLook is how often the process that runs a session looks whether a person has asked elsewhere that it end.
+const stopLook = time.Second
+
+// heed ends the chain when a person has asked, at another process, that its session end.
+func (s *Supervisor) heed(ctx context.Context, c *chain) {
+	ticker := time.NewTicker(stopLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		s.mu.Lock()
+		id := c.id
+		s.mu.Unlock()
+		asked, err := s.runner.Records.StopAsked(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			s.runner.Log.Warn("not seen whether a session is to end", "session", id, "error", fault.From(err).Message)
+		}
+		if asked {
+			c.cancel(stopped{})
+			return
+		}
+	}
+}
+
+// announce says in the lock which session runs, and records that it has begun.
+func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (sessions.Record, error) {
+	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
+	spec.processes.group = group
+	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
+	content := lockContent{
+		Session: spec.ID, Folder: s.runner.Settings.Folders.folderOf(spec.ID), Group: group, Door: s.runner.Settings.Server.doorFolder(s.runner.Settings.Folders.Temp, spec.ID),
+	}
+	if account := spec.processes.account(); account != nil {
+		content.UID, content.GID = account.UID, account.GID
+	}
+	if err := l.write(content); err != nil {
+		return sessions.Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
+	}
+	return s.runner.begin(ctx, spec)
+}
+
+// next begins a session that another escalated to.
+func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (sessions.Record, error) {
+	var err error
+	if spec.processes, err = s.isolate(ctx, l); err != nil {
+		return sessions.Record{}, err
+	}
+	record, err := s.announce(ctx, l, *spec)
+	if err != nil {
+		return record, errors.Join(err, spec.processes.release())
+	}
+	return record, nil
+}
+
+// run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last. record is the
+// beginning of the first.
+func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions.Record) {
+	defer close(c.done)
+	defer func() {
+		err := l.release()
+		s.mu.Lock()
+		s.current = nil
+		s.mu.Unlock()
+		c.cancel(nil)
+		if err != nil {
+			s.runner.Log.Error("the session lock could not be given back", "error", err)
+		}
+	}()
+	for spec := c.spec; ; {
+		record, c.err = s.runner.finish(ctx, spec, record)
+		if err := spec.processes.release(); err != nil {
+			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error", err)
+		}
+		c.ran = append(c.ran, record)
+		if c.err != nil {
+			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
+			return
+		}
+		if record.Next == "" {
+			return
+		}
+		if ctx.Err() != nil {
+			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1])
+			return
+		}
+		spec = s.runner.nextSpec(record, spec.Ceiling)
+		spec.Scheduled = c.spec.Scheduled
+		s.mu.Lock()
+		c.id = spec.ID
+		s.mu.Unlock()
+		if record, c.err = s.next(ctx, l, &spec); c.err != nil {
+			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
+			return
+		}
+	}
+}
+
+// skip records that a session of tier 1 was due and did not start.
+func (s *Supervisor) skip(ctx context.Context, trigger sessions.Trigger, why string) error {
+	r := s.runner
+	now := r.Now().UTC()
+	return r.Records.BeginSession(ctx, sessions.Record{
+		ID: r.NewID(), Task: r.Settings.task(gitprovider.TierObserve, trigger), StartedAt: now, EndedAt: now,
+		Ending: sessions.Ending{State: sessions.StateSkipped, Reason: why, ExitCode: -1},
+	})
+}
+
+// giveUp records that the next session was not started after all.
+func (s *Supervisor) giveUp(ctx context.Context, record *sessions.Record) error {
+	record.Next, record.Escalation = "", "not escalated: it was told to end before the next session began"
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.runner.Records.SaveSession(ctx, *record)
+}
+
+// Current returns the id of the session that runs in this process.
+func (s *Supervisor) Current() (id string, running bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return "", false
+	}
+	return s.current.id, true
+}
+
+// Stop has the session with the id end, and does not wait for that. One that another process runs is told by the record, at which that
+// process looks every second. not_found if there is none, conflict if it has ended.
+func (s *Supervisor) Stop(ctx context.Context, id string) error {
+	s.mu.Lock()
+	c := s.current
+	if c != nil && c.id == id {
+		c.cancel(stopped{})
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	return StopElsewhere(ctx, s.runner.Records, id)
+}
+
+// StopElsewhere is Stop for a session that this process does not run.
+func StopElsewhere(ctx context.Context, records sessions.Records, id string) error {
+	if _, err := records.CloseInterrupted(ctx); err != nil { // nobody would heed it
+		return err
+	}
+	record, err := records.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	if record.State == sessions.StateRunning {
+		if err = records.AskStop(ctx, id); fault.CodeOf(err) != fault.NotFound { // it has ended meanwhile
+			return err
+		}
+		if record, err = records.Session(ctx, id); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "session %s has ended already: %s", id, record.State)
+}
+
+// Wait waits until no session runs in this process, or ctx ends.
+func (s *Supervisor) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	c := s.current
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return fault.From(ctx.Err())
+	}
+}
+
+// Close ends what runs, waits for its end, and lets nothing start any more.
+func (s *Supervisor) Close() {
+	s.mu.Lock()
+	s.closed = true
+	c := s.current
+	s.mu.Unlock()
+	if c != nil {
+		c.cancel(context.Canceled)
+		<-c.done
+	}
+}
+
+// stopped is the cause of a context that a person ended.
+type stopped struct{}
+
+func (stopped) Error() string { return "a person stopped it" }

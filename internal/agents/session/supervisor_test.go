@@ -1,0 +1,216 @@
+//go:build unix
+
+package session
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
+	tests := []struct {
+		name, act  string
+		from, cap  gitprovider.Tier
+		dry        bool
+		ran        int
+		escalation string
+		problem    string
+	}{
+		{name: "up to the next tier", act: "to 2", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 2"},
+		{name: "up two tiers", act: "to 3", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 3"},
+		{name: "lowered by the cap", act: "to 3", from: 1, cap: 2, ran: 2, escalation: "escalated to tier 2: the handoff recommends tier 3"},
+		{name: "held by the cap", act: "to 2", from: 1, cap: 1, ran: 1, escalation: "not escalated: the handoff recommends tier 2, and CLAUDEOPS_MAX_TIER is 1"},
+		{name: "not higher", act: "to 1", from: 1, cap: 3, ran: 1, escalation: "not escalated: the handoff recommends tier 1"},
+		{name: "dry run", act: "to 2", from: 1, cap: 3, dry: true, ran: 1, escalation: "not escalated: a dry run"},
+		{name: "tier 9", act: "to 9", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "`recommended_tier` must be 1, 2 or 3"},
+		{name: "malformed", act: "malformed", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "JSON"},
+		{name: "empty", act: "empty", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "empty"},
+		{name: "an array", act: "array", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "object"},
+		{name: "an unknown field", act: "unknown", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 2"},
+		{name: "a field twice", act: "twice", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "recommended_tier"},
+		{name: "another version", act: "new", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "`version` is 2"},
+		{name: "too large", act: "large", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "larger than 65536"},
+		{name: "a link", act: "link", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
+		{name: "a pipe", act: "fifo", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
+		{name: "a folder", act: "folder", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "handoff-"+test.act)
+			w.runner.Settings.MaxTier, w.runner.Settings.DryRun = test.cap, test.dry
+			ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: test.from, Trigger: sessions.TriggerCommand})
+			w.clean(t)
+			if err != nil || len(ran) != test.ran {
+				t.Fatalf("%d sessions, %v: %+v", len(ran), err, ran)
+			}
+			first := ran[0]
+			if unusable := first.State == sessions.StateFailed && strings.Contains(first.Reason, first.HandoffProblem); unusable != (test.problem != "") {
+				t.Errorf("ended as %s: %s", first.State, first.Reason)
+			}
+			if !strings.Contains(first.Escalation, test.escalation) || !strings.Contains(first.HandoffProblem, test.problem) {
+				t.Errorf("escalation %q, problem %q", first.Escalation, first.HandoffProblem)
+			}
+			if test.ran == 2 && (ran[1].Parent != first.ID || ran[1].ID != first.Next || ran[1].Received == nil ||
+				ran[1].Trigger != sessions.TriggerEscalation || ran[1].Tier > test.cap) {
+				t.Errorf("the next session is %+v", ran[1])
+			}
+		})
+	}
+}
+
+func TestAHandoffHoldsNoToken(t *testing.T) {
+	w := newWorld(t, "handoff-secret")
+	record, err := w.run(t, Spec{Tier: 1})
+	if err != nil || record.Handoff == nil || strings.Contains(record.Handoff.Findings[0].Text+record.Handoff.Findings[0].Key, ourToken) {
+		t.Errorf("%+v, %v", record.Handoff, err)
+	}
+}
+
+func TestAHandoffFolderThatIsGoneIsNoHandoff(t *testing.T) {
+	w := newWorld(t, "exchanged")
+	record, err := w.run(t, Spec{Tier: 1})
+	if err != nil || record.State != sessions.StateSucceeded || record.Handoff != nil {
+		t.Errorf("%+v, %v", record, err)
+	}
+}
+
+func TestOneSessionRunsAtATime(t *testing.T) {
+	w := newWorld(t, "hang")
+	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner) // the second is as good as another process: it has the lock file only
+	id, err := here.Start(t.Context(), Spec{Tier: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "ready")
+	for _, s := range []*Supervisor{here, there} {
+		_, err := s.Start(t.Context(), Spec{Tier: 1})
+		wantCode(t, err, fault.Conflict, id)
+	}
+	if len(w.records) != 1 {
+		t.Errorf("recorded %+v", w.records)
+	}
+	if current, running := here.Current(); !running || current != id {
+		t.Errorf("current is %q, %t", current, running)
+	}
+	wantCode(t, there.Stop(t.Context(), "none"), fault.NotFound)
+	if err := here.Stop(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := here.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.clean(t)
+	if r := w.records[0]; r.State != sessions.StateCancelled || r.Reason != "a person stopped it" {
+		t.Errorf("recorded %+v", r)
+	}
+	wantCode(t, here.Stop(t.Context(), id), fault.Conflict, "has ended already")
+	if _, running := here.Current(); running {
+		t.Error("it counts as running still")
+	}
+	if _, err := there.Start(t.Context(), Spec{Tier: 1}); err != nil {
+		t.Fatal(err)
+	}
+	there.Close()
+	w.clean(t)
+	_, err = there.Start(t.Context(), Spec{Tier: 1})
+	wantCode(t, err, fault.Conflict, "shutting down")
+}
+
+func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
+	w := newWorld(t, "good")
+	w.withDoors(tells)
+	s := w.runner.Settings
+	id := w.runner.NewID()
+	leftFolder, other := s.Folders.folderOf(id), filepath.Join(s.Folders.Temp, "other")
+	leftDoor := s.Server.doorFolder(s.Folders.Temp, id)
+	l, err := s.Folders.takeLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.write(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.file.Close() // as the kernel does it
+	for _, dir := range []string{leftFolder, leftDoor, other} {
+		if err := os.MkdirAll(filepath.Join(dir, "private"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Claude.Binary)
+	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=" + id}
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := orphan.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("a process of the killed supervisor's session ended with %v", err)
+	}
+	if _, err := os.Lstat(leftDoor); !os.IsNotExist(err) {
+		t.Errorf("the folder of its door: %v", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("a folder that is not ours: %v", err)
+	}
+	_ = os.RemoveAll(other)
+	w.clean(t)
+}
+
+func TestALockFileCannotPointElsewhere(t *testing.T) {
+	w := newWorld(t, "good")
+	victim := filepath.Join(w.dir, "repos")
+	text := []byte(`{"session":"x","folder":"` + victim + `","door":"` + victim + `"}`)
+	if err := os.WriteFile(filepath.Join(w.runner.Settings.Folders.State, lockName), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(victim); err != nil {
+		t.Errorf("removed: %v", err)
+	}
+}
+
+func TestAStoreThatFailsLeavesTheLockFree(t *testing.T) {
+	w := newWorld(t, "good")
+	s := NewSupervisor(w.runner)
+	for _, call := range []string{"close", "begin"} {
+		w.faults = map[string]error{call: fault.Wrap(errFull, fault.Internal, "the disk is full")}
+		_, err := s.Run(t.Context(), Spec{Tier: 1})
+		wantCode(t, err, fault.Internal, "the disk is full")
+	}
+	w.faults = nil
+	if ran, err := s.Run(t.Context(), Spec{Tier: 1}); err != nil || len(ran) != 1 {
+		t.Errorf("%v, %v", ran, err)
+	}
+}
+
+func TestASessionOfAnotherProcessIsStoppedThroughTheRecord(t *testing.T) {
+	w := newWorld(t, "hang")
+	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner)
+	id, err := here.Start(t.Context(), Spec{Tier: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "ready")
+	if err := there.Stop(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := here.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.clean(t)
+	if r := w.records[0]; r.State != sessions.StateCancelled || r.Reason != "a person stopped it" {
+		t.Errorf("recorded %+v", r)
+	}
+	wantCode(t, there.Stop(t.Context(), id), fault.Conflict, "has ended already")
+}

@@ -1,4 +1,0 @@
-package auditsink
-
-// nonBlocking has no meaning here.
-const nonBlocking = 0

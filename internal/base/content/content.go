@@ -1,0 +1,47 @@
+// Package content judges text: what a reviewer cannot see in it, and what must never be published with it.
+//
+// It knows nothing of repositories or pull requests. Gate 5 asks it about file contents, titles and bodies; whatever
+// shows text that other people wrote passes it through Clean; whatever logs or reports an error passes it through
+// Scanner.Redact.
+//
+// Positions are 1-based. A line ends at "\n"; a column counts runes, not bytes. A byte that is not part of valid UTF-8
+// counts as one rune.
+package content
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// position is where the text that follows before begins.
+func position(before string) (line, column int) {
+	line = 1 + strings.Count(before, "\n")
+	column = 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+	return line, column
+}
+
+// lineIndex tells positions in one text many times.
+type lineIndex struct {
+	text   string
+	starts []int // of the lines
+}
+
+func newLineIndex(text string) lineIndex {
+	starts := []int{0}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return lineIndex{text, starts}
+}
+
+// position is what the function of this name gives for the text up to at.
+func (x lineIndex) position(at int) (line, column int) {
+	line, found := slices.BinarySearch(x.starts, at)
+	if found {
+		line++
+	}
+	return line, 1 + utf8.RuneCountInString(x.text[x.starts[line-1]:at])
+}

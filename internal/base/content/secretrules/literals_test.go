@@ -1,0 +1,114 @@
+package secretrules
+
+import (
+	"context"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLiterals(t *testing.T) {
+	t.Parallel()
+	one, line := extent{1, 1}, extent{unbounded, 0}
+	tests := []struct {
+		expression    string
+		choices       []string
+		before, after extent
+		opening       string // "" if there is none
+	}{
+		{`ghp_[0-9a-z]{36}`, []string{"ghp_"}, extent{}, extent{36, 0}, `ghp_[0-9a-z]{36}`},
+		{`(?i)[\w.-]{0,50}?(?:api|API_KEY)[^=]{1,2}=x`, []string{"api", "api_key"}, extent{50, 0}, extent{4, 2}, ``},
+		{`A[KS]IA.`, []string{"akia", "asia"}, extent{}, extent{1, 0}, ``},
+		{`\bkey\b.*\n`, []string{"key"}, extent{}, extent{unbounded, 1}, ``},
+		{`[^a]+webhook`, []string{"webhook"}, extent{unbounded, unbounded}, extent{}, ``},
+		{`(?:abc|de.)+`, []string{"abc", "de"}, extent{}, extent{unbounded, 0}, ``},
+		{`x?[01]{3}`, []string{"000", "001", "010", "011", "100", "101", "110", "111", "x000", "x001", "x010", "x011", "x100", "x101", "x110", "x111"}, extent{}, extent{}, ``},
+		{`[0-9]{3}`, strings.Split("0123456789", ""), extent{}, extent{3, 0}, ``},
+		{`(abc|[^a])`, nil, extent{}, extent{}, ``},
+		{`(?:a|b){2}(?s:.)`, []string{"aa", "ab", "ba", "bb"}, extent{}, one, ``},
+		{`[a-z.]+\.corp`, []string{".corp"}, line, extent{}, ``},
+		{`größe`, nil, extent{}, extent{}, ``},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expression, func(t *testing.T) {
+			t.Parallel()
+			tree, err := syntax.Parse(tt.expression, syntax.Perl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := shapeOf(tree).best()
+			if !slices.Equal(got.choices, tt.choices) || len(got.choices) > 0 && (got.before != tt.before || got.after != tt.after) {
+				t.Errorf("%q, before %v, after %v; want %q, %v, %v", got.choices, got.before, got.after, tt.choices, tt.before, tt.after)
+			}
+			if tt.opening != "" && got.opening.String() != tt.opening {
+				t.Errorf("opening %s, want %s", got.opening, tt.opening)
+			}
+		})
+	}
+}
+
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ expression, want string }{
+		{`\bab\b(?:c|d+)e`, `(?:)ab(?:)(?:c|d{1})`},
+		{`a[0-9]{2,9}b`, `a[0-9]{2,9}b`},
+		{`a[0-9]{2,99}b`, `a[0-9]{2}`},
+		{`a.*b`, `a(?:)`},
+		{`(a)(?:b{70}c|d)?e`, `a(?:)`},
+		{`(?i)key[a-z]{0,3}=`, "(?i:KEY[A-Za-z\u017f\u212a]{0,3}=)"},
+	}
+	for _, tt := range tests {
+		tree, err := syntax.Parse(tt.expression, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, _ := openingOf(tree)
+		if begin.String() != tt.want {
+			t.Errorf("%s: %s, want %s", tt.expression, begin, tt.want)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, rules, want string }{
+		{"nothing", "", "there are none"},
+		{"no TOML", "[[rules", "load the secret rules"},
+		{"a broken expression", "[[rules]]\nid = 'a'\nregex = '('\n", `rule "a"`},
+		{"a group that is not there", "[[rules]]\nid = 'a'\nregex = 'b'\nsecretGroup = 1\n", "no group 1"},
+		{"a rule of two parts", "[[rules]]\nid = 'a'\nregex = 'b'\n[[rules.required]]\nid = 'c'\n", "another rule's finding"},
+		{"exceptions for some rules", "[[rules]]\nid = 'a'\nregex = 'b'\n[[allowlists]]\ntargetRules = ['a']\nregexes = ['c']\n", "target rules"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := Load(tt.rules, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFindStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := load(t).Find(ctx, "a"); err == nil {
+		t.Error("no error")
+	}
+}
+
+// Characters that only a change of case turns into letters of ASCII hide nothing.
+func TestFindFoldsLetters(t *testing.T) {
+	t.Parallel()
+	s, err := Load("[[rules]]\nid = 'a'\nregex = '(?i)task_[0-9]{4}'\nkeywords = ['task_']\n[[rules]]\nid = 'b'\nregex = '(?i)task_[0-9]{5}'\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"TASK_12345": 2, "ta\u017f\u212a_12345": 1, "tas\u212a_1234": 1, "task_12 \u0130": 0} {
+		if found, err := s.Find(t.Context(), text); err != nil || len(found) != want {
+			t.Errorf("%q: %v, %v, want %d", text, found, err, want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package secretrules
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// span is a part of a text, in bytes.
+type span struct{ start, end int }
+
+// margin is how many bytes a part of a text has beyond what can match, so that an assertion at its edge, such as the edge of a word, sees
+// what is there: one character.
+const margin = utf8.UTFMax
+
+// places gives for each rule the parts of text that its expression has to run on, in their order. They do not overlap.
+func (s *Set) places(text string) [][]span {
+	places := make([][]span, len(s.rules))
+	if strings.ContainsAny(text, foldsToASCII) {
+		return s.wherever(text)
+	}
+	width := 1
+	if !isASCII(text) {
+		width = utf8.UTFMax
+	}
+	wanted := make([]bool, len(s.rules))
+	has := make([]lists, len(s.rules))
+	lower := lowerASCII(text)
+	s.literals.Walk(lower, func(at, length, literal int64) bool {
+		end := int(at) + 1
+		for _, u := range s.uses[literal] {
+			if u.keyword {
+				wanted[u.rule] = true
+			}
+			has[u.rule] |= u.also
+			if here := (span{end - int(length), end}); u.reach && s.rules[u.rule].begins(text, here.start, width) {
+				places[u.rule] = add(places[u.rule], around(text, here, s.rules[u.rule].reach, width))
+			}
+		}
+		return true
+	})
+	for i := range s.rules {
+		switch r := &s.rules[i]; {
+		case len(r.keywords) > 0 && !wanted[i], has[i] != 1<<len(r.reach.also)-1:
+			places[i] = nil
+		case len(r.reach.choices) == 0:
+			places[i] = []span{{0, len(text)}}
+		}
+	}
+	return places
+}
+
+// wherever has the whole text for each rule with a keyword in it: literals say nothing about texts with characters that only a
+// change of case turns into ASCII.
+func (s *Set) wherever(text string) [][]span {
+	places := make([][]span, len(s.rules))
+	for i := range s.rules {
+		if len(s.rules[i].keywords) == 0 {
+			places[i] = []span{{0, len(text)}}
+		}
+	}
+	s.literals.Walk([]byte(strings.ToLower(text)), func(_, _, literal int64) bool {
+		for _, u := range s.uses[literal] {
+			if u.keyword {
+				places[u.rule] = []span{{0, len(text)}}
+			}
+		}
+		return true
+	})
+	return places
+}
+
+// begins says whether what is at an offset of a text can be the literal of a match, as far as the opening tells.
+func (r *rule) begins(text string, at, width int) bool {
+	o := r.opening()
+	return o == nil || o.expression.MatchString(text[at:min(len(text), at+o.most*width)])
+}
+
+// around is where a match can be that contains a literal, and the margin. width is the most bytes of a character of text.
+func around(text string, literal span, reach literals, width int) span {
+	place := span{0, len(text)}
+	if before := reach.before; before.chars != unbounded {
+		place.start = max(0, literal.start-before.chars*width-margin)
+	} else if before.lines != unbounded {
+		place.start = linesBefore(text, literal.start, before.lines)
+	}
+	if after := reach.after; after.chars != unbounded {
+		place.end = min(len(text), literal.end+after.chars*width+margin)
+	} else if after.lines != unbounded {
+		place.end = linesAfter(text, literal.end, after.lines)
+	}
+	for range utf8.UTFMax - 1 { // a part begins and ends between characters
+		if place.start > 0 && !utf8.RuneStart(text[place.start]) {
+			place.start--
+		}
+		if place.end < len(text) && !utf8.RuneStart(text[place.end]) {
+			place.end++
+		}
+	}
+	return place
+}
+
+// linesBefore is where the line begins that is n line breaks before at, and its line break and the margin before it.
+func linesBefore(text string, at, n int) int {
+	for range n + 1 {
+		at = strings.LastIndexByte(text[:at], '\n')
+		if at < 0 {
+			return 0
+		}
+	}
+	return max(0, at-margin)
+}
+
+// linesAfter is where the line ends that is n line breaks behind at, with its line break and the margin.
+func linesAfter(text string, at, n int) int {
+	for range n + 1 {
+		next := strings.IndexByte(text[at:], '\n')
+		if next < 0 {
+			return len(text)
+		}
+		at += next + 1
+	}
+	return min(len(text), at+margin)
+}
+
+// add puts a place among places that are in order, and makes one of all that overlap or touch.
+func add(places []span, place span) []span {
+	for len(places) > 0 && places[len(places)-1].end >= place.start {
+		last := places[len(places)-1]
+		place = span{min(last.start, place.start), max(last.end, place.end)}
+		places = places[:len(places)-1]
+	}
+	return append(places, place)
+}
+
+// lowerASCII is text with the letters of ASCII in lower case, and as many bytes.
+func lowerASCII(text string) []byte {
+	lower := []byte(text)
+	toLowerASCII(lower)
+	return lower
+}
+
+func toLowerASCII(text []byte) {
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			text[i] = c + 'a' - 'A'
+		}
+	}
+}

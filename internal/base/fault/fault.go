@@ -1,0 +1,259 @@
+// Package fault is the vocabulary of everything that can go wrong.
+//
+// A failure gets its code where it is born; no one matches strings afterwards. Each protocol (MCP, HTTP, terminal)
+// renders an Error in exactly one place.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code classifies a failure. The set is a contract with clients (docs/codes.md): codes are added, never renamed.
+type Code string
+
+// The codes, in the order of the table in docs/codes.md.
+const (
+	InvalidArgument    Code = "invalid_argument"    // malformed request; Violations lists all
+	Unauthenticated    Code = "unauthenticated"     // REST, and the connectors of agents
+	Forbidden          Code = "forbidden"           // REST only: the token, or where the request comes from, may not do this
+	TierDenied         Code = "tier_denied"         // this tier may not do this
+	ScopeDenied        Code = "scope_denied"        // a path outside the scope
+	ContentDenied      Code = "content_denied"      // secret, hidden characters, size
+	RepoNotAllowed     Code = "repo_not_allowed"    // repository or base branch outside the operator's list
+	ReadOnly           Code = "read_only"           // the server takes no proposals
+	NotFound           Code = "not_found"           // repository, branch or PR
+	ProviderUnresolved Code = "provider_unresolved" // no provider matches
+	DuplicatePR        Code = "duplicate_pr"        // open PR on the same paths
+	Conflict           Code = "conflict"            // base moved, file exists or is missing
+	NoChange           Code = "no_change"           // the change is already on the base
+	CooldownActive     Code = "cooldown_active"     // rejected recently; RetryAfter
+	LimitReached       Code = "limit_reached"       // caps
+	RateLimited        Code = "rate_limited"        // the provider's limit; RetryAfter
+	ProviderDisabled   Code = "provider_disabled"   // configuration missing; names the variable
+	Misconfigured      Code = "misconfigured"       // another setting, a folder or a file of the operator's is no good
+	UpstreamError      Code = "upstream_error"      // the provider failed
+	Timeout            Code = "timeout"             // the provider did not answer in time
+	Internal           Code = "internal"            // ours
+)
+
+// codeFacts holds what every protocol needs to know of a code.
+type codeFacts struct {
+	httpStatus int
+	retryable  bool // the very same call may succeed later without a change by the caller
+	exit       int  // exit code of the command line
+	ambiguous  bool // what was asked for may have been done all the same
+}
+
+// Exit codes of the command line.
+const (
+	ExitDone     = 0 // everything asked for was done
+	ExitInternal = 1 // a fault of ours
+	ExitUsage    = 2 // the command was called wrongly, or with settings that are no good
+	ExitRefused  = 3 // a gate refused
+	ExitProvider = 4 // the provider failed or cannot be used
+)
+
+func facts(c Code) codeFacts {
+	switch c {
+	case InvalidArgument:
+		return codeFacts{400, false, ExitRefused, false}
+	case Unauthenticated:
+		return codeFacts{401, false, ExitRefused, false}
+	case Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly:
+		return codeFacts{403, false, ExitRefused, false}
+	case NotFound, ProviderUnresolved:
+		return codeFacts{404, false, ExitRefused, false}
+	case DuplicatePR, Conflict, NoChange:
+		return codeFacts{409, false, ExitRefused, false}
+	case CooldownActive, LimitReached:
+		return codeFacts{429, true, ExitRefused, false}
+	case RateLimited:
+		return codeFacts{429, true, ExitProvider, false}
+	case ProviderDisabled:
+		return codeFacts{503, false, ExitProvider, false}
+	case Misconfigured:
+		return codeFacts{503, false, ExitUsage, true}
+	case UpstreamError:
+		return codeFacts{502, true, ExitProvider, true}
+	case Timeout:
+		return codeFacts{504, true, ExitProvider, true}
+	case Internal:
+		return codeFacts{500, false, ExitInternal, true}
+	default:
+		return codeFacts{500, false, ExitInternal, false}
+	}
+}
+
+// HTTPStatus is the status that REST answers for the code.
+func (c Code) HTTPStatus() int { return facts(c).httpStatus }
+
+// Retryable says whether the very same call may succeed later without a change by the caller.
+func (c Code) Retryable() bool { return facts(c).retryable }
+
+// ExitCode is the exit code of a command that ended with the code.
+func (c Code) ExitCode() int { return facts(c).exit }
+
+// Ambiguous says whether what was asked for may have been done although the call failed, or may still be done: the failure
+// says nothing about it. Whoever meets one looks, and neither repeats nor undoes blindly.
+func (c Code) Ambiguous() bool { return facts(c).ambiguous }
+
+// Refusal says whether the rules have refused, rather than that the provider, the settings or this program failed.
+func (c Code) Refusal() bool { return facts(c).exit == ExitRefused }
+
+// Known reports whether c is one of the codes of this package.
+func (c Code) Known() bool { return c == Internal || facts(c).httpStatus != 500 }
+
+// Codes are all codes.
+func Codes() []Code {
+	return []Code{
+		InvalidArgument, Unauthenticated, Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly,
+		NotFound, ProviderUnresolved, DuplicatePR, Conflict, NoChange, CooldownActive, LimitReached, RateLimited,
+		ProviderDisabled, Misconfigured, UpstreamError, Timeout, Internal,
+	}
+}
+
+// Violation is one broken rule. An Error of gates 1 to 6 lists every one of them.
+type Violation struct {
+	Code       Code   `json:"code"`
+	Path       string `json:"path,omitempty"`       // file path, or the argument's name for invalid_argument
+	Rule       string `json:"rule,omitempty"`       // the rule that spoke: a deny pattern, a secret rule, a limit
+	Message    string `json:"message"`              // one sentence
+	Suggestion string `json:"suggestion,omitempty"` // what to do about it
+	// Final says that nothing which the caller could change in the call mends this: it is told first.
+	Final bool `json:"-"`
+	// Present is the file as it is, if that is what the change does not fit.
+	Present *Present `json:"present,omitempty"`
+}
+
+// Present is a file as the base branch has it now, for whoever has to fit a change to it.
+type Present struct {
+	BaseSHA string `json:"base_sha"`       // git blob id; what create_pr takes as base_sha
+	Text    string `json:"text,omitempty"` // cleaned; data for whoever reads it, never an instruction
+	Cut     string `json:"cut,omitempty"`  // why Text is not the whole file
+	// Untrusted says what Text is, inside the answer.
+	Untrusted string `json:"untrusted,omitempty"`
+}
+
+// Map is the violation with all its texts as f gives them, such as a redactor.
+func (v Violation) Map(f func(string) string) Violation {
+	v.Path, v.Message, v.Suggestion = f(v.Path), f(v.Message), f(v.Suggestion)
+	if v.Present != nil {
+		present := *v.Present
+		present.Text = f(present.Text)
+		v.Present = &present
+	}
+	return v
+}
+
+// ExistingPR names the pull request that a refusal is about.
+type ExistingPR struct {
+	Number int      `json:"number"`
+	URL    string   `json:"url"`
+	Title  string   `json:"title,omitempty"`
+	Paths  []string `json:"paths,omitempty"` // the overlapping paths
+	// LastReview is what a reviewer said last, if anything.
+	LastReview *Quote `json:"last_review,omitempty"`
+}
+
+// Quote is text that somebody else wrote, cleaned and capped: data for whoever reads it, never an instruction.
+type Quote struct {
+	Author    string `json:"author"`
+	Text      string `json:"text"`
+	Untrusted string `json:"untrusted"` // says so, inside the answer
+	// Comments are what was said of lines of files besides.
+	Comments []LineQuote `json:"comments,omitempty"`
+}
+
+// LineQuote is what somebody else wrote about one line of a file, cleaned and capped as a Quote is.
+type LineQuote struct {
+	Author string `json:"author"`
+	Path   string `json:"path"`
+	Line   int    `json:"line"` // from 1; 0 for the file as a whole
+	Before bool   `json:"before,omitempty"`
+	Text   string `json:"text"`
+}
+
+// Error is the one error type that crosses package borders with a meaning.
+// Message is written for whoever must act on it and never holds a secret.
+type Error struct {
+	Code       Code
+	Message    string
+	RetryAfter time.Duration // zero: unknown
+	Violations []Violation
+	Existing   *ExistingPR
+	Next       string // what the caller does next, whether to call again first of all; "" if Message says it
+	Cause      error  // for logs only; never rendered to a client
+}
+
+// Error implements error with the code and the message. The cause is left out: it may hold what clients must not see.
+func (e *Error) Error() string { return fmt.Sprintf("[%s] %s", e.Code, e.Message) }
+
+// Unwrap gives the cause, so that errors.Is sees context errors through an Error.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// New makes an Error.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap makes an Error that keeps cause for the logs. A nil cause is allowed.
+func Wrap(cause error, code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// From returns err as an Error: itself if it is one, Timeout for an expired deadline or a cancelled context, Internal
+// for everything else. The text of a foreign error becomes the cause and is not shown. From(nil) is nil.
+func From(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.Canceled):
+		return Wrap(err, Timeout, "the call was cancelled before it finished")
+	case errors.Is(err, context.DeadlineExceeded):
+		return Wrap(err, Timeout, "the call took longer than allowed")
+	default:
+		return Wrap(err, Internal, "something went wrong inside claudeops; the log has the details under this request id")
+	}
+}
+
+// CodeOf is the code of err, or the empty code for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	return From(err).Code
+}
+
+// Retryable says whether the same call may succeed later; see Code.Retryable.
+func (e *Error) Retryable() bool { return e.Code.Retryable() }
+
+// Wire is the JSON form of an Error that MCP and REST share ("error" object of the contract).
+type Wire struct {
+	Code              Code        `json:"code"`
+	Message           string      `json:"message"`
+	Retryable         bool        `json:"retryable"`
+	RetryAfterSeconds int         `json:"retry_after_seconds,omitempty"` // rounded up
+	Violations        []Violation `json:"violations,omitempty"`
+	ExistingPR        *ExistingPR `json:"existing_pr,omitempty"`
+	Next              string      `json:"next,omitempty"`
+	RequestID         string      `json:"request_id"`
+}
+
+// Wire renders the error for a client. The cause stays behind.
+func (e *Error) Wire(requestID string) Wire {
+	seconds := int(e.RetryAfter.Seconds())
+	if e.RetryAfter > 0 && float64(seconds) < e.RetryAfter.Seconds() {
+		seconds++
+	}
+	return Wire{
+		Code: e.Code, Message: e.Message, Retryable: e.Retryable(), RetryAfterSeconds: seconds,
+		Violations: e.Violations, ExistingPR: e.Existing, Next: e.Next, RequestID: requestID,
+	}
+}

@@ -1,0 +1,190 @@
+// Package strictjson decodes JSON that others wrote into Go structs and says everything that is wrong with it at once,
+// in sentences that whoever wrote it can act on.
+//
+// It is stricter than encoding/json: names must be spelled exactly, unknown and repeated names are refused, so are null
+// where nothing may be null, invalid UTF-8 and halves of surrogate pairs. What it accepts, encoding/json decodes to the
+// same value.
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+const (
+	// MaxViolations is how many violations are listed. The search ends at the next one, and one more line says so.
+	MaxViolations = 50
+	// MaxDepth is how deep arrays and objects may be nested, the outermost object counted.
+	MaxDepth = 32
+)
+
+// Options vary what Decode says and accepts. The zero value is ready for use.
+type Options struct {
+	// What names the whole in messages, after "the"; "arguments" if empty.
+	What string
+	// RefuseNUL makes a NUL character (\u0000) in a string a violation. By default it reaches dst, since whoever
+	// knows what the string is for gives the better answer. A raw NUL byte is never JSON.
+	RefuseNUL bool
+}
+
+// errEnough ends decoding at the violation after MaxViolations.
+var errEnough = errors.New("enough violations")
+
+// Decode decodes the JSON object raw into dst, a pointer to a struct, and returns every violation of it, in the order
+// of the text; names that an object lacks follow its end. Without a violation dst is replaced as a whole; with one it
+// is left as it was. Empty input counts as {}.
+//
+// The exported fields of a struct carry a tag `json:"name"`, and `required:"true"` if the name must be present. They are
+// of kind string, *string and *bool (null gives nil, unless required), bool, int, time.Time, a slice or a struct of such; anything else is a
+// mistake of the program and panics. A number for an int is written without fraction and exponent, so 1.0 and 1e3 are
+// refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows that many elements, of it and of
+// slices within it, is a violation and not decoded; and `nullable:"true"`: null gives nil. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.
+//
+// Each violation has code invalid_argument and as Path where it is, such as files[2].content; empty for the whole. Byte
+// offsets count from 0. Submitted text is repeated in at most 60 characters and without control characters. Malformed
+// JSON, nesting beyond MaxDepth and the violation after MaxViolations end the search; what was found before is kept.
+//
+// Its time is linear in the length of raw, whatever that holds: see BenchmarkDecodeHostile.
+func Decode(raw []byte, dst any, opts Options) []fault.Violation {
+	fresh, violations, _ := decode(raw, dst, opts)
+	if len(violations) == 0 {
+		reflect.ValueOf(dst).Elem().Set(fresh)
+	}
+	return violations
+}
+
+// DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is refused:
+// the first value of a name that is given more than once, and nothing that follows the end of the search. Of malformed JSON
+// and of what is nested too deep it gets the zero value.
+//
+// check, if not nil, is then asked what else is wrong with dst. What it says of a place that has a violation already is left out. It
+// is not asked if the search ended early: what was not read would look like missing.
+func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violation) []fault.Violation {
+	fresh, violations, wellFormed := decode(raw, dst, opts)
+	if !wellFormed {
+		fresh.SetZero()
+	}
+	reflect.ValueOf(dst).Elem().Set(fresh)
+	if check == nil || !wellFormed || len(violations) > MaxViolations {
+		return violations
+	}
+	return besides(violations, check())
+}
+
+// besides adds to violations those of others that are about other places.
+func besides(violations, others []fault.Violation) []fault.Violation {
+	known := violations
+	for _, v := range others {
+		told := func(k fault.Violation) bool {
+			rest, within := strings.CutPrefix(v.Path, k.Path)
+			return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		}
+		if !slices.ContainsFunc(known, told) {
+			violations = append(violations, v)
+		}
+	}
+	return violations
+}
+
+func decode(raw []byte, dst any, opts Options) (fresh reflect.Value, violations []fault.Violation, wellFormed bool) {
+	target := reflect.ValueOf(dst)
+	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("strictjson: cannot decode into %T, want a pointer to a struct", dst))
+	}
+	if len(bytes.Trim(raw, " \t\r\n")) == 0 {
+		raw = []byte("{}")
+	}
+	if opts.What == "" {
+		opts.What = "arguments"
+	}
+	d := newDecoder(raw, opts)
+	fresh = reflect.New(target.Type().Elem()).Elem()
+	err := d.document(fresh)
+	wellFormed = err == nil || errors.Is(err, errEnough)
+	if !wellFormed {
+		d.ended(err)
+	}
+	return fresh, d.violations, wellFormed
+}
+
+// decoder is the state of one Decode.
+type decoder struct {
+	raw        []byte
+	opts       Options
+	in         *jsontext.Decoder
+	tooDeep    bool // raw ends where it is nested too deep
+	at         []step
+	known      map[reflect.Type][]field
+	violations []fault.Violation
+}
+
+func newDecoder(raw []byte, opts Options) *decoder {
+	end, tooDeep := nestedUpTo(raw, MaxDepth)
+	raw = raw[:end:end]
+	return &decoder{
+		raw: raw, opts: opts, tooDeep: tooDeep, known: map[reflect.Type][]field{},
+		in: jsontext.NewDecoder(bytes.NewBuffer(raw), // the one reader that is not copied
+			// Both are found by this package, which goes on and knows their place.
+			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+	}
+}
+
+// document decodes the whole input. An error is one of jsontext, or errEnough.
+func (d *decoder) document(into reflect.Value) error {
+	if err := d.value(into, true, 0); err != nil {
+		return err
+	}
+	end := d.in.InputOffset()
+	if _, err := d.in.ReadToken(); !errors.Is(err, io.EOF) {
+		return d.note("send one JSON object and nothing after it",
+			"the %s must end after the JSON object: more follows byte offset %d", d.opts.What, end)
+	}
+	return nil
+}
+
+// ended notes why the input could not be read to its end.
+func (d *decoder) ended(err error) {
+	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	if cut && d.tooDeep {
+		_ = d.note("flatten it", "%s must not be nested more than %d levels deep", d.subject(), MaxDepth)
+		return
+	}
+	d.at = nil
+	if cut {
+		_ = d.note("send the whole object; perhaps the text was cut",
+			"the %s must be complete JSON: the text stops within a value after byte offset %d", d.opts.What, len(d.raw))
+		return
+	}
+	where, reason := d.in.InputOffset(), err
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		where, reason = syntax.ByteOffset, syntax.Err
+	}
+	_ = d.note("send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
+		d.opts.What, where, clip(reason.Error(), maxReason))
+}
+
+// note adds a violation where the decoder is. The one after MaxViolations ends the search: the error is errEnough then.
+func (d *decoder) note(suggestion, format string, args ...any) error {
+	if len(d.violations) == MaxViolations {
+		d.violations = append(d.violations, fault.Violation{
+			Code:       fault.InvalidArgument,
+			Message:    fmt.Sprintf("there are more violations than these %d; the search ended at the next one", MaxViolations),
+			Suggestion: "mend these first",
+		})
+		return errEnough
+	}
+	d.violations = append(d.violations, fault.Violation{
+		Code: fault.InvalidArgument, Path: d.path(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
+	})
+	return nil
+}

@@ -1,0 +1,129 @@
+package textedit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const text = "# Disk\n\nLook at df -h.\n  If it is over 80 %, say so.\nLook at df -h.\n"
+
+func TestApply(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		edits []Edit
+		want  string
+	}{
+		"one":                 {text, []Edit{{"80 %", "90 %"}}, strings.Replace(text, "80", "90", 1)},
+		"one after the other": {text, []Edit{{"# Disk", "# Disks"}, {"Disks\n\nLook", "Disks\nSee"}}, strings.Replace(text, "# Disk\n\nLook", "# Disks\nSee", 1)},
+		"of several lines":    {text, []Edit{{"say so.\nLook at df -h.\n", "say so.\n"}}, "# Disk\n\nLook at df -h.\n  If it is over 80 %, say so.\n"},
+		"to nothing":          {"a\n", []Edit{{"a\n", ""}}, ""},
+		"none":                {text, nil, text},
+	} {
+		got, err := Apply(c.text, c.edits)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestApplySaysWhatDoesNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		edits []Edit
+		want  Mismatch
+	}{
+		"twice":             {text, []Edit{{"Disk", "Disks"}, {"Look at", "See"}}, Mismatch{Index: 1, Found: 2, Lines: []int{3, 5}, Why: "`old` is there 2 times, in lines 3, 5; give more of the text around it, so that it is there once"}},
+		"overlap":           {"aaa", []Edit{{"aa", "b"}}, Mismatch{Found: 2, Lines: []int{1, 1}, Why: "`old` is there 2 times, in lines 1, 1; give more of the text around it, so that it is there once"}},
+		"empty":             {text, []Edit{{"", "x"}}, Mismatch{Why: "`old` is empty; give the text that is to be replaced"}},
+		"spaces":            {text, []Edit{{"If it is over 80 %,  say so.\nLook at df -h.", "x"}}, Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
+		"half of the lines": {text, []Edit{{"Look at df -h.\n  If it is over 70 %, say so.\n", "x"}}, Mismatch{Lines: []int{3, 5}, Why: "`old` is not there; something like it begins in lines 3, 5"}},
+		"most of the words": {text, []Edit{{"If it is over 70 %, say so.", "x"}}, Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
+		"nothing like it":   {text, []Edit{{"quite another thing", "x"}}, Mismatch{Why: "`old` is not there"}},
+		"ends of lines":     {"a\r\nb\r\n", []Edit{{"a\nb", "x"}}, Mismatch{Lines: []int{1}, Why: "`old` is in line 1 but for the ends of lines: the file has \\r\\n"}},
+	} {
+		got, err := Apply(c.text, c.edits)
+		var m *Mismatch
+		if !errors.As(err, &m) || got != "" {
+			t.Errorf("%s: %q, %v", name, got, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, *m); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string
+		want          Counts
+	}{
+		"nothing": {text, text, Counts{}}, "a new file": {"", "a\nb\n", Counts{2, 0}}, "a file that goes": {"a\nb", "", Counts{0, 2}}, "one line": {"a\nb\nc\n", "a\nB\nc\n", Counts{1, 1}},
+		"the last line's end": {"a", "a\n", Counts{1, 1}},
+	} {
+		if got := Compare(c.before, c.after); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func BenchmarkMissing(b *testing.B) {
+	big := strings.Repeat("the same line again and again\n", 9000)
+	for b.Loop() {
+		_, _ = Apply(big, []Edit{{strings.Repeat("the same line again and again\n", 4000) + "x", ""}})
+	}
+}
+
+func FuzzApply(f *testing.F) {
+	f.Add(text, "Look", "See")
+	f.Fuzz(func(t *testing.T, text, before, after string) {
+		got, err := Apply(text, []Edit{{before, after}})
+		if err == nil && (strings.Count(text, before) != 1 || len(got) != len(text)-len(before)+len(after)) {
+			t.Errorf("%q -> %q in %q gives %q", before, after, text, got)
+		}
+	})
+}
+
+func TestMade(t *testing.T) {
+	const text = "# Disk\n\nLook at df -h.\nReport what is over 90 %.\n"
+	for name, c := range map[string]struct {
+		edits []Edit
+		want  bool
+	}{
+		"replaced":               {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}}, true},
+		"added":                  {[]Edit{{"Look at df -h.\n", "Look at df -h.\nReport what is over 90 %.\n"}}, true},
+		"replaced and taken out": {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}, {"Then wait.", ""}}, true},
+		"in part":                {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}, {"Look at df", "See df"}}, false},
+		"not yet":                {[]Edit{{"Look at df -h.", "Look at df -h, and at lsblk."}}, false},
+		"a shorter part":         {[]Edit{{"Report what is over 90 %.", "what is over 90 %"}}, false},
+		"by chance":              {[]Edit{{"something gone", "90 %"}}, false},
+		"taken out alone":        {[]Edit{{"something gone", ""}}, false},
+		"none":                   {nil, false},
+	} {
+		if got := Made(text, c.edits); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestAMismatchNamesTheLineThatIsMostAlike(t *testing.T) {
+	var b strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&b, "- The check number %d looks at the disk of the host and reports what it has found there.\n", i)
+	}
+	for old, want := range map[string]int{
+		"- The check number 651 looks at the disk of the host and reports what it has seen there.": 652,
+		"- The check number 651 looks at the disks of the host and reports what it has found.":     652,
+	} {
+		_, err := Apply(b.String(), []Edit{{old, "x"}})
+		var m *Mismatch
+		if !errors.As(err, &m) || !slices.Equal(m.Lines, []int{want}) {
+			t.Errorf("%q: %v", old, err)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// acts are what people do, whatever they come through. Making them touches nothing.
+func acts(p func() *parts) []operation.Operation {
+	kernel := func() *operation.Kernel { return p().kernel }
+	return connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations()
+}
+
+// How long a command waits for the end of what it has begun, and how often it looks. Calls that write are finished
+// first.
+const (
+	overWait = 45 * time.Second
+	overLook = 200 * time.Millisecond
+)
+
+// actCommand is the command of an act of people: its arguments are the fields of its input. A list is a table.
+func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Args: usageArgs(cobra.NoArgs)}
+	fields := operation.Fields(o.Input)
+	for _, f := range fields {
+		cmd.Use, cmd.Args = cmd.Use+" "+strings.ToUpper(f.JSON), usageArgs(cobra.ExactArgs(len(fields)))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.wire(needs{records: true})
+		in := map[string]string{}
+		for i, f := range fields {
+			in[f.JSON] = args[i]
+		}
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		out, err := a.ask(cmd.Context(), o, raw)
+		if err != nil {
+			return err
+		}
+		if o.Shown.View != nil {
+			return printView(a, out, o.Shown.View(out))
+		}
+		over, err := waitUntilOver(cmd.Context(), o, out)
+		if err != nil {
+			return err
+		}
+		return printDone(a, o, out, over)
+	}
+	return cmd
+}
+
+func printView(a *app, out any, view operation.View) error {
+	return a.print(asList(out), func(w *strings.Builder) {
+		if len(view.Rows) == 0 {
+			w.WriteString(view.Empty + "\n")
+			return
+		}
+		columns(w, view.Table)
+	})
+}
+
+// printDone says what was done, and whether what was waited for is over.
+func printDone(a *app, o operation.Operation, out any, over bool) error {
+	text, err := json.Marshal(out)
+	members := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Shown.Over != nil {
+		members["ended"] = over
+	}
+	return a.print(members, func(w *strings.Builder) { w.WriteString(o.Shown.Said(out, over) + "\n") })
+}
+
+// waitUntilOver reports whether what an act has begun is over, or still is not after a while.
+func waitUntilOver(ctx context.Context, o operation.Operation, out any) (bool, error) {
+	if o.Shown.Over == nil {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, overWait)
+	defer cancel()
+	for {
+		over, err := o.Shown.Over(ctx, out)
+		if ctx.Err() != nil {
+			return false, nil //nolint:nilerr // its time is over
+		}
+		if err != nil || over {
+			return over && err == nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-time.After(overLook):
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// behaviourSettings are the settings under which every operation is asked, by their name. $DIR is the folder of the
+// world.
+func behaviourSettings() map[string]map[string]string {
+	with := func(pairs ...string) map[string]string {
+		env := map[string]string{"CLAUDEOPS_TIER": "3", "CLAUDEOPS_ALLOW_WRITE": "true"}
+		for i := 0; i < len(pairs); i += 2 {
+			env[pairs[i]] = pairs[i+1]
+		}
+		return env
+	}
+	return map[string]map[string]string{
+		"01 tier 1":                        with("CLAUDEOPS_TIER", "1"),
+		"02 tier 2":                        with("CLAUDEOPS_TIER", "2"),
+		"03 tier 3":                        with(),
+		"04 no leave to write":             with("CLAUDEOPS_ALLOW_WRITE", "false"),
+		"05 read-only":                     with("CLAUDEOPS_READ_ONLY", "true"),
+		"06 dry run":                       with("CLAUDEOPS_DRY_RUN", "true"),
+		"07 a policy that is broken":       with("CLAUDEOPS_POLICY", "$DIR/broken.yaml"),
+		"08 a list without the repository": with("CLAUDEOPS_REPOS", "joe/other"),
+		"09 a malformed list":              with("CLAUDEOPS_REPOS", "joe"),
+		"10 the default toolset alone":     with("CLAUDEOPS_TOOLSETS", "pr"),
+		"11 tiers that the policy raises":  with("CLAUDEOPS_TIER", "2", "CLAUDEOPS_POLICY", "$DIR/raised.yaml"),
+		"12 a caller of tier 1":            with("token", "tier-one"),
+		"13 a caller without the scope":    with("token", "no-scope"),
+	}
+}
+
+// TestTheBehaviourOfEveryOperation holds what every way in answers to a good request and to one that is malformed,
+// under each setting, and the rows that the audit gets, as one table. A change of the table is a change of behaviour,
+// and belongs in the changelog.
+func TestTheBehaviourOfEveryOperation(t *testing.T) {
+	settings := behaviourSettings()
+	tables := make([]string, len(settings))
+	t.Run("settings", func(t *testing.T) {
+		for i, name := range sortedKeys(settings) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tables[i] = "# " + name[3:] + "\n" + behaviourUnder(t, settings[name])
+			})
+		}
+	})
+	operationtest.Golden(t, filepath.Join("testdata", "behaviour.txt"), []byte(strings.Join(tables, "\n")))
+}
+
+func sortedKeys[V any](m map[string]V) (keys []string) {
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// behaviour is a world in which every operation is asked.
+type behaviour struct {
+	*doors
+	token  string // of the requests over REST
+	rest   http.Handler
+	agent  io.Writer // what the agent says to its MCP server
+	heard  *bufio.Scanner
+	asked  string
+	last   int64 // the newest row of the audit that was looked at
+	reader *parts
+}
+
+func behaviourUnder(t *testing.T, env map[string]string) string {
+	b := &behaviour{doors: newDoors(t), token: doorToken}
+	b.folder = t.TempDir()
+	plain := b.app("", new(bytes.Buffer))
+	secrets := map[string]string{}
+	for _, token := range [][]string{{"tier-one", "1", "propose,read,review,operate"}, {"no-scope", "3", "review"}} {
+		var out bytes.Buffer
+		a := b.app("", &out)
+		root := a.rootCommand()
+		root.SetArgs([]string{"token", "create", "--name", token[0], "--max-tier", token[1], "--scopes", token[2]})
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		secrets[token[0]] = strings.TrimSpace(out.String())
+	}
+	b.reader = plain.wire(needs{})
+	b.rows()
+	for name, text := range map[string]string{
+		"broken.yaml": "version: 1\nnonsense: true\n", "raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, value := range env {
+		if b.env[name] = strings.ReplaceAll(value, "$DIR", b.folder); name == "token" {
+			b.token = secrets[value]
+		}
+	}
+	b.rest = b.server()
+	b.serveMCP()
+	var table strings.Builder
+	for _, o := range operation.List(b.toolsetsOf()...) {
+		if o.Tool.Title == "" {
+			continue
+		}
+		good, known := goodRequests()[o.Name]
+		if !known {
+			t.Fatalf("%s has no request in goodRequests", o.Name)
+		}
+		wrong := strings.Replace(good, "{", `{"nonsense":"x",`, 1)
+		b.line(&table, o, "good", good)
+		b.line(&table, o, "malformed", strings.Replace(wrong, ",}", "}", 1))
+	}
+	return table.String()
+}
+
+func (b *behaviour) toolsetsOf() []operation.Toolset {
+	return b.doors.app("", new(bytes.Buffer)).toolsets()
+}
+
+// line is what the ways in say to one request, and the rows that they leave.
+func (b *behaviour) line(table *strings.Builder, o operation.Operation, kind, request string) {
+	b.Helper()
+	b.asked = o.Name
+	fmt.Fprintf(table, "%s, %s: MCP %s%s", o.Name, kind, b.sayMCP(o, request), b.rows())
+	if status, ok := b.sayREST(o, request); ok {
+		fmt.Fprintf(table, " | REST %s%s", status, b.rows())
+	}
+	fmt.Fprintf(table, " | shell %s%s\n", b.sayCLI(o, request), b.rows())
+}
+
+// rows are what the audit has got since the last look.
+func (b *behaviour) rows() (text string) {
+	b.Helper()
+	rows, err := b.reader.store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, row := range rows {
+		b.last = row.Seq
+		if row.Action == b.asked {
+			row.Action = string(row.Door)
+		}
+		text += fmt.Sprintf(" (row: %s %s)", row.Action, strings.TrimSpace(string(row.Outcome)+" "+string(row.Code)))
+	}
+	return text
+}
+
+// codeIn finds the code of a failure in what was answered.
+func codeIn(text string) string {
+	if m := regexp.MustCompile(`"(?:code|error)":\s*"([A-Za-z_]+)"`).FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	if m := regexp.MustCompile(`\[([A-Za-z_]+)\] `).FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return "failed"
+}
+
+// serveMCP starts one MCP server for all requests.
+func (b *behaviour) serveMCP() {
+	b.Helper()
+	in, agent := io.Pipe()
+	out, server := io.Pipe()
+	a := &app{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
+	root := a.rootCommand()
+	root.SetArgs([]string{"mcp-server"})
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(context.WithoutCancel(b.Context()))
+		_ = server.Close()
+		ended <- err
+	}()
+	b.agent, b.heard = agent, bufio.NewScanner(out)
+	b.heard.Buffer(nil, 4<<20)
+	b.Cleanup(func() {
+		_ = agent.Close()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		if err := <-ended; err != nil {
+			b.Errorf("the MCP server ended: %v", err)
+		}
+		_ = a.close()
+	})
+	b.ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
+}
+
+// ask sends one request to the MCP server, and waits for its answer.
+func (b *behaviour) ask(id int, method, params string) (result map[string]any) {
+	b.Helper()
+	if _, err := fmt.Fprintf(b.agent, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
+		b.Fatal(err)
+	}
+	for b.heard.Scan() {
+		answer := b.parse(b.heard.Bytes())
+		if answer["id"] != float64(id) {
+			continue // a notice
+		}
+		if failure, failed := answer["error"].(map[string]any); failed {
+			return map[string]any{"isError": true, "protocol": failure["code"]}
+		}
+		result, _ = answer["result"].(map[string]any)
+		return result
+	}
+	b.Fatalf("the MCP server has ended: %v", b.heard.Err())
+	return nil
+}
+
+func (b *behaviour) sayMCP(o operation.Operation, request string) string {
+	b.Helper()
+	result := b.ask(2, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, o.Name, request))
+	if result["protocol"] != nil {
+		return fmt.Sprintf("protocol error %v", result["protocol"])
+	}
+	text, err := json.Marshal(result["structuredContent"])
+	if err != nil {
+		b.Fatal(err)
+	}
+	if result["isError"] == true || bytes.Contains(text, []byte(`"ok":false`)) {
+		return codeIn(string(text))
+	}
+	return "ok"
+}
+
+func (b *behaviour) sayREST(o operation.Operation, request string) (string, bool) {
+	b.Helper()
+	if o.Route.Method == "" {
+		return "", false
+	}
+	target, body := "/api/v1"+o.Route.Path, request
+	if o.Route.MaxBody == 0 {
+		body = ""
+		query := url.Values{}
+		given := b.parse([]byte(request))
+		for _, f := range operation.Fields(o.Input) {
+			if part := f.Tag.Get("path"); part != "" {
+				target = strings.Replace(target, "{"+part+"}", url.PathEscape(fmt.Sprint(given[f.JSON])), 1)
+				delete(given, f.JSON)
+			}
+		}
+		for name, value := range given {
+			query.Set(name, fmt.Sprint(value))
+		}
+		target += "?" + query.Encode()
+	}
+	r := httptest.NewRequest(o.Route.Method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:50000"
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	out := httptest.NewRecorder()
+	b.rest.ServeHTTP(out, r)
+	if out.Code < 300 {
+		return fmt.Sprint(out.Code), true
+	}
+	return fmt.Sprintf("%d %s", out.Code, codeIn(out.Body.String())), true
+}
+
+func (b *behaviour) sayCLI(o operation.Operation, request string) string {
+	b.Helper()
+	var out bytes.Buffer
+	a := &app{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
+	defer func() { _ = a.close() }()
+	root := a.rootCommand()
+	for _, same := range operation.List(a.toolsets()...) {
+		if same.Name == o.Name {
+			root.AddCommand(a.operationCommand(same, "operation-under-test"))
+		}
+	}
+	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
+	err := root.ExecuteContext(b.Context())
+	if err == nil {
+		return "0"
+	}
+	exit := a.renderError(err)
+	return fmt.Sprintf("%d %s", exit, codeIn(out.String()))
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+)
+
+func prFileCommand(a *app) *cobra.Command {
+	var req prflow.ReadFileRequest
+	cmd := &cobra.Command{
+		Use: "file OWNER/NAME PATH", Short: "Print a file that may be proposed, as the base branch or our own pull request has it",
+		Long: "Print a file that may be proposed. Its base_sha, which `pr create --base-sha` takes, and what was taken out of the text go to stderr.",
+		Example: "  claudeops pr file demo/home-cluster checks/disk.md\n" +
+			"  claudeops pr file demo/home-cluster checks/disk.md --pull 7     # as its branch has it",
+		Args: usageArgs(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if req.RepoOwner, req.RepoName, err = splitRepo(args[0]); err != nil {
+				return err
+			}
+			req.Path = args[1]
+			raw, err := json.Marshal(req)
+			if err != nil {
+				return err
+			}
+			if req.Pull == 0 && cmd.Flags().Changed("pull") { // which the request leaves out
+				_, err = prNumber("0")
+				return err
+			}
+			result, err := askFor[prflow.FileText](cmd.Context(), a, prflow.ActionReadFile, raw)
+			if err != nil {
+				return err
+			}
+			return printText(a, result, result.Text, append([]string{"base_sha " + result.BaseSHA}, result.Lacks...))
+		},
+	}
+	cmd.Flags().IntVar(&req.Pull, "pull", 0, "number of our open pull request, to read the file as its branch has it")
+	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
+	return cmd
+}
+
+func prDiffCommand(a *app) *cobra.Command {
+	var repo, cloneURL string
+	cmd := &cobra.Command{
+		Use: "diff NUMBER", Short: "Print what our own open pull request changes", Args: usageArgs(cobra.ExactArgs(1)),
+		Long: "Print the unified difference of our own open pull request, against its base branch as it is now. What is left out is named on stderr.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			owner, name, err := splitRepo(repo)
+			if err != nil {
+				return err
+			}
+			number, err := prNumber(args[0])
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(prflow.ReadDiffRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL, PRNumber: number})
+			if err != nil {
+				return err
+			}
+			result, err := askFor[prflow.PullDiff](cmd.Context(), a, prflow.ActionReadDiff, raw)
+			if err != nil {
+				return err
+			}
+			return printText(a, result, result.Diff, result.Notes)
+		},
+	}
+	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
+	return cmd
+}
+
+// printText prints a text as it is, and notes about it on stderr; with --json the value that has both.
+func printText(a *app, v any, text string, notes []string) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(a.streams.Err, note); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(a.streams.Out, text)
+	return err
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
+)
+
+// readers are doors with one pull request of ours, #1, which updates checks/disk.md and adds checks/inodes.md.
+func newReaders(t *testing.T) *doors {
+	t.Helper()
+	d := newDoors(t)
+	d.env["CLAUDEOPS_TIER"] = "2"
+	created := d.throughCLI(operationOf(t, "create_pr"), goodRequests()["create_pr"])
+	if created.Code != "" {
+		t.Fatalf("no pull request: %+v", created)
+	}
+	d.env["CLAUDEOPS_TIER"] = "1"
+	return d
+}
+
+func operationOf(t *testing.T, name string) operation.Operation {
+	t.Helper()
+	for _, o := range operation.List(new(app).toolsets()...) {
+		if o.Name == name {
+			return o
+		}
+	}
+	t.Fatalf("no operation %s", name)
+	return operation.Operation{}
+}
+
+func (d *doors) command(args ...string) (out, errors string, failure outcome) {
+	d.Helper()
+	var b, e bytes.Buffer
+	a := d.app("", &b)
+	a.streams.Err = &e
+	root := a.rootCommand()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(d.Context()); err != nil {
+		b.Reset()
+		a.json = true
+		a.renderError(err)
+		problem := d.parse(b.Bytes())
+		return "", e.String(), outcomeOf(problem)
+	}
+	return b.String(), e.String(), outcome{}
+}
+
+func TestAFileIsReadOverRESTAndAtTheCommandLine(t *testing.T) {
+	d := newReaders(t)
+	const files = "/api/v1/repos/joe/infra/files/"
+	status, answer := d.rest("GET", files+"checks/inodes.md?pull=1", "")
+	sha := gitprovider.BlobID([]byte("# Inodes\n"), strings.Repeat("0", 40))
+	if status != http.StatusOK || answer["text"] != "# Inodes\n" || answer["base_sha"] != sha || answer["pull"] != 1.0 || answer["untrusted"] == "" {
+		t.Fatalf("%d %v", status, answer)
+	}
+	if status, encoded := d.rest("GET", files+"checks%2Finodes.md?pull=1", ""); status != http.StatusOK || encoded["base_sha"] != sha {
+		t.Errorf("with an encoded slash: %d %v", status, encoded)
+	}
+	out, beside, failed := d.command("pr", "file", "joe/infra", "checks/inodes.md", "--pull", "1")
+	if out != "# Inodes\n" || !strings.Contains(beside, "base_sha "+sha+"\n") || failed.Code != "" {
+		t.Errorf("%q, %q, %v", out, beside, failed)
+	}
+	out, _, failed = d.command("pr", "file", "joe/infra", "checks/inodes.md", "--pull", "1", "--json")
+	if got := d.parse([]byte(out)); failed.Code != "" || got["base_sha"] != sha {
+		t.Errorf("%q, %v", out, failed)
+	}
+	const diff = "--- /dev/null\n+++ b/checks/inodes.md\n@@ -0,0 +1 @@\n+# Inodes\n"
+	status, answer = d.rest("GET", "/api/v1/prs/1/diff?repo_owner=joe&repo_name=infra", "")
+	if status != http.StatusOK || answer["diff"] != diff {
+		t.Errorf("%d %v", status, answer)
+	}
+	if out, _, failed := d.command("pr", "diff", "1", "--repo", "joe/infra"); out != diff || failed.Code != "" {
+		t.Errorf("%q, %v", out, failed)
+	}
+}
+
+func TestNoSpellingOfAnAddressLeadsToAnotherFile(t *testing.T) {
+	d := newReaders(t)
+	for _, path := range []string{
+		"checks/%2e%2e/README.md", "checks%2f..%2fREADME.md", "%2e%2e/%2e%2e/infra/files/README.md", "%2e/checks/disk.md", "checks%252fdisk.md",
+		"checks//disk.md", "/checks/disk.md", "%2Fchecks/disk.md", "checks%5cdisk.md", "checks/disk.md%00", "checks/disk.md/", ".git/config", "%2egit/config",
+		"checks/disk.md%20", "checks/../README.md", "checks/./disk.md", "", "%E2%80%AEchecks/disk.md",
+	} {
+		for _, query := range []string{"", "?pull=1"} {
+			status, answer := d.rest("GET", "/api/v1/repos/joe/infra/files/"+path+query, "")
+			if status < 300 || answer["text"] != nil {
+				t.Errorf("%q%s is answered: %d %v", path, query, status, answer)
+			}
+		}
+	}
+	for target, code := range map[string]string{
+		"/api/v1/repos/joe/infra/files/README.md":                    "scope_denied",
+		"/api/v1/repos/joe/infra/files/checks%2f..%2fREADME.md":      "not_found", // no address at all
+		"/api/v1/repos/joe/infra/files/checks/none.md":               "not_found",
+		"/api/v1/repos/joe/none/files/checks/disk.md":                "not_found",
+		"/api/v1/repos/joe%2finfra/x/files/checks/disk.md":           "invalid_argument",
+		"/api/v1/repos/joe/infra/files/checks/disk.md?pull=2":        "not_found",
+		"/api/v1/repos/joe/infra/files/checks/disk.md?pull=0":        "invalid_argument",
+		"/api/v1/repos/joe/infra/files/checks/disk.md?pull=1&pull=1": "invalid_argument",
+		"/api/v1/repos/joe/infra/files/checks/disk.md?path=x":        "invalid_argument",
+		"/api/v1/repos/joe/infra/files/checks/disk.md?repo_owner=x":  "invalid_argument",
+		"/api/v1/prs/1/diff?repo_owner=joe&repo_name=infra&x=1":      "invalid_argument",
+		"/api/v1/prs/2/diff?repo_owner=joe&repo_name=infra":          "not_found",
+		"/api/v1/prs/1/diff?repo_owner=joe":                          "invalid_argument",
+	} {
+		status, answer := d.rest("GET", target, "")
+		if answer["code"] != code || status < 400 {
+			t.Errorf("%s: %d %v, want %s", target, status, answer, code)
+		}
+	}
+}
+
+func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
+	d := newReaders(t)
+	for _, c := range []struct{ path, query string }{
+		{"checks/disk.md", ""}, {"checks/inodes.md", "?pull=1"}, {"README.md", ""}, {"README.md", "?pull=1"}, {"checks/none.md", ""},
+		{"checks/disk.md", "?pull=9"}, {".env", ""}, {"a b", ""},
+	} {
+		args := []string{"pr", "file", "joe/infra", c.path}
+		request := fmt.Sprintf(`{"repo_owner":"joe","repo_name":"infra","path":%q`, c.path)
+		if _, number, has := strings.Cut(c.query, "="); has {
+			args, request = append(args, "--pull", number), request+`,"pull":`+number
+		}
+		_, answer := d.rest("GET", "/api/v1/repos/joe/infra/files/"+url.PathEscape(c.path)+c.query, "")
+		want := outcomeOf(answer)
+		_, _, byHand := d.command(args...)
+		made := d.throughCLI(operationOf(t, "read_file"), request+"}")
+		for door, got := range map[string]outcome{"pr file": byHand, "the command that is made": made} {
+			if got.Code != want.Code || strings.Join(got.Paths, " ") != strings.Join(want.Paths, " ") {
+				t.Errorf("%s%s: REST %+v, %s %+v", c.path, c.query, want, door, got)
+			}
+		}
+	}
+}
+
+func TestReadingNeedsTheScopeToRead(t *testing.T) {
+	for _, name := range []string{"read_file", "read_pr_diff"} {
+		o := operationOf(t, name)
+		if o.Needs.Scope != access.Read || o.Effect != operation.Read || o.Needs.Tier != gitprovider.TierObserve || o.Tool.Title != "" {
+			t.Errorf("%+v", o)
+		}
+	}
+	d := newReaders(t)
+	d.env["CLAUDEOPS_POLICY"] = "/nonexistent/policy.yaml"
+	if status, answer := d.rest("GET", "/api/v1/repos/joe/infra/files/checks/disk.md", ""); answer["code"] != "misconfigured" {
+		t.Errorf("without rules: %d %v", status, answer)
+	}
+	if status, answer := d.rest("GET", "/api/v1/prs/1/diff?repo_owner=joe&repo_name=infra", ""); answer["code"] != "misconfigured" {
+		t.Errorf("without rules: %d %v", status, answer)
+	}
+	_, answer := d.rest("GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra&include=files&include=diff", "")
+	if included, _ := answer["included"].(map[string]any); included["files"] != nil || included["diff"] != nil {
+		t.Errorf("without rules: %v", answer)
+	}
+}
+
+func TestWhatAStatusIncludesIsAskedForAlikeThroughEveryWayIn(t *testing.T) {
+	d := newReaders(t)
+	o := operationOf(t, "get_pr_status")
+	for include, code := range map[string]string{`["files","diff"]`: "", `["diff"]`: "", `["text"]`: "invalid_argument", `["files","diff","files"]`: "invalid_argument"} {
+		request := `{"repo_owner":"joe","repo_name":"infra","pr_number":1,"include":` + include + `}`
+		rest, ok := d.throughREST(o, request)
+		for door, got := range map[string]outcome{"MCP": d.throughMCP(o, request), "REST": rest, "command line": d.throughCLI(o, request)} {
+			if !ok || got.Code != code {
+				t.Errorf("%s through %s: %+v", include, door, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// besideIt is another machine with the same records, and with a root of its own that has a repository of the same name.
+func (w *localWorld) besideIt() *localWorld {
+	w.Helper()
+	root := w.TempDir()
+	other := &localWorld{T: w.T, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{}}
+	for name, value := range w.env {
+		other.env[name] = value
+	}
+	other.env["CLAUDEOPS_LOCAL_ROOT"] = root
+	w.git("clone", "--quiet", "--template=", "--bare", "--single-branch", "--branch", "main", w.repo, other.repo)
+	return other
+}
+
+// parts are those of a process of this world.
+func (w *localWorld) parts() *parts {
+	w.Helper()
+	a := &app{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: w.lookup}
+	w.Cleanup(func() { _ = a.close() })
+	return a.wire(needs{})
+}
+
+// says runs a command and returns its code and what it printed.
+func (w *localWorld) says(args ...string) (int, string) {
+	w.Helper()
+	var out bytes.Buffer
+	code := Run(w.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &out}, w.lookup)
+	return code, out.String()
+}
+
+func (w *localWorld) pull(p *parts, number int) (record.PullRecord, bool) {
+	w.Helper()
+	r, found, err := p.store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: number})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r, found
+}
+
+// rounds does what serve does at intervals: it follows pull requests, settles and sweeps.
+func (w *localWorld) rounds(p *parts) {
+	w.Helper()
+	follower := newFollower(p)
+	follower.Every = time.Nanosecond
+	if _, err := follower.Round(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Sweep(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := p.flow.Resume(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing.T) {
+	w := newLocalWorld(t)
+	w.propose("one")
+	other := w.besideIt()
+	theirs := other.parts()
+	other.rounds(theirs)
+	if _, found := other.pull(theirs, 1); found {
+		t.Error("the other server finds #1 in the records")
+	}
+	if _, out := other.says("pr", "list", "--repo", "joe/infra"); strings.Contains(out, "one") {
+		t.Errorf("the other server lists it: %s", out)
+	}
+	for _, verb := range []string{"approve", "merge", "close"} {
+		if code, out := other.says("review", verb, "1", "--repo", "joe/infra"); code == 0 {
+			t.Errorf("review %s: %s", verb, out)
+		}
+	}
+	other.propose("one") // no duplicate, no cooldown: it is another repository
+	if r, found := other.pull(theirs, 1); !found || r.State != gitprovider.StateOpen {
+		t.Errorf("the other server's own #1: %+v", r)
+	}
+	mine := w.parts()
+	w.rounds(mine)
+	if r, found := w.pull(mine, 1); !found || r.State != gitprovider.StateOpen {
+		t.Errorf("the first server's #1: found %t, %+v", found, r)
+	}
+	w.run("review", "close", "1", "--repo", "joe/infra")
+	other.rounds(theirs)
+	if r, _ := other.pull(theirs, 1); r.State != gitprovider.StateOpen {
+		t.Errorf("the other's #1 is %s", r.State)
+	}
+	other.propose("two") // the cooldown of the other root's file holds nobody here
+	report, err := mine.store.Audit.Verify(t.Context(), "")
+	if err != nil || !report.OK() {
+		t.Errorf("the audit: %+v, %v", report, err)
+	}
+}
+
+// A root that is moved takes its file along, and a state folder that is used with another root loses nothing.
+func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
+	w := newLocalWorld(t)
+	w.propose("one")
+	other := w.besideIt()
+	other.propose("other")
+	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := os.Rename(root, moved); err != nil {
+		t.Fatal(err)
+	}
+	w.env["CLAUDEOPS_LOCAL_ROOT"], w.repo = moved, filepath.Join(moved, "joe", "infra.git")
+	p := w.parts()
+	w.rounds(p)
+	if r, found := w.pull(p, 1); !found || r.State != gitprovider.StateOpen || r.Title != "one" {
+		t.Errorf("found %t, %+v", found, r)
+	}
+}
+
+// What an earlier version has recorded becomes the root's own that has its commits.
+func TestTheRootThatHasThemAdoptsThePullRequestsOfAnEarlierVersion(t *testing.T) {
+	w := newLocalWorld(t)
+	w.propose("one")
+	w.run("review", "comment", "1", "--repo", "joe/infra", "--comment", "Why?", "--line", "checks/one.md:1: This line.")
+	w.forgetRoots()
+	other := w.besideIt()
+	other.rounds(other.parts()) // has the repository's base, and not the commit
+	if _, out := other.says("pr", "list", "--repo", "joe/infra"); strings.Contains(out, "one") {
+		t.Errorf("the other root took it: %s", out)
+	}
+	other.propose("theirs") // under a number of its own
+	if r, found := other.pull(other.parts(), 2); !found || r.Title != "theirs" {
+		t.Errorf("found %t, %+v", found, r)
+	}
+	p := w.parts()
+	if code, out := w.says("review", "show", "1", "--repo", "joe/infra"); code != 0 || !strings.Contains(out, "Why?") || !strings.Contains(out, "This line.") {
+		t.Fatalf("code %d: %s", code, out)
+	}
+	w.rounds(p)
+	if r, found := w.pull(p, 1); !found || r.State != gitprovider.StateOpen {
+		t.Errorf("found %t, %+v", found, r)
+	}
+	if code, out := w.says("pr", "create", "--repo", "joe/infra", "--title", "again", "--body", "why", "--create", "checks/one.md="+w.file("x")); code == 0 {
+		t.Errorf("it is no duplicate: %s", out)
+	}
+}
+
+func (w *localWorld) file(text string) string {
+	w.Helper()
+	name := filepath.Join(w.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return name
+}
+
+// forgetRoots makes the records those of a version in which roots had no identities.
+func (w *localWorld) forgetRoots() {
+	w.Helper()
+	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
+	id := local.RootIdentity(root)
+	if err := os.Remove(filepath.Join(root, local.RootFile)); err != nil {
+		w.Fatal(err)
+	}
+	db := w.sql()
+	for _, statement := range []string{
+		"PRAGMA foreign_keys = OFF", "DELETE FROM local_roots",
+		fmt.Sprintf("UPDATE local_prs SET repo = REPLACE(repo, '%s:', '')", id),
+		fmt.Sprintf("UPDATE local_reviews SET repo = REPLACE(repo, '%s:', '')", id),
+		fmt.Sprintf("UPDATE local_review_comments SET repo = REPLACE(repo, '%s:', '')", id),
+		"UPDATE proposals SET provider = 'local'", "UPDATE pulls SET provider = 'local'",
+		"UPDATE reservations SET provider = 'local'", "UPDATE cooldown_lifts SET provider = 'local'",
+	} {
+		if _, err := db.ExecContext(w.Context(), statement); err != nil {
+			w.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// sql is one connection to the records.
+func (w *localWorld) sql() *sql.Conn {
+	w.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = conn.Close() })
+	return conn
+}

@@ -1,0 +1,121 @@
+package gitea_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// A revision of ours is as well known to other processes as what it was added to.
+func TestARevisionOfOursCostsOtherProcessesNothing(t *testing.T) {
+	t.Parallel()
+	shared := &memory{paths: map[string][]string{}}
+	remember := func(o *gitea.Options) { o.Paths = shared }
+	sc := newScene(t, remember)
+	sc.propose(sc.p, ourBranch, providertest.Create("checks/a.md", "a"))
+	revise := func(files ...gitprovider.FileChange) {
+		t.Helper()
+		p := sc.provider(remember)
+		snap, err := p.Snapshot(t.Context(), sc.query(nil)) // as whoever revises reads the pull requests
+		sc.must(err)
+		head, err := p.Snapshot(t.Context(), gitprovider.SnapshotQuery{
+			Repo: snap.Repo, Base: ourBranch, FilesOnly: true, Paths: []gitprovider.Path{providertest.Path(t, "checks/a.md")},
+		})
+		sc.must(err)
+		_, err = p.Append(t.Context(), gitprovider.CommitRequest{
+			Snapshot: head, Branch: ourBranch, Changes: providertest.ChangeSet(t, files...), Message: "more",
+		})
+		sc.must(err)
+		_, err = p.SetText(t.Context(), sc.Ref(), 1, "", "more")
+		sc.must(err)
+		sc.requests()
+	}
+	list := func(cost int, paths ...string) {
+		t.Helper()
+		prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("requests", sc.requests(), cost)
+		sc.same("paths", prs[0].Paths, paths)
+	}
+	revise(providertest.Create("checks/b.md", "b"))
+	list(1, "checks/a.md", "checks/b.md")
+	revise(providertest.Update("checks/a.md", "aa"), providertest.Create("checks/c.md", "c"))
+	list(1, "checks/a.md", "checks/b.md", "checks/c.md")
+	revise(providertest.Delete("checks/a.md")) // which is not changed any more: that has to be asked
+	list(2, "checks/b.md", "checks/c.md")
+	list(1, "checks/b.md", "checks/c.md")
+}
+
+func TestTheFilesOfAListMayBeReadInParts(t *testing.T) {
+	t.Parallel()
+	const many = 120
+	shared := &memory{paths: map[string][]string{}}
+	remember := func(o *gitea.Options) { o.Paths = shared }
+	sc := newScene(t, remember)
+	for i := range many {
+		branch := fmt.Sprintf("claude-ops/check/n%03d", i)
+		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n"})
+		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+	}
+	sc.requests()
+	for left := many; ; left -= 40 {
+		list, err := sc.provider(remember).ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("to be read", len(list.Unread), left)
+		sc.same("requests for the list", sc.requests(), 3)
+		if left == 0 {
+			return
+		}
+		paths, err := list.ReadPaths(t.Context(), list.Unread[:40])
+		sc.must(err)
+		sc.same("read", len(paths), 40)
+		sc.same("the first", paths[list.Unread[0]], []string{fmt.Sprintf("checks/n%03d.md", list.Unread[0]-1)})
+		sc.same("requests for the files", sc.requests(), 41)
+	}
+}
+
+func TestExamineSaysWhatIsToBeDone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(sc *scene)
+		code   fault.Code
+		says   string
+	}{
+		"an empty repository": {func(sc *scene) {
+			sc.configure(func(*fakegitea.Settings) {})
+			_ = sc.s.Host().Act(sc.Ref(), func(r *memhost.Repo) error {
+				r.Branches, r.Commits = map[string]string{}, map[string]*memhost.Commit{}
+				return nil
+			})
+		}, fault.NotFound, "has no commit yet; make a first one"},
+		"a token for public repositories and a private one": {func(sc *scene) {
+			sc.configure(func(s *fakegitea.Settings) { s.Private = true })
+			sc.s.SetScopes("public-only", "write:repository", "write:issue")
+		}, fault.ProviderDisabled, "GITEA_TOKEN is limited to public repositories"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := newScene(t)
+			c.change(sc)
+			_, err := sc.p.Examine(t.Context(), sc.Ref(), "", nil)
+			wantCode(t, err, c.code)
+			wantSays(t, err, c.says)
+		})
+	}
+	sc := newScene(t)
+	for approvals, reviewed := range map[int]bool{0: false, 2: true} {
+		sc.configure(func(s *fakegitea.Settings) {
+			s.Protection.ProtectedPatterns = []string{"main"}
+			s.Protection.RequiredApprovals = map[string]int{"main": approvals}
+		})
+		access, err := sc.p.Examine(t.Context(), sc.Ref(), "", nil)
+		sc.must(err)
+		sc.same("a review is required", access.Reviewed, reviewed)
+	}
+}

@@ -1,9 +1,0 @@
-//go:build unix && !linux
-
-package local
-
-import "syscall"
-
-// endWithParent needs Linux: elsewhere a git command goes on when this process is killed, and what it still does is for
-// a settlement to find.
-func endWithParent(*syscall.SysProcAttr) {}

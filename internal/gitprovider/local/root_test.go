@@ -1,0 +1,117 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+)
+
+func (w *world) looks(p *local.Provider) error {
+	_, err := p.ListOpen(w.t.Context(), w.Ref(), gitprovider.LabelOurs)
+	return err
+}
+
+func TestARootGetsOneIdentityOfManyProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	if id := local.RootIdentity(w.root); id != "" {
+		t.Fatalf("it has %q before anybody uses it", id)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		p := w.provider(local.Options{TempDir: t.TempDir()})
+		all.Go(func() {
+			if err := w.looks(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	id := local.RootIdentity(w.root)
+	if len(id) < 16 {
+		t.Errorf("identity %q", id)
+	}
+	if left, _ := filepath.Glob(filepath.Join(w.root, local.RootFile+".new-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	info, err := os.Stat(filepath.Join(w.root, local.RootFile))
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v: every server that shares the root reads it", info.Mode(), err)
+	}
+}
+
+func TestARootWhoseIdentityCannotBeReadServesNothing(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]func(name string) error{
+		"a folder":        func(name string) error { return os.Mkdir(name, 0o700) },
+		"an empty file":   func(name string) error { return os.WriteFile(name, nil, 0o600) },
+		"something else":  func(name string) error { return os.WriteFile(name, []byte("NOT AN IDENTITY\n"), 0o600) },
+		"too much of one": func(name string) error { return os.WriteFile(name, make([]byte, 1000), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, bare())
+			file := filepath.Join(w.root, local.RootFile)
+			if err := place(file); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.looks(w.provider(local.Options{TempDir: t.TempDir()})); fault.CodeOf(err) != fault.ProviderDisabled {
+				t.Errorf("got %v", err)
+			}
+			if id := local.RootIdentity(w.root); id == "" || len(id) >= 16 {
+				t.Errorf("identity %q", id)
+			}
+		})
+	}
+}
+
+func TestARootThatIsExchangedWhileAProcessRunsIsRefused(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	if err := w.looks(w.p); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(w.root, local.RootFile)
+	if err := os.WriteFile(file, []byte("another0another0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.looks(w.p); fault.CodeOf(err) != fault.ProviderDisabled {
+		t.Errorf("got %v", err)
+	}
+	if err := w.looks(w.provider(local.Options{TempDir: t.TempDir()})); err != nil {
+		t.Errorf("a new process: %v", err)
+	}
+}
+
+// git clone on one machine copies every object, those of branches that it leaves out, too.
+func TestARootHasACommitThatIsOnABranchOfIts(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	onBranch := w.Push("claude-ops/check/disk", providertest.File{Path: "checks/disk.md", Content: "# More\n"})
+	gone := w.Push("elsewhere", providertest.File{Path: "checks/disk.md", Content: "# Other\n"})
+	main := w.Branches()["main"]
+	w.DeleteBranch("elsewhere")
+	p := w.provider(local.Options{TempDir: t.TempDir()})
+	w.records.adopts = func(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool, error)) error {
+		has, err := holds(ctx, w.Ref().String(), []string{onBranch, gone, main, "", "no id", "--all"})
+		if err != nil || len(has) != 2 || !has[onBranch] || !has[main] {
+			t.Errorf("it has %v, %v", has, err)
+		}
+		for _, other := range []string{"demo/none", "../../etc", "DEMO/home-cluster"} {
+			if has, err := holds(ctx, other, []string{main}); err != nil || len(has) != 0 {
+				t.Errorf("%s has %v, %v", other, has, err)
+			}
+		}
+		return nil
+	}
+	if err := w.looks(p); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,32 @@
+package gitprovider
+
+import "context"
+
+// MaxReviewStates is for how many pull requests ReviewStates is asked at a time.
+const MaxReviewStates = 50
+
+// ReviewLister is what a Provider can do besides: tell how the reviews of several pull requests stand. Every adapter
+// here can.
+type ReviewLister interface {
+	// ReviewStates returns, by number, changes_requested for a pull request whose changes somebody still asks for, and
+	// approved for one that somebody approves otherwise. Only those count who may write to the repository. A pull request
+	// with neither is left out, and so is a number that does not exist. At most MaxReviewStates numbers are asked about.
+	ReviewStates(ctx context.Context, repo RepoRef, numbers []int) (map[int]ReviewState, error)
+}
+
+// StateOfReview is what reviews come to: changes_requested, approved or "". Reviewers count who may write.
+func StateOfReview(remarks []Remark) ReviewState {
+	var reviews []Review
+	for _, r := range remarks {
+		if r.State != "" && r.MayWrite {
+			reviews = append(reviews, Review{Author: r.Author, State: r.State, SubmittedAt: r.At})
+		}
+	}
+	switch approvals, objections := Opinions(reviews); {
+	case objections > 0:
+		return ReviewChangesRequested
+	case approvals > 0:
+		return ReviewApproved
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package operation
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// Authority is what the operator lets callers do.
+type Authority struct {
+	Enabled    func(toolset string) bool
+	Tier       gitprovider.Tier
+	AllowWrite bool // tools may write beyond the program's own folders
+	DryRun     bool
+	ReadOnly   string // why no tool may write; "" if one may
+	Session    string // the agent's session that this process serves; "" for none
+	// Least is the lowest tier that the operator's policy lets call a tool; a tool's own holds if it is higher. nil for
+	// none.
+	Least func(tool string) gitprovider.Tier
+	Rules
+}
+
+// Rules are what acts of people are judged by, beside a dry run.
+type Rules struct {
+	Policy policy.Policy
+	// Problem says why the policy or CLAUDEOPS_REPOS cannot be read; "" if they can.
+	Problem string
+	Closed  bool // the process is read-only
+}
+
+// Listed reports whether tools/list shows a tool: what writes is shown only where it may.
+func (k *Kernel) Listed(o Operation) bool {
+	return o.Needs.Own || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" && k.Authority.Tier >= k.least(o)
+}
+
+// least is the tier that a tool needs here.
+func (k *Kernel) least(o Operation) gitprovider.Tier {
+	if k.Authority.Least == nil {
+		return o.Needs.Tier
+	}
+	return max(o.Needs.Tier, k.Authority.Least(o.Name))
+}
+
+// Tier is the lower one of the server's and the caller's. A person's own credential alone says what they may.
+func (k *Kernel) Tier(call Call) gitprovider.Tier {
+	if call.Person {
+		return call.Ceiling
+	}
+	return min(k.Authority.Tier, call.Ceiling)
+}
+
+// admit asks of a tool what needs no arguments, but for yes, which is looked at before all others.
+func (a *attempt) admit() *Fault {
+	rules, needs := a.kernel.Authority, a.op.Needs
+	least := a.kernel.least(a.op)
+	tier := a.kernel.Tier(a.call)
+	switch {
+	case !rules.Enabled(a.toolset):
+		return refuse(ReasonDisabled, fault.NotFound, "the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
+	case tier < least:
+		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. Do not try again: report what is needed, so that a person or a higher tier does it",
+			a.op.Name, least, tier)
+	case needs.Writable && rules.ReadOnly != "":
+		return refuse(ReasonWriting, fault.ReadOnly, "%s", rules.ReadOnly)
+	case needs.Leave && !rules.AllowWrite:
+		return refuse(ReasonWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)
+	case a.dryRun && needs.Dry == DryRefused:
+		return refuse(ReasonWriting, fault.ReadOnly, "this is a dry run, and %s cannot be tried without doing it", a.op.Name)
+	case needs.Yes && !approved(a.call.Arguments):
+		f := refuse(ReasonApproval, fault.InvalidArgument, "%s needs the argument yes: true, which says that its effect is wanted", a.op.Name)
+		f.General.Violations = []fault.Violation{{Code: fault.InvalidArgument, Path: "yes", Message: "`yes` must be true"}}
+		return f
+	}
+	return nil
+}
+
+// approved reports whether the arguments have yes: true. What else is wrong with them is found later.
+func approved(arguments []byte) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(arguments, &fields) == nil && string(fields["yes"]) == "true"
+}
+
+// judge asks the operator's rules about an act of a person, whose target is known by now.
+func (a *attempt) judge() *fault.Error {
+	rules, needs := a.kernel.Authority, a.op.Needs
+	switch {
+	case kindOf(a.call.Caller.Door)&needs.For == 0:
+		return fault.New(fault.Forbidden, "%s is for people; no agent may do it", a.op.Name)
+	case needs.Policy && rules.Problem != "":
+		return fault.New(fault.ReadOnly, "%s; nobody may decide until the operator corrects it", rules.Problem)
+	case needs.Writable && rules.Closed:
+		return fault.New(fault.ReadOnly, "this process is read-only (CLAUDEOPS_READ_ONLY); run the command without that")
+	case needs.Listed && !rules.lists(a.target):
+		return rules.notListed(a.target)
+	case a.op.Effect != Read && needs.Dry == DryRefused && rules.DryRun:
+		return fault.New(fault.ReadOnly, "this process is in dry run (CLAUDEOPS_DRY_RUN) and changes nothing; do it without")
+	}
+	return nil
+}
+
+// admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in.
+func (a *attempt) admitAgain(ctx context.Context) error {
+	if a.op.Effect == Read {
+		return nil
+	}
+	err := a.call.Caller.Admitted(ctx)
+	if err == nil || a.op.ForPeople() {
+		return err
+	}
+	reason := ReasonOurs
+	if fault.CodeOf(err).Refusal() {
+		reason = ReasonWriting
+	}
+	return &Fault{Reason: reason, General: fault.From(err)}
+}
+
+// Reads is repo_not_allowed for a repository that people may not read either; else nil.
+func (r Rules) Reads(provider, owner, name string) error {
+	t := Target{Provider: provider, Owner: owner, Name: name}
+	if r.lists(t) {
+		return nil
+	}
+	return r.notListed(t)
+}
+
+func (r Rules) lists(t Target) bool {
+	_, ok := r.Policy.AllowsRepo(t.Provider, t.Owner, t.Name)
+	return ok
+}
+
+func (r Rules) notListed(t Target) *fault.Error {
+	var names []string
+	for _, listed := range r.Policy.AllRepositories() {
+		names = append(names, listed.String())
+	}
+	return fault.New(fault.RepoNotAllowed, "the repository %s/%s at %s is not on the operator's list (%s)", t.Owner, t.Name, t.Provider, strings.Join(names, ", "))
+}

@@ -1,0 +1,134 @@
+package operation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// reserved is the room for the notes on what was left out.
+const reserved = 1 << 10
+
+// finish is steps 9 and 10. most is 0 for an answer of any size.
+func (a *attempt) finish(out any, most int) (any, error) {
+	clean, changed := redacted(reflect.ValueOf(out), a.kernel.Redact)
+	if changed {
+		out = clean.Interface()
+	}
+	if most == 0 || sizeOf(clean) <= most {
+		return out, nil
+	}
+	answer := reflect.New(clean.Type()).Elem()
+	answer.Set(clean)
+	err := fit(answer, most)
+	return answer.Interface(), err
+}
+
+// fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest text. The text
+// says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one that is too large is TooLarge.
+func fit(answer reflect.Value, most int) error {
+	for range 8 {
+		size := sizeOf(answer)
+		if size <= most {
+			return nil
+		}
+		name, longest := longestPart(answer)
+		if !longest.IsValid() {
+			break
+		}
+		room := sizeOf(longest) - (size - most) - reserved
+		if longest.Kind() == reflect.String {
+			shorten(longest, room)
+			continue
+		}
+		notes := notesOf(answer)
+		if !notes.IsValid() {
+			break
+		}
+		kept, had := fitting(longest, room), longest.Len()
+		longest.Set(longest.Slice(0, kept))
+		notes.Set(reflect.Append(notes, reflect.ValueOf(fmt.Sprintf(
+			"%d of %d entries of %s were left out, since an answer has at most %d KiB; ask for less at once", had-kept, had, name, most>>10))))
+	}
+	if size := sizeOf(answer); size > most {
+		return refuse(ReasonSize, fault.LimitReached, "the answer would have %d KiB; at most %d KiB are given", size>>10, most>>10)
+	}
+	return nil
+}
+
+func sizeOf(v reflect.Value) int {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v.Interface()); err != nil { // answers always marshal
+		return 0
+	}
+	return b.Len()
+}
+
+// longestPart is the list or text in a struct, or in a struct in it, that takes most room.
+func longestPart(v reflect.Value) (name string, longest reflect.Value) {
+	most := reserved
+	for _, f := range Fields(v.Type()) {
+		part, partName := v.FieldByIndex(f.Index), f.JSON
+		if part.Kind() == reflect.Struct {
+			var inner string
+			if inner, part = longestPart(part); !part.IsValid() {
+				continue
+			}
+			partName += "." + inner
+		}
+		if part.Kind() != reflect.Slice && part.Kind() != reflect.String || f.Type == reflect.TypeFor[[]string]() && (f.JSON == "notes" || f.JSON == "warnings") {
+			continue
+		}
+		if size := sizeOf(part); size > most {
+			name, longest, most = partName, part, size
+		}
+	}
+	return name, longest
+}
+
+// notesOf is the field of an answer that says what was left out.
+func notesOf(answer reflect.Value) reflect.Value {
+	if notes := field(answer, "notes"); notes.IsValid() {
+		return notes
+	}
+	return field(answer, "warnings")
+}
+
+// field is the list of texts of a struct with a name in JSON; the zero Value if it has none.
+func field(v reflect.Value, name string) reflect.Value {
+	for _, f := range Fields(v.Type()) {
+		if f.JSON == name && f.Type == reflect.TypeFor[[]string]() {
+			return v.FieldByIndex(f.Index)
+		}
+	}
+	return reflect.Value{}
+}
+
+// fitting is how many elements of a list fit in so many bytes.
+func fitting(list reflect.Value, room int) int {
+	for i := range list.Len() {
+		if room -= sizeOf(list.Index(i)); room < 0 {
+			return i
+		}
+	}
+	return list.Len()
+}
+
+// shorten cuts a text, between characters, so that its JSON has at most so many bytes, and says so in it.
+func shorten(text reflect.Value, room int) {
+	full := text.String()
+	length := max(0, min(len(full), room))
+	for length > 0 && sizeOf(reflect.ValueOf(full[:length])) > room { // escapes take more than one byte
+		length = length * 9 / 10
+	}
+	for length > 0 && !utf8.RuneStart(full[length]) {
+		length--
+	}
+	text.SetString(fmt.Sprintf("%s\n[%d more bytes were left out]", full[:length], len(full)-length))
+}

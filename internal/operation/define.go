@@ -1,0 +1,127 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+)
+
+// Way is what an operation asks of its calls beside what the operation says, by the type of its arguments. The zero
+// value suits operations that only read.
+type Way[In any] struct {
+	// Decode reads the arguments of a tool that is found while the program runs; nil: strictly into In, within the limits
+	// of its tags.
+	Decode func(arguments []byte) (In, []fault.Violation)
+	Check  func(in In) *Fault   // what the limits of single fields cannot say; nil for nothing
+	DryRun func(in In) bool     // whether the call itself asks for a dry run; nil: it cannot
+	Roots  func(in In) []string // the folders that are written, each by one call at a time; nil for none
+	Target func(in In) Target   // what an act of a person is about; nil for nothing that its row names
+	// Timeout is the longest that the handler may take, the waiting for locks aside. Default DefaultTimeout.
+	Timeout time.Duration
+	// MaxAnswer is the largest answer, in bytes of its JSON. Default MaxAnswer, and for acts of people any size.
+	MaxAnswer int
+}
+
+// Unbounded is the Timeout of what may take as long as its caller waits.
+const Unbounded time.Duration = -1
+
+// Note is what the audit has to say about a call beside who, what and when. Our tokens are taken out of it.
+type Note struct {
+	Message string   // what was done, such as what a program printed first; a failure's own message stands before it
+	Digest  string   // of what was run or written
+	Paths   []string // files and folders, beside those of Way.Roots
+}
+
+func (n Note) empty() bool { return n.Message == "" && n.Digest == "" && len(n.Paths) == 0 }
+
+// Handle is what an operation does with a call that has come to it.
+type Handle[In, Out any] func(ctx context.Context, call Call, in In) (Out, error)
+
+// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the one that must be
+// enabled; "" for acts of people, which belong to none. A tool of a toolset gets its place in REST. An error of handle that is no
+// *Fault counts as the program's own failure in a tool; its text reaches only the log.
+//
+// It panics, as New and NewRaw do, for an operation that a door could not serve.
+func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In], handle Handle[In, Out]) Operation {
+	o.Needs.For = cmp.Or(o.Needs.For, Everyone)
+	s := stepsOf(o, way, handle)
+	if !o.ForPeople() {
+		o.Needs = o.Needs.under(o.Effect)
+		if o.Route.Method == "" {
+			o.Route, o.Needs.Scope = route(o, s.takes)
+		}
+	}
+	o.Input, o.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	o.check()
+	made := o
+	o.Handle = func(ctx context.Context, call Call) (any, error) {
+		out, err := kernel().Do(ctx, toolset, made, s, call)
+		if out == nil {
+			var none Out
+			out = none
+		}
+		return out, err
+	}
+	if o.ForPeople() {
+		o.Reject = func(ctx context.Context, call Call, why error) error {
+			a := kernel().begin(toolset, made, call)
+			if in, violations := s.decode(call.Arguments); s.target != nil && len(violations) == 0 {
+				a.target = s.target(in)
+			}
+			return a.endAct(ctx, why)
+		}
+	}
+	return o
+}
+
+// steps are a Way with the handler, without their types.
+type steps struct {
+	decode    func(arguments []byte) (in any, violations []fault.Violation)
+	check     func(in any) *Fault
+	dryRun    func(in any) bool
+	roots     func(in any) []string
+	target    func(in any) Target
+	run       func(ctx context.Context, call Call, in any) (any, error)
+	takes     time.Duration
+	maxAnswer int // 0 for any size
+}
+
+func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) steps {
+	s := steps{
+		decode: func(arguments []byte) (any, []fault.Violation) {
+			if way.Decode != nil {
+				return way.Decode(arguments)
+			}
+			var in In
+			violations := strictjson.DecodeWithinLimits(arguments, &in, strictjson.Options{RefuseNUL: true})
+			return in, violations
+		},
+		check: erased(way.Check), dryRun: erased(way.DryRun), roots: erased(way.Roots), target: erased(way.Target),
+		run:   func(ctx context.Context, call Call, in any) (any, error) { return handle(ctx, call, in.(In)) },
+		takes: cmp.Or(way.Timeout, DefaultTimeout), maxAnswer: way.MaxAnswer,
+	}
+	if !o.ForPeople() {
+		s.maxAnswer = cmp.Or(s.maxAnswer, MaxAnswer)
+	}
+	return s
+}
+
+// erased is a function of a Way without the type of the arguments; nil for nil.
+func erased[In, R any](f func(In) R) func(any) R {
+	if f == nil {
+		return nil
+	}
+	return func(in any) R { return f(in.(In)) }
+}
+
+// Invalid is the Fault of arguments that do not go together. path is the argument to change.
+func Invalid(path, format string, args ...any) *Fault {
+	return &Fault{Reason: ReasonArguments, General: fault.Refusal([]fault.Violation{
+		{Code: fault.InvalidArgument, Path: path, Message: fmt.Sprintf(format, args...)},
+	})}
+}

@@ -1,0 +1,74 @@
+package operation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// Reason says which step of a call refused it.
+type Reason string
+
+// The reasons.
+const (
+	ReasonDisabled Reason = "disabled" // the toolset is not enabled
+	ReasonTier     Reason = "tier"     // the tier is too low
+	// ReasonWriting: the operator has not allowed to write, or to write in a dry run what cannot be tried; or the caller,
+	// who was let in when the call began, is not any more.
+	ReasonWriting   Reason = "writing"
+	ReasonApproval  Reason = "approval"  // yes is missing
+	ReasonArguments Reason = "arguments" // they are malformed
+	ReasonBusy      Reason = "busy"      // somebody else writes the same root
+	ReasonTime      Reason = "time"      // the time limit
+	ReasonSize      Reason = "size"      // the cap of the answer
+	ReasonOurs      Reason = "ours"      // a fault of this program, or of its records
+)
+
+// Fault is a failure with what a toolset's contract says about it. Of the two, Code and Reason, one is set.
+type Fault struct {
+	Code        string // the contract's; "" for what a step of the call refused
+	Reason      Reason
+	Details     map[string]any
+	Suggestions []string
+	General     *fault.Error // the failure in the program's own words: code, message, violations
+}
+
+// Error implements error.
+func (f *Fault) Error() string {
+	if f.Code != "" {
+		return fmt.Sprintf("[%s] %s", f.Code, f.General.Message)
+	}
+	return f.General.Error()
+}
+
+// Unwrap gives the failure in the program's own words.
+func (f *Fault) Unwrap() error { return f.General }
+
+// FaultOf returns err as a Fault. One that a handler has not made is of a time limit, or of ReasonOurs.
+func FaultOf(err error) *Fault {
+	var f *Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	general := fault.From(err)
+	reason := ReasonOurs
+	if general.Code == fault.Timeout {
+		reason = ReasonTime
+	}
+	return &Fault{Reason: reason, General: general}
+}
+
+// refuse makes the Fault of a step.
+func refuse(reason Reason, code fault.Code, format string, args ...any) *Fault {
+	return &Fault{Reason: reason, General: fault.New(code, format, args...)}
+}
+
+// byAuthority reports whether a call was refused because of who called, not because of what was asked.
+func (f *Fault) byAuthority() bool {
+	switch f.Reason {
+	case ReasonDisabled, ReasonTier, ReasonWriting, ReasonApproval:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package operation
+
+import (
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Kind is who asks, as a set.
+type Kind uint8
+
+// The kinds.
+const (
+	Agent    Kind = 1 << iota // over MCP
+	Person                    // at the terminal, or signed in at the dashboard
+	Program                   // with a token, over REST
+	People   = Person | Program
+	Everyone = Agent | People
+)
+
+// kindOf is who may be behind a door. Whoever has a person's token may be a program.
+func kindOf(door record.Door) Kind {
+	switch door {
+	case record.DoorMCP:
+		return Agent
+	case record.DoorREST:
+		return People
+	case record.DoorWebhook, record.DoorPoll:
+		return Program
+	}
+	return Person
+}
+
+// Dry is what becomes of an operation where the operator wants a dry run (CLAUDEOPS_DRY_RUN).
+type Dry uint8
+
+// What there is.
+const (
+	DryRefused Dry = iota
+	DryTried       // it runs, changes nothing, and says what it would have done
+	DryDone        // it is done all the same: it changes nothing that a dry run protects
+)
+
+// Needs are the operator's rules that a call must meet. Define adds to those of an agent's tool what follows from its
+// effect.
+type Needs struct {
+	For   Kind             // who may ask; 0: everyone
+	Tier  gitprovider.Tier // the lowest that may ask; 0 for acts of people, which no tier binds
+	Scope access.Scope     // that the token of a caller of REST or of the dashboard needs; the guard asks for it
+	// Own says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without the
+	// operator's leave to write. Of a tool that runs programs it says that they change nothing: it is for the tier that it
+	// names, and for read-only servers too.
+	Own      bool
+	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
+	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
+	// Policy refuses it while the policy, or CLAUDEOPS_REPOS, cannot be read: a rule that nobody knows must not be
+	// replaced by a wider one.
+	Policy bool
+	Listed bool // the repository of its Target is on the operator's list
+	Yes    bool // the argument yes must be true
+	Dry    Dry
+}
+
+// under are the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
+// folders.
+func (n Needs) under(effect Effect) Needs {
+	switch {
+	case effect == Write && !n.Own:
+		n.Tier, n.Leave, n.Writable = gitprovider.TierRemediate, true, true
+	case effect == Write, effect == Exec && !n.Own:
+		n.Tier, n.Writable = max(n.Tier, gitprovider.TierInvestigate), true
+	case effect == Exec:
+		n.Tier = max(n.Tier, gitprovider.TierObserve)
+	}
+	return n
+}
+
+// Target is what an act of a person is about, for its row in the audit. What it is not about stays empty.
+type Target struct {
+	Provider, Owner, Name string           // repository
+	Number                int              // pull request
+	Tier                  gitprovider.Tier // of the session that is to start
+}

@@ -1,0 +1,51 @@
+package operation
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// progressEvery is how often a client hears that a call still runs. Clients of MCP give up after a minute without a word.
+const progressEvery = 10 * time.Second
+
+// teller tells a client what is being done: never by two at once, and nothing after the end of the call.
+type teller struct {
+	mu   sync.Mutex
+	tell func(phase string) // nil if the client does not want to know, or after the end
+}
+
+func (t *teller) say(phase string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tell != nil {
+		t.tell(phase)
+	}
+}
+
+func (t *teller) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tell = nil
+}
+
+// keepTelling says at intervals that a call still runs, until stop is called.
+func (t *teller) keepTelling(every time.Duration) (stop func()) {
+	if t.tell == nil { // nobody else has the teller yet
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for spent := every; ; spent += every {
+			select {
+			case <-ticker.C:
+				t.say(fmt.Sprintf("still running after %s", spent))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}

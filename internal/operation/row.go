@@ -1,0 +1,114 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// end records what has to be, and gives an error its request id.
+func (a *attempt) end(ctx context.Context, err error) error {
+	if a.op.ForPeople() {
+		return a.endAct(ctx, err)
+	}
+	a.kernel.Log.Debug("a tool was called", "tool", a.op.Name, "request_id", a.call.ID, "duration", a.kernel.Now().Sub(a.started), "failed", err != nil)
+	reads := a.op.Effect == Read && a.note.empty() // such calls leave no row
+	if err == nil && reads {
+		return nil
+	}
+	row := a.row()
+	var f *Fault
+	if err != nil {
+		f = FaultOf(err)
+		f = redactFault(f, a.kernel.Redact)
+		row.Outcome, row.Code = record.OutcomeOf(f.General.Code), f.General.Code
+		row.Message = strings.TrimSuffix(f.General.Message+"\n"+row.Message, "\n")
+		if f.Reason == ReasonOurs {
+			a.kernel.Log.Error("a tool failed", "tool", a.op.Name, "request_id", a.call.ID, "error", f.General, "cause", f.General.Cause)
+		}
+		if reads && !f.byAuthority() {
+			if f.Reason == ReasonOurs {
+				return Logged(f, a.call.ID)
+			}
+			return f
+		}
+	}
+	if recordErr := a.record(ctx, row); recordErr != nil {
+		return Logged(FaultOf(recordErr), a.call.ID)
+	}
+	if f == nil {
+		return nil
+	}
+	return Recorded(f, a.call.ID)
+}
+
+// endAct records why an act of a person was refused or failed. Its handler has recorded its success, in the transaction
+// of what it did. A refusal that cannot be recorded is one all the same.
+func (a *attempt) endAct(ctx context.Context, err error) error {
+	if err == nil || a.op.Effect == Read {
+		return err
+	}
+	if a.record(ctx, a.failed(err)) != nil {
+		return err
+	}
+	return Recorded(err, a.call.ID)
+}
+
+// failed is the row of a call that came to nothing.
+func (a *attempt) failed(err error) record.Attempt {
+	e, row := fault.From(err), a.row()
+	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.Redact(e.Message)
+	return row
+}
+
+// done is Call.Done.
+func (a *attempt) done(message string) record.Attempt {
+	row := a.row()
+	row.Outcome, row.Message = record.OutcomeDone, a.kernel.Redact(message)
+	return row
+}
+
+func (a *attempt) row() record.Attempt {
+	k := a.kernel
+	row := record.Attempt{
+		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.op.Action, a.op.Name),
+		Outcome: record.OutcomeDone,
+	}
+	row.Duration = row.Time.Sub(a.started)
+	if a.op.ForPeople() {
+		row.Time, row.Tier, row.PRNumber = a.started, a.target.Tier, a.target.Number
+		row.Provider, row.Owner, row.Repo = k.Redact(a.target.Provider), k.Redact(a.target.Owner), k.Redact(a.target.Name)
+		return row
+	}
+	row.Tier, row.Session = k.Tier(a.call), k.Authority.Session
+	if a.dryRun {
+		row.Outcome = record.OutcomeDryRun
+	}
+	for _, path := range slices.Concat(a.paths, a.note.Paths) {
+		row.Paths = append(row.Paths, k.Redact(path))
+	}
+	row.Message, row.Digest = k.Redact(a.note.Message), a.note.Digest
+	return row
+}
+
+// record appends the row even if its caller has gone meanwhile.
+func (a *attempt) record(ctx context.Context, row record.Attempt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	err := a.kernel.Audit.Record(ctx, row, nil)
+	if err != nil {
+		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error", fault.From(err).Message)
+	}
+	return err
+}
+
+// Reject records a call that never came to its tool: too little of it could be read, or the server was too busy. name
+// is "" if not even the tool is known.
+func (k *Kernel) Reject(ctx context.Context, call Call, name string, why *fault.Error) {
+	a := k.begin("", Operation{Name: cmp.Or(name, "tools/call"), Effect: Write}, call)
+	_ = a.record(ctx, a.failed(why)) // logged there
+}

@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/processtree"
+)
+
+// serverGrace is how long the server may take to end before it is killed.
+const serverGrace = 40 * time.Second
+
+// Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
+// person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
+func Serve(ctx context.Context, o Options, addr string) error {
+	s, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	server, err := s.serve(ctx, addr)
+	if err != nil {
+		return err
+	}
+	s.served = true
+	s.say("Watch it at %s\n", server.address)
+	played := s.play(ctx, append(s.steps(),
+		step{"Another pull request, which a person wants changed", s.openAnother},
+		step{"A dry run that waits for a person", s.leaveDryRun},
+	))
+	if played != nil && ctx.Err() == nil {
+		return errors.Join(played, server.end())
+	}
+	if played == nil {
+		s.say("\nAll of it happened; it is still there to look at, to review and to open:\n\n  %s\n\n", server.address)
+		s.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
+			filepath.Join(s.state, "operator-token"))
+		s.sayCommands()
+		s.say("\nFiles are in %s. Ctrl-C ends the server.\n", s.Dir)
+	}
+	return server.wait(ctx)
+}
+
+// server is a running `claudeops serve`.
+type server struct {
+	address string // that signs a browser in, or of the server where it gives none
+	stop    context.CancelFunc
+	gone    chan error
+}
+
+// serve starts the server and waits until it listens.
+func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
+	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := processtree.Cmd(lifetime, processtree.Command{
+		Path: b.Binary, Args: []string{b.Binary, "serve"}, Env: append(b.environment("2", false), "CLAUDEOPS_ADDR="+addr),
+	})
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = serverGrace
+	log, err := files.OpenAppend(b.log(), 0o644)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	address, readErr := announced(bufio.NewReader(out))
+	s := &server{address: address, stop: stop, gone: make(chan error, 1)}
+	go func() { s.gone <- cmd.Wait() }()
+	if readErr != nil || s.address == "" {
+		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), b.log())
+	}
+	return s, nil
+}
+
+// announced reads where a server listens and how to sign in, and returns the address to open. It waits until the server says so,
+// or ends.
+func announced(out *bufio.Reader) (address string, err error) {
+	for range 2 {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if found := regexp.MustCompile(`http://\S+`).FindString(line); found != "" {
+			address = found
+		}
+	}
+	return address, nil
+}
+
+// log is the file of what the server says.
+func (b *sandbox) log() string { return b.Dir + "/serve.log" }
+
+// end ends the server, and waits for it.
+func (s *server) end() error {
+	s.stop()
+	err := <-s.gone
+	if errors.Is(err, context.Canceled) { // by us, and with exit code 0
+		return nil
+	}
+	return err
+}
+
+// wait waits until ctx is done, and ends the server then.
+func (s *server) wait(ctx context.Context) error {
+	select {
+	case err := <-s.gone:
+		if err == nil { // it was told to end: a terminal's interrupt reaches both of us
+			return nil
+		}
+		return fmt.Errorf("the server ended by itself: %w", errors.Join(errUnexpected, err))
+	case <-ctx.Done():
+		return s.end()
+	}
+}

@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// judge says what we may do in a repository: enough to propose, and no more.
+func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
+	out := []Finding{{Name: name, Status: ok, Detail: whose(provider, a) + "; the base branch is " + a.Base}}
+	stops := func(applies bool, detail string) {
+		if applies {
+			out = append(out, blocks(name, detail))
+		}
+	}
+	warns := func(applies bool, detail string) {
+		if applies {
+			out = append(out, Finding{Name: name, Status: Warning, Detail: detail})
+		}
+	}
+	stops(a.Archived, "it is archived and takes no changes")
+	stops(a.Fork && !d.Rules.Policy.Targets.AllowForks, "it is a fork; set allow_forks in the policy if it may be targeted")
+	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+", so no pull request can be opened; give it that")
+	stops(len(a.Lacks) == 0 && is(a.CanPush, false),
+		"the token's user may not push, so no branch can be made; give that user write access")
+	warns(len(a.LacksForLabels) > 0, "the token lacks "+strings.Join(a.LacksForLabels, ", ")+", so pull requests get no labels; give it that")
+	warns(is(a.CanPushToBase, true), "the token may write to "+a.Base+" without a pull request; it should not: protect the branch, or "+
+		"give another token")
+	warns(is(a.CanMerge, true) && !a.Reviewed, "the token may merge pull requests into "+a.Base+"; it should not: a person merges. "+
+		"Require a review there, or give another token")
+	warns(is(a.CanMerge, true) && a.Reviewed, "the token may merge pull requests into "+a.Base+" once they are approved; it should not: a "+
+		"person merges. Leave its user out of those who may merge there, or give another token")
+	warns(is(a.BaseProtected, false), a.Base+" is not protected; protect it, so that changes come by pull requests alone")
+	warns(len(a.MissingLabels) > 0 && !d.Rules.Policy.Pulls.CreateLabels, "it lacks the labels "+strings.Join(a.MissingLabels, ", ")+
+		"; create them, or set pull_requests.create_labels in the policy")
+	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests")
+	return out
+}
+
+// whose says in whose name we act.
+func whose(provider string, a gitprovider.Access) string {
+	switch {
+	case provider == "local":
+		return "it is there, and can be written"
+	case a.Installation != nil:
+		return installed(a)
+	case a.User == "":
+		return "the host does not say whom it takes us for" + scopesOf(a)
+	}
+	return "the token is " + a.User + "'s" + scopesOf(a)
+}
+
+// installed says in whose name an app acts, and what its installation grants.
+func installed(a gitprovider.Access) string {
+	which := "chosen repositories"
+	if a.Installation.AllRepositories {
+		which = "all repositories of the owner"
+	}
+	out := "we act as " + a.User + ", whose installation grants for " + which + ": " + strings.Join(a.Installation.Permissions, ", ")
+	if a.Installation.Settings != "" {
+		out += " (" + a.Installation.Settings + ")"
+	}
+	return out
+}
+
+func scopesOf(a gitprovider.Access) string {
+	if len(a.Scopes) == 0 {
+		return ""
+	}
+	return ", with the scopes " + strings.Join(a.Scopes, ", ")
+}
+
+// is reports whether the host said so.
+func is(said *bool, want bool) bool { return said != nil && *said == want }

@@ -1,0 +1,146 @@
+// Package doctor says what would stop a pull request. It opens what is configured, and looks up the repositories that are named:
+// without a network those of the local provider, online all of them.
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/processtree"
+)
+
+// Finding is one line of what doctor says.
+type Finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,off,problem"`
+	Detail string `json:"detail"`
+	Blocks bool   `json:"blocks" doc:"Stops every pull request, or every one at the provider or to the repository that it names"`
+}
+
+// The values of Finding.Status.
+const (
+	ok = "ok"
+	// Warning is the status of what works and is not as it should be.
+	Warning = "warning"
+	off     = "off"     // not configured, which is no mistake
+	problem = "problem" // configured, and no good
+)
+
+// blocks is a problem that stops pull requests.
+func blocks(name, detail string) Finding {
+	return Finding{Name: name, Status: problem, Detail: detail, Blocks: true}
+}
+
+// Records is what is asked of the records; *store.Store is one.
+type Records interface {
+	// Check reports whether they can be read and written.
+	Check(ctx context.Context) error
+	Path() string
+}
+
+// Audit verifies the audit, and says how far it was exported; *store.Audit is one.
+type Audit interface {
+	Verify(ctx context.Context, expectHead string) (record.AuditReport, error)
+	Exports(ctx context.Context) ([]record.AuditExport, error)
+}
+
+// Outbox counts the notices; *store.Outbox is one.
+type Outbox interface {
+	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
+}
+
+// Git is the git command of the local provider; *local.Provider is one.
+type Git interface {
+	gitprovider.Pinger
+	GitVersion(ctx context.Context) (string, error)
+}
+
+// Rules are the operator's rules, as far as they can be read.
+type Rules struct {
+	Policy   policy.Policy
+	Problem  string // why the policy file cannot be read, or ""
+	ReadOnly string // why proposals are refused altogether, or ""
+}
+
+// Boundary is what is asked of what stands between agents and us.
+type Boundary struct {
+	// Held says what holds; an error names the setting that is no good. nil: agents are not looked at.
+	Held func() (confine.Boundary, error)
+	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that no session can start; "" for none.
+	// nil: that is not looked at.
+	Exposed func() string
+	Scripts func() []string // the places of the operator's scripts; nil: there are none
+}
+
+// Options are what a Doctor is made of. All are required but Git.
+type Options struct {
+	Config  config.Config
+	Rules   Rules
+	Records Records
+	Audit   Audit
+	Outbox  Outbox
+	// Key reads the key of the marks without making one; nil if there is none yet.
+	Key       func() ([]byte, error)
+	Registry  *gitprovider.Registry
+	Git       Git      // nil without local repositories
+	Notifying []string // names of those who are told
+	// MergeMCP merges our MCP servers with those that mounted working copies offer.
+	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
+	Redact   func(text string) string
+	Boundary Boundary
+}
+
+// Doctor looks. It is safe for concurrent use.
+type Doctor struct{ Options }
+
+// New makes a Doctor.
+func New(o Options) *Doctor { return &Doctor{o} }
+
+// Look opens what is configured, and contacts nobody.
+func (d *Doctor) Look(ctx context.Context) []Finding {
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
+	out = append(out, d.providers()...)
+	out = append(out, d.git(ctx), d.defaultProvider())
+	out = append(out, d.list()...)
+	for _, repo := range d.named() {
+		if d.providerOf(repo) == "local" {
+			out = append(out, d.ask(ctx, repo)...)
+		}
+	}
+	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())
+	if _, err := processtree.Find(d.Config.Sessions.Binary); err == nil { // else no agent runs here
+		out = append(out, boundary(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
+	}
+	out = append(out, d.ends(), d.server())
+	for _, w := range d.Config.Warnings {
+		out = append(out, Finding{Name: "configuration", Status: Warning, Detail: w})
+	}
+	return d.fit(out)
+}
+
+// fit leaves out what says nothing, and keeps our tokens out of the rest.
+func (d *Doctor) fit(findings []Finding) []Finding {
+	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Name == "" })
+	for i := range findings {
+		findings[i].Detail = d.Redact(findings[i].Detail)
+	}
+	return findings
+}
+
+// Blocking names, once each, what stops pull requests.
+func Blocking(findings []Finding) []string {
+	out := []string{}
+	for _, f := range findings {
+		if f.Blocks && !slices.Contains(out, f.Name) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// forge is a provider that tells of its access.
+type forge struct {
+	*forgetest.Fake
+	access gitprovider.Access
+	ping   error
+}
+
+func (f *forge) Examine(_ context.Context, repo gitprovider.RepoRef, _ string, _ []string) (gitprovider.Access, error) {
+	if repo.Name != "infra" {
+		return gitprovider.Access{}, fault.New(fault.NotFound, "the repository %s does not exist", repo)
+	}
+	return f.access, nil
+}
+
+func (f *forge) Ping(context.Context) error { return f.ping }
+
+// sound are records in which nothing is wrong.
+type sound struct{ err error }
+
+func (s sound) Check(context.Context) error                         { return s.err }
+func (sound) Exports(context.Context) ([]record.AuditExport, error) { return nil, nil }
+func (sound) Verify(context.Context, string) (record.AuditReport, error) {
+	return record.AuditReport{}, nil
+}
+func (sound) NoticeCounts(context.Context) (record.NoticeCounts, error) {
+	return record.NoticeCounts{}, nil
+}
+func (sound) Path() string { return "claudeops.db" }
+
+func newDoctor(f *forge, repos ...string) *Doctor {
+	p := policy.Default()
+	for _, name := range repos {
+		pattern, err := policy.ParseRepoPattern(name)
+		if err != nil {
+			panic(err)
+		}
+		p.Targets.EnvRepositories = append(p.Targets.EnvRepositories, pattern)
+	}
+	return New(Options{
+		Config: config.Config{
+			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate}, Sessions: config.Sessions{Binary: config.DefaultClaude},
+			Mounted: config.Mounted{Dir: "/does/not/exist"},
+		},
+		Rules: Rules{Policy: p}, Records: sound{}, Audit: sound{}, Outbox: sound{}, Key: func() ([]byte, error) { return nil, nil },
+		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
+			{Name: "fake", Provider: f}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
+		}, nil, "", nil),
+		Redact: func(text string) string { return strings.ReplaceAll(text, "a-secret", "[redacted]") },
+	})
+}
+
+func TestNothingStopsAPullRequestThatIsInOrder(t *testing.T) {
+	yes := true
+	d := newDoctor(&forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}, "joe/infra")
+	findings := append(d.Look(t.Context()), d.Online(t.Context(), nil)...)
+	if got := Blocking(findings); len(got) > 0 {
+		t.Errorf("blocked by %q: %+v", got, findings)
+	}
+}
+
+func TestWhatStopsPullRequestsBlocks(t *testing.T) {
+	no := false
+	for name, c := range map[string]struct {
+		change func(*Doctor, *forge)
+		repos  []string // the allowlist
+		ask    []string
+		want   string // what blocks
+		says   string
+	}{
+		"records":                 {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} }, want: "records"},
+		"a key":                   {change: func(d *Doctor, _ *forge) { d.Key = func() ([]byte, error) { return nil, errors.New("x") } }, want: "key of the marks"},
+		"a policy":                {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy", says: "broken"},
+		"a malformed list":        {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" }, want: "allowlist"},
+		"an unknown provider":     {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
+		"a disabled provider":     {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
+		"lists that do not meet":  {change: onlyOthers, repos: []string{"joe/infra"}, want: "allowlist", says: "must be in both"},
+		"a default provider":      {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" }, want: "default provider"},
+		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Forges = config.Load(giteaToken, forges.All()).Forges }, want: "provider gitea"},
+		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") }, want: "provider fake", says: "[redacted]"},
+		"a missing repository":    {repos: []string{"joe/infra", "joe/infar"}, want: "repository joe/infar", says: "does not exist"},
+		"one that is asked about": {ask: []string{"joe/infar"}, want: "repository joe/infar", says: "does not exist"},
+		"one that is not listed":  {repos: []string{"joe/infra"}, ask: []string{"joe/x"}, want: "repository joe/x", says: "not on the operator's list"},
+		"a token for reading": {change: func(_ *Doctor, f *forge) { f.access.Lacks, f.access.CanPush = []string{"write:repository"}, &no },
+			repos: []string{"joe/infra"}, want: "repository joe/infra", says: "lacks write:repository"},
+		"a user for reading": {change: func(_ *Doctor, f *forge) { f.access.CanPush = &no }, repos: []string{"joe/infra"},
+			want: "repository joe/infra", says: "may not push"},
+		"an archive": {change: func(_ *Doctor, f *forge) { f.access.Archived = true }, repos: []string{"joe/infra"}, want: "repository joe/infra"},
+		"a fork":     {change: func(_ *Doctor, f *forge) { f.access.Fork = true }, repos: []string{"joe/infra"}, want: "repository joe/infra"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main"}}
+			d := newDoctor(f, c.repos...)
+			if c.change != nil {
+				c.change(d, f)
+			}
+			var asked []gitprovider.RepoRef
+			for _, repo := range c.ask {
+				owner, name, _ := strings.Cut(repo, "/")
+				asked = append(asked, gitprovider.RepoRef{Owner: owner, Name: name})
+			}
+			findings := append(d.Look(t.Context()), d.Online(t.Context(), asked)...)
+			blocking := Blocking(findings)
+			if !slices.Contains(blocking, c.want) {
+				t.Fatalf("blocked by %q, want %q: %+v", blocking, c.want, findings)
+			}
+			if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Name == c.want && f.Blocks && strings.Contains(f.Detail, c.says) }) {
+				t.Errorf("nothing says %q: %+v", c.says, findings)
+			}
+			for _, f := range findings {
+				if strings.Contains(f.Detail, "a-secret") {
+					t.Errorf("a secret is shown: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func onlyOthers(d *Doctor, _ *forge) {
+	d.Rules.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+}
+
+// giteaToken is an environment with a token of Gitea and no address.
+func giteaToken(name string) (value string, set bool) {
+	return "a-secret", name == "GITEA_TOKEN"
+}
+
+// Who may merge only what was approved is not told to require a review.
+func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
+	yes := true
+	for _, reviewed := range []bool{false, true} {
+		d := newDoctor(&forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes, CanMerge: &yes, Reviewed: reviewed}}, "joe/infra")
+		var said string
+		for _, f := range d.Online(t.Context(), nil) {
+			said += f.Detail + "\n"
+		}
+		if strings.Contains(said, "Require a review") == reviewed || strings.Contains(said, "once they are approved") != reviewed {
+			t.Errorf("a review is required: %t; said: %s", reviewed, said)
+		}
+	}
+}

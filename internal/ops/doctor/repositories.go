@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// list judges the allowlist: an entry that no repository can match is a mistake in spelling.
+func (d *Doctor) list() (out []Finding) {
+	const name = "allowlist"
+	if d.Config.Permissions.ReposProblem != "" {
+		return []Finding{blocks(name, d.Config.Permissions.ReposProblem)}
+	}
+	var names []string
+	for _, r := range d.Rules.Policy.AllRepositories() {
+		names = append(names, r.String())
+		if problem := d.entryProblem(r); problem != "" {
+			out = append(out, blocks(name, r.String()+": "+problem))
+		}
+	}
+	for _, problem := range d.disjoint() {
+		out = append(out, blocks(name, problem))
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case len(names) == 0:
+		return []Finding{{Name: name, Status: off, Detail: "CLAUDEOPS_REPOS is not set: every repository that a provider serves"}}
+	}
+	return []Finding{{Name: name, Status: ok, Detail: strings.Join(names, ", ")}}
+}
+
+// entryProblem says why nothing can come of an entry of the allowlist, or "".
+func (d *Doctor) entryProblem(r policy.RepoPattern) string {
+	if r.Provider == "" {
+		return ""
+	}
+	var names []string
+	for _, e := range d.Registry.Entries() {
+		if names = append(names, e.Name); e.Name == r.Provider {
+			if e.Provider == nil {
+				return "the provider " + e.Name + " is disabled: " + e.Disabled
+			}
+			return ""
+		}
+	}
+	return fmt.Sprintf("there is no provider %q; %s are", r.Provider, strings.Join(names, ", "))
+}
+
+// disjoint names the entries of CLAUDEOPS_REPOS that the policy's own list shuts out: a repository must be on both.
+func (d *Doctor) disjoint() (out []string) {
+	if len(d.Rules.Policy.Targets.Repositories) == 0 {
+		return nil
+	}
+	for _, r := range d.Rules.Policy.Targets.EnvRepositories {
+		if _, one := exact(r); !one {
+			continue
+		}
+		if !slices.ContainsFunc(d.Rules.Policy.Targets.Repositories, func(p policy.RepoPattern) bool {
+			return (r.Provider == "" || p.Provider == "" || p.Provider == r.Provider) && p.Matches(p.Provider, r.Owner, r.Name)
+		}) {
+			out = append(out, r.String()+" is in CLAUDEOPS_REPOS and not in the policy's repositories: it must be in both")
+		}
+	}
+	return out
+}
+
+// exact is the one repository that an entry names; one is false for a pattern.
+func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
+	repo, problems := gitprovider.NewRepoRef(r.Owner, r.Name, "")
+	return repo, problems == nil
+}
+
+// named are the repositories that the allowlist writes out, once each.
+func (d *Doctor) named() (out []gitprovider.RepoRef) {
+	for _, r := range d.Rules.Policy.AllRepositories() {
+		repo, one := exact(r)
+		if one && !slices.ContainsFunc(out, func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) }) {
+			out = append(out, repo)
+		}
+	}
+	return out
+}
+
+// defaultProvider judges CLAUDEOPS_DEFAULT_PROVIDER; nothing if it is not set.
+func (d *Doctor) defaultProvider() Finding {
+	name := d.Config.Forges.DefaultProvider
+	if name == "" {
+		return Finding{}
+	}
+	if problem := d.entryProblem(policy.RepoPattern{Provider: name}); problem != "" {
+		return blocks("default provider", "CLAUDEOPS_DEFAULT_PROVIDER: "+problem)
+	}
+	return Finding{Name: "default provider", Status: ok, Detail: name}
+}
+
+// providerOf names the provider that serves a repository; "" if nothing settles it.
+func (d *Doctor) providerOf(repo gitprovider.RepoRef) string {
+	resolution, err := d.Registry.Resolve(repo)
+	if err != nil {
+		return ""
+	}
+	return resolution.Provider.Name()
+}
+
+// Online asks every provider whether it serves us, and looks up the repositories: those given, and those of the allowlist that
+// are written out, but for those of the local provider, which Look looks up.
+func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Finding {
+	var out []Finding
+	for _, e := range d.Registry.Entries() {
+		if pinger, can := e.Provider.(gitprovider.Pinger); can && e.Name != "local" {
+			out = append(out, d.ping(ctx, e.Name, pinger))
+		}
+	}
+	asked := slices.Clone(repos)
+	for _, repo := range d.named() {
+		given := slices.ContainsFunc(repos, func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) })
+		if !given && d.providerOf(repo) != "local" {
+			asked = append(asked, repo)
+		}
+	}
+	if len(asked) == 0 && len(d.named()) == 0 {
+		out = append(out, Finding{Name: "online", Status: off,
+			Detail: "no repository is named; give --repo owner/name, or name them in CLAUDEOPS_REPOS"})
+	}
+	for _, repo := range asked {
+		out = append(out, d.ask(ctx, repo)...)
+	}
+	return d.fit(out)
+}
+
+func (d *Doctor) ping(ctx context.Context, name string, pinger gitprovider.Pinger) Finding {
+	if err := pinger.Ping(ctx); err != nil {
+		return blocks("provider "+name, fault.From(err).Message)
+	}
+	return Finding{Name: "provider " + name, Status: ok, Detail: "it answers, and takes our token"}
+}
+
+// ask examines our access to one repository.
+func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
+	name := "repository " + repo.String()
+	resolution, err := d.Registry.Resolve(repo)
+	if err != nil {
+		return []Finding{blocks(name, fault.From(err).Message)}
+	}
+	provider := resolution.Provider
+	if _, listed := d.Rules.Policy.AllowsRepo(provider.Name(), repo.Owner, repo.Name); !listed {
+		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name()+"; add it to CLAUDEOPS_REPOS and to the policy's "+
+			"repositories, whichever is set")}
+	}
+	examiner, can := provider.(gitprovider.Examiner)
+	if !can {
+		return []Finding{{Name: name, Status: off, Detail: "the provider " + provider.Name() + " cannot tell"}}
+	}
+	access, err := examiner.Examine(ctx, resolution.Repo, resolution.BaseBranch, d.Rules.Policy.Labels)
+	if err != nil {
+		return []Finding{blocks(name, fault.From(err).Message)}
+	}
+	return d.judge(name, provider.Name(), access)
+}

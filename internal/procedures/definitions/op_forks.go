@@ -1,0 +1,152 @@
+package definitions
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// ForkListRequest selects forks.
+type ForkListRequest struct {
+	Type string `json:"type,omitempty" enum:"agent,tool,all" default:"all" doc:"Only forks of this kind"`
+}
+
+// Upstream is what a fork was made from.
+type Upstream struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ForkEntry is a fork in a list.
+type ForkEntry struct {
+	Name              string   `json:"name"`
+	Type              Kind     `json:"type" enum:"agent,tool"`
+	Upstream          Upstream `json:"upstream"`
+	LocalVersion      string   `json:"localVersion"`
+	Path              string   `json:"path"`
+	HasUpstreamUpdate bool     `json:"hasUpstreamUpdate"`
+	Registry          string   `json:"registry,omitempty" doc:"The registry that has upstream's highest version"`
+}
+
+// ForkList is the forks.
+type ForkList struct {
+	Forks []ForkEntry `json:"forks"`
+	Total int         `json:"total"`
+	Notes []string    `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
+}
+
+func (s set) forkList() operation.Operation {
+	return reading(s, named("fork_list", "fork list", "List forks", "List forked agents and tools",
+		"List the agents and tools of the project and of the user's registry that were forked from others, with the version that each was forked from, and "+
+			"whether upstream has a higher one."), nil,
+		func(ctx context.Context, v *view, in ForkListRequest) (ForkList, error) {
+			kinds := Kinds()
+			if in.Type != "" && in.Type != "all" {
+				kinds = []Kind{Kind(in.Type)}
+			}
+			forks, err := v.catalog.Forks(ctx, kinds...)
+			out := ForkList{Forks: []ForkEntry{}, Total: len(forks), Notes: v.notes(nil, v.registries.troubles())}
+			for _, f := range forks {
+				out.Forks = append(out.Forks, ForkEntry{
+					Name: f.Definition.Name, Type: f.Definition.Kind, Upstream: Upstream{f.Origin.Name, f.Origin.Version},
+					LocalVersion: f.Definition.Version, Path: f.Path, HasUpstreamUpdate: f.Updated(), Registry: f.From,
+				})
+			}
+			return out, err
+		})
+}
+
+// ForkRequest names a fork.
+type ForkRequest struct {
+	Name string `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
+}
+
+// CurrentUpstream is what a fork was made from, and what that has become.
+type CurrentUpstream struct {
+	Name           string `json:"name"`
+	Version        string `json:"version"`
+	CurrentVersion string `json:"currentVersion" doc:"The highest that was found; empty if upstream was not"`
+}
+
+// ForkInfo is a fork.
+type ForkInfo struct {
+	Name              string          `json:"name"`
+	Type              Kind            `json:"type" enum:"agent,tool"`
+	Path              string          `json:"path"`
+	Upstream          CurrentUpstream `json:"upstream"`
+	LocalVersion      string          `json:"localVersion"`
+	CreatedAt         string          `json:"createdAt"`
+	LastMerged        string          `json:"lastMerged,omitempty"`
+	HasUpstreamUpdate bool            `json:"hasUpstreamUpdate"`
+	Registry          string          `json:"registry,omitempty" doc:"The registry that has upstream's highest version"`
+}
+
+func (s set) forkInfo() operation.Operation {
+	return reading(s, named("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
+		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that there is now, when it was forked and last merged. "+
+			"VALIDATION_ERROR for what is no fork."), nil,
+		func(ctx context.Context, v *view, in ForkRequest) (ForkInfo, error) {
+			f, err := v.catalog.Fork(ctx, in.Name)
+			if err != nil {
+				return ForkInfo{}, err
+			}
+			return ForkInfo{
+				Name: f.Definition.Name, Type: f.Definition.Kind, Path: f.Path,
+				Upstream:     CurrentUpstream{f.Origin.Name, f.Origin.Version, f.Current},
+				LocalVersion: f.Definition.Version, CreatedAt: f.Origin.CreatedAt, LastMerged: f.Origin.LastMerged, HasUpstreamUpdate: f.Updated(), Registry: f.From,
+			}, nil
+		})
+}
+
+// ForkCheckRequest names a fork, or none for all.
+type ForkCheckRequest struct {
+	Name string `json:"name,omitempty" maxLength:"256" doc:"One fork; all of them if left out"`
+}
+
+// ForkUpdate is a fork whose upstream has a higher version.
+type ForkUpdate struct {
+	Name            string `json:"name"`
+	Type            Kind   `json:"type" enum:"agent,tool"`
+	LocalVersion    string `json:"localVersion"`
+	UpstreamVersion string `json:"upstreamVersion"`
+	BreakingChanges bool   `json:"breakingChanges"`
+	Registry        string `json:"registry,omitempty" doc:"The registry that has upstreamVersion"`
+}
+
+// ForkCheckAnswer is what upstream has that forks have not.
+type ForkCheckAnswer struct {
+	Updates    []ForkUpdate `json:"updates"`
+	Total      int          `json:"total"`
+	HasUpdates bool         `json:"hasUpdates"`
+	Notes      []string     `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
+}
+
+func (s set) forkCheck() operation.Operation {
+	return reading(s, named("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
+		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges says that its major number is higher. "+
+			"See what differs with fractary_forge_fork_diff."), nil,
+		func(ctx context.Context, v *view, in ForkCheckRequest) (ForkCheckAnswer, error) {
+			forks, err := v.forks(ctx, in.Name)
+			forks = slices.DeleteFunc(forks, func(f Fork) bool { return !f.Updated() })
+			out := ForkCheckAnswer{
+				Updates: []ForkUpdate{}, Total: len(forks), HasUpdates: len(forks) > 0, Notes: v.notes(nil, v.registries.troubles()),
+			}
+			for _, f := range forks {
+				out.Updates = append(out.Updates, ForkUpdate{f.Definition.Name, f.Definition.Kind, f.Definition.Version, f.Current, f.Breaking(), f.From})
+			}
+			return out, err
+		})
+}
+
+// forks are all of them, or the one with a name.
+func (v *view) forks(ctx context.Context, name string) ([]Fork, error) {
+	if name == "" {
+		return v.catalog.Forks(ctx, Kinds()...)
+	}
+	f, err := v.catalog.Fork(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return []Fork{f}, nil
+}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package definitions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// within fails if do takes longer than a call that waits for nothing could, on any machine.
+func within(t *testing.T, about string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second): // less than a call's own limit
+		t.Fatal(about + ": the call waits")
+	}
+}
+
+// TestWhatIsNoFileIsSaidAtOnce puts a named pipe, a folder and a link to a device where files are read, and asks every
+// tool.
+func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
+	for _, c := range []struct{ at, tool, arguments, says string }{
+		{"project/.fractary/config.json", "config_get", `{"key":"x"}`, "CONFIG_ERROR"},
+		{"project/.fractary/config.yaml", "agent_list", `{}`, "CONFIG_ERROR"},
+		{"project/.fractary", "agent_list", `{}`, "CONFIG_ERROR"},
+		{"home/.fractary/config.json", "plugin_search", `{"query":"x"}`, "CONFIG_ERROR"},
+		{"project/.fractary/agents", "agent_list", `{}`, "is no folder"},
+		{"project/.fractary/plugins", "plugin_list", `{}`, "is no folder"},
+		{"project/.fractary/agents/a.yaml", "agent_validate", `{"path":".fractary/agents/a.yaml"}`, "is no regular file"},
+		{"project/.fractary/agents/a/agent.md", "agent_list", `{}`, "no regular file"},
+		{"project/.fractary/agents/a/agent.md", "agent_info", `{"name":"a"}`, "no regular file"},
+		{"project/.fractary/tools/a/tool.yaml", "tool_list", `{}`, "no regular file"},
+		{"project/.fractary/plugins/a/plugin.json", "plugin_list", `{}`, "is no regular file"},
+		{"project/.fractary/plugins/a/plugin.json", "plugin_info", `{"plugin":"a"}`, "is no regular file"},
+		{"home/.fractary/registry/plugins/a/plugin.json", "plugin_list", `{}`, "is no regular file"},
+		{"project/.fractary/agents/mine/metadata.json", "fork_list", `{}`, `"total":0`},
+		{"home/.fractary/registry", "agent_list", `{}`, "is no folder"},
+		{"home/r/registry.json", "plugin_search", `{"query":"x"}`, "is no regular file"},
+		{"home/r/plugin.json", "plugin_info", `{"plugin":"p","remote":true}`, "is no regular file"},
+		{"home/.fractary/cache", "cache_stats", `{}`, "PERMISSION_DENIED"},
+		{"home/.fractary/cache/claudeops", "cache_clear", `{}`, "PERMISSION_DENIED"},
+		{"home/.fractary/cache/claudeops/files", "cache_stats", `{}`, "PERMISSION_DENIED"},
+		{"home/.fractary/cache/web.json", "plugin_search", `{"query":"x"}`, ""},
+	} {
+		for _, kind := range []string{"pipe", "folder", "device"} {
+			about := c.at + " as a " + kind
+			b := newBench(t, map[string]string{".fractary/x": "", ".fractary/agents/mine/agent.yaml": agentYAML("mine", "1.0.0")}, map[string]string{
+				".fractary/config.json": `{"registries":[{"name":"r","url":"../r"},{"name":"web","url":"http://127.0.0.1:1/x"}]}`,
+				"r/registry.json":       `{"plugins":[{"name":"p","version":"1.0.0","manifest_url":"plugin.json"}]}`, ".fractary/cache/claudeops/registries/x": "",
+				".fractary/cache/claudeops/downloads/x": "", ".fractary/registry/x": "",
+			})
+			name := strings.Replace(strings.Replace(c.at, "project/", b.settings.Project+"/", 1), "home/", b.settings.Home+"/", 1)
+			isFolder := !strings.Contains(filepath.Base(name)[1:], ".") && filepath.Base(name) != "files"
+			if kind == "folder" && isFolder {
+				continue
+			}
+			if err := os.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			switch kind {
+			case "pipe":
+				err = unix.Mkfifo(name, 0o600)
+			case "folder":
+				err = os.Mkdir(name, 0o755)
+			case "device":
+				err = os.Symlink("/dev/zero", name)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			within(t, about, func() {
+				text, err := json.Marshal(b.ask(c.tool, c.arguments))
+				if says := c.says; err != nil || kind == "pipe" && !strings.Contains(string(text), says) {
+					t.Errorf("%s: %s, want %q", about, text, says)
+				}
+			})
+			within(t, about, b.everyToolAnyhow)
+		}
+	}
+}
+
+// everyToolAnyhow asks all tools, whatever they answer.
+func (b *bench) everyToolAnyhow() {
+	for _, o := range b.toolset().Operations {
+		for _, arguments := range []string{`{}`, `{"name":"mine"}`, `{"plugin":"p","remote":true}`, `{"query":""}`, `{"key":"registries"}`} {
+			_, _ = o.Handle(b.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		}
+	}
+	_, _ = b.service.Select(b.Context(), Selection{})
+	_, _, _ = b.service.Forked(b.Context())
+}
+
+// deaf is a transport that does not hear that its caller has gone.
+type deaf struct{ until chan struct{} }
+
+func (d deaf) RoundTrip(*http.Request) (*http.Response, error) {
+	<-d.until
+	return nil, fmt.Errorf("too late")
+}
+
+func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
+	b := newBench(t, nil, map[string]string{".fractary/config.json": `{"registries":[{"name":"web","url":"http://127.0.0.1:1/x"}]}`})
+	until := make(chan struct{})
+	defer close(until)
+	b.settings.Transport = deaf{until}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	set := b.toolset()
+	for _, o := range set.Operations {
+		if o.Name != "fractary_forge_plugin_search" && o.Name != "fractary_forge_agent_info" {
+			continue
+		}
+		within(t, o.Name, func() {
+			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`, "fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
+			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)}); err == nil {
+				t.Errorf("%s answered", o.Name)
+			}
+		})
+	}
+	within(t, "the catalogue", func() {
+		if _, err := b.service.Select(ctx, Selection{}); err == nil {
+			t.Error("the catalogue answered")
+		}
+	})
+}

@@ -1,0 +1,284 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+	sysgit "github.com/claudeops/claudeops/internal/system/git"
+)
+
+// Bounds of a commit of another repository.
+const (
+	maxCommitFiles = 50_000
+	maxCommitBytes = 512 << 20 // of all its files; also of what a fetch of it may write
+)
+
+const (
+	// DefaultCacheBytes is how much the commits of other repositories may take in the cache together.
+	DefaultCacheBytes = 1 << 30
+	// inUse is how long after its last use a commit is not removed to make room: longer than any call takes.
+	inUse = 15 * time.Minute
+	// abandoned is when what a killed process left is removed: longer than any fetch takes.
+	abandoned = 30 * time.Minute
+)
+
+// Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are
+// fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
+// maxFileBytes, is refused, and nothing of it is kept.
+func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
+	if !isCommit(commit) {
+		return "", gitFailed(s, "%q is no commit", change.Short(commit))
+	}
+	folder := filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+	unlock, err := g.busy.lock(ctx, folder)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	info, err := os.Lstat(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := g.fetch(ctx, s, commit, folder); err != nil {
+			return "", err
+		}
+	case err != nil:
+		return "", ioError(folder, err)
+	case !info.IsDir():
+		return "", newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).with("path", folder)
+	}
+	touch(folder)
+	return folder, nil
+}
+
+// touch notes that a folder of the cache is in use: what was used least recently is removed first.
+func touch(folder string) {
+	now := time.Now()
+	_ = os.Chtimes(folder, now, now)
+}
+
+// fetch brings a commit's files into a folder, at once.
+func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) error {
+	g.sweep()
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		return ioError(folder, err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(folder), scratchName)
+	if err != nil {
+		return ioError(folder, err)
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	repo, files := filepath.Join(scratch, "repo"), filepath.Join(scratch, "files")
+	if err := g.fetchInto(ctx, s, commit, repo); err != nil {
+		return err
+	}
+	size, err := g.measure(ctx, repo, commit)
+	if err == nil {
+		err = g.room(size)
+	}
+	if err == nil {
+		err = g.extract(ctx, repo, commit, files)
+	}
+	if err != nil {
+		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).because(err)
+	}
+	if err := os.Rename(files, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
+		return ioError(folder, err)
+	}
+	return nil
+}
+
+func firstOf(failure string, err error) string {
+	if failure != "" || err == nil {
+		return lastLine(failure)
+	}
+	return err.Error()
+}
+
+// fetchInto fetches a commit into a new bare repository: alone if the server gives it so, or else with the branch or
+// tag that has it.
+func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) error {
+	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil || failure != "" {
+		return gitFailed(s, "git init: %s", firstOf(failure, err)).because(err)
+	}
+	ctx, cancel := within(ctx, s, g.limits.fetch)
+	defer cancel()
+	ctx, watched := g.watch(ctx, repo)
+	defer watched()
+	var last string
+	for _, what := range [][]string{{"--depth=1", "--", s.URL, commit}, {"--", s.URL, "+refs/*:refs/*"}} {
+		// Large files go through git in parts, and what comes stays one pack.
+		_, failure, err := g.remote(ctx, s, sysgit.Call{
+			Dir: repo, Config: append(largeFiles(), "fetch.unpackLimit=1"),
+			Args: append([]string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"}, what...),
+		})
+		if err != nil {
+			return remoteFailed(s, "the repository "+shown(s.URL)+" cannot be fetched", err)
+		}
+		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" && failure == "" {
+			if size, err := sizeBelow(repo); err != nil || size > g.limits.scratch {
+				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).because(err)
+			}
+			return nil
+		}
+		last = failure
+	}
+	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).with("stderr", last)
+}
+
+// watch ends a context when a folder has grown by more than the bytes that a fetch may write. stop ends the watching.
+func (g *Git) watch(ctx context.Context, folder string) (watched context.Context, stop func()) {
+	const every = 200 * time.Millisecond
+	before, _ := sizeBelow(folder)
+	watched, cancel := context.WithCancelCause(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		look := time.NewTicker(every)
+		defer look.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-look.C:
+				if size, _ := sizeBelow(folder); size-before > g.limits.scratch {
+					cancel(tooMuch("it sends more than %d MiB", g.limits.scratch>>20))
+					return
+				}
+			}
+		}
+	})
+	return watched, func() { cancel(nil); done.Wait() }
+}
+
+// matching are the names that a pattern matches.
+func matching(pattern string) ([]string, error) { return filepath.Glob(pattern) }
+
+// sizeBelow is how many bytes the files below a folder have. What goes away meanwhile counts as nothing.
+func sizeBelow(folder string) (size int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return size, err
+}
+
+// scratchName is how folders begin in which something is fetched.
+const scratchName = ".new-"
+
+// sweep removes what killed processes left.
+func (g *Git) sweep() {
+	for _, pattern := range []string{filepath.Join("*", scratchName+"*"), ".checkout-*"} {
+		left, _ := matching(filepath.Join(g.cache, pattern))
+		for _, name := range left {
+			if info, err := os.Lstat(name); err == nil && g.now().Sub(info.ModTime()) > abandoned {
+				_ = os.RemoveAll(name)
+			}
+		}
+	}
+}
+
+// keptCommit is a commit in the cache.
+type keptCommit struct {
+	folder string
+	used   time.Time
+	size   int64
+}
+
+// room makes room for so many bytes: commits that were used least recently go, but none of which a call may be using.
+// It is an error if there is not enough.
+func (g *Git) room(need int64) error {
+	found, err := matching(filepath.Join(g.cache, "*", "*"))
+	if err != nil {
+		return err
+	}
+	var list []keptCommit
+	total := need
+	for _, folder := range found {
+		if !isCommit(filepath.Base(folder)) {
+			continue
+		}
+		info, err := os.Lstat(folder)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		size, err := sizeBelow(folder)
+		if err != nil {
+			return err
+		}
+		list, total = append(list, keptCommit{folder, info.ModTime(), size}), total+size
+	}
+	slices.SortFunc(list, func(a, b keptCommit) int { return a.used.Compare(b.used) })
+	for _, c := range list {
+		if total <= g.limits.cache {
+			return nil
+		}
+		if g.now().Sub(c.used) < inUse {
+			break
+		}
+		if err := removeCommit(c.folder); err != nil {
+			return err
+		}
+		total -= c.size
+	}
+	if total > g.limits.cache {
+		return fmt.Errorf("the cache %s would have more than %d MiB, and all of it was used in the last %d minutes; try again later", g.cache, g.limits.cache>>20, inUse/time.Minute)
+	}
+	return nil
+}
+
+// removeCommit removes a commit of the cache: first from its name, so that nobody finds a part of it.
+func removeCommit(folder string) error {
+	away := filepath.Join(filepath.Dir(folder), scratchName+"gone-"+filepath.Base(folder))
+	if err := os.Rename(folder, away); err != nil {
+		return err
+	}
+	return os.RemoveAll(away)
+}
+
+// keyedLocks are locks by name.
+type keyedLocks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// lock waits until nobody has the name's lock; the returned function gives it up.
+func (l *keyedLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		l.mu.Lock()
+		held, taken := l.held[name]
+		if !taken {
+			if l.held == nil {
+				l.held = map[string]chan struct{}{}
+			}
+			mine := make(chan struct{})
+			l.held[name] = mine
+			l.mu.Unlock()
+			return func() {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				delete(l.held, name)
+				close(mine)
+			}, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

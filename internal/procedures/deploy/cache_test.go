@@ -1,0 +1,231 @@
+package deploy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// imported is a repository made by git fast-import, and the commit of its branch main.
+func imported(t *testing.T, stream string) (s *GitSource, commit string) {
+	t.Helper()
+	dir := t.TempDir()
+	git(t, dir, "init", "-q", "--bare", "-b", "main")
+	cmd := exec.Command("git", "fast-import", "--quiet")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stream)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return &GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}, git(t, dir, "rev-parse", "main")
+}
+
+// commitOf is a stream with files that all have one content.
+func commitOf(content string, files int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "blob\nmark :1\ndata %d\n%s\ncommit refs/heads/main\ncommitter a <a@example.org> 0 +0000\ndata 0\n", len(content), content)
+	for i := range files {
+		fmt.Fprintf(&b, "M 100644 :1 d/%d.md\n", i)
+	}
+	return b.String() + "\n"
+}
+
+func testGit(t *testing.T) *Git {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+}
+
+func cached(t *testing.T, g *Git) (names []string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(g.cache, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// What is too much is refused before a file of it is written, and nothing of it is left.
+func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		stream string
+		want   string
+	}{
+		"as much as may be": {commitOf(strings.Repeat("x", 1000), 5), ""},
+		"a large file":      {commitOf(strings.Repeat("x", 1001), 1), "d/0.md has more than 1000 bytes"},
+		"many bytes":        {commitOf(strings.Repeat("x", 1000), 6), "it has more than 5000 bytes"},
+		"many files":        {commitOf("x", 101), "it has more than 100 files"},
+	} {
+		g := testGit(t)
+		if l := g.limits; l.file != change.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes || l.cache != DefaultCacheBytes {
+			t.Fatalf("the limits of every day: %+v", l)
+		}
+		g.limits.file, g.limits.files, g.limits.bytes = 1000, 100, 5000
+		s, commit := imported(t, c.stream)
+		folder, err := g.Folder(t.Context(), s, commit)
+		if c.want == "" {
+			if info, statErr := os.Stat(filepath.Join(folder, "d", "0.md")); err != nil || statErr != nil || info.Size() != 1000 {
+				t.Errorf("%s: %v, %v", name, err, statErr)
+			}
+			continue
+		}
+		if codeOf(err) != GitFailed || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := cached(t, g); len(left) > 0 {
+			t.Errorf("%s: left: %v", name, left)
+		}
+	}
+}
+
+// A repository decides by its attributes what an archive of it has, so that the bounds are held while it is read, too.
+func TestAnArchiveIsHeldToItsBounds(t *testing.T) {
+	for _, size := range []int64{change.MaxFileBytes, change.MaxFileBytes + 1} {
+		header := fmt.Sprintf("%-100s%-8s%-8s%-8s%011o ", "x", "0000644", "0000000", "0000000", size)
+		block := append([]byte(header), bytes.Repeat([]byte{0}, 512-len(header))...)
+		copy(block[136:], "00000000000 ")
+		copy(block[148:], "        ")
+		block[156] = '0'
+		copy(block[257:], "ustar\x0000")
+		sum := 0
+		for i, b := range block {
+			if b == ' ' && i < 100 && i > 0 {
+				block[i], b = 0, 0
+			}
+			sum += int(b)
+		}
+		copy(block[148:], fmt.Sprintf("%06o\x00 ", sum))
+		err := extract(bytes.NewReader(block), filepath.Join(t.TempDir(), "out"), defaultGitLimits())
+		if large := size > change.MaxFileBytes; err == nil || strings.Contains(err.Error(), "x has more than") != large {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
+// What git writes while it fetches is bounded, too.
+func TestAFetchThatSendsTooMuchIsEnded(t *testing.T) {
+	noise := make([]byte, 8<<20)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	s, commit := imported(t, commitOf(string(noise), 1))
+	g := testGit(t)
+	g.limits.scratch = 1 << 20
+	if _, err := g.Folder(t.Context(), s, commit); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "it sends more than 1 MiB") {
+		t.Errorf("%v", err)
+	}
+	if left := cached(t, g); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestTheCacheStaysBelowItsCap(t *testing.T) {
+	dir := t.TempDir()
+	git(t, dir, "init", "-q", "-b", "main")
+	var commits []string
+	for i := range 5 {
+		operationtest.WriteFiles(t, dir, map[string]string{"a.md": strings.Repeat(fmt.Sprint(i), 1<<20)})
+		git(t, dir, "add", "-A")
+		git(t, dir, "commit", "-q", "-m", "x")
+		commits = append(commits, git(t, dir, "rev-parse", "HEAD"))
+	}
+	s := &GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}
+	g := testGit(t)
+	g.limits.cache = 3 << 20
+	clock := time.Now()
+	g.now = func() time.Time { return clock }
+	var folders []string
+	for i := range 3 {
+		folder, err := g.Folder(t.Context(), s, commits[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, folder)
+	}
+	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "all of it was used in the last 15 minutes") {
+		t.Errorf("all are in use: %v", err)
+	}
+	if left := cached(t, g); len(left) != 3 {
+		t.Errorf("what is in use was removed, or what was refused is left: %v", left)
+	}
+	for i, ago := range map[int]time.Duration{0: time.Hour, 1: 3 * time.Hour, 2: 2 * time.Hour} {
+		if err := os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Folder(t.Context(), s, commits[3]); err != nil {
+		t.Fatal(err)
+	}
+	if change.Exists(folders[1]) || !change.Exists(folders[0]) || !change.Exists(folders[2]) {
+		t.Errorf("the one that was used least recently goes: %v", cached(t, g))
+	}
+	if _, err := g.Folder(t.Context(), s, commits[0]); err != nil { // is used now
+		t.Fatal(err)
+	}
+	if _, err := g.Folder(t.Context(), s, commits[4]); err != nil {
+		t.Fatal(err)
+	}
+	if !change.Exists(folders[0]) || change.Exists(folders[2]) {
+		t.Errorf("the next: %v", cached(t, g))
+	}
+	if size, err := sizeBelow(g.cache); err != nil || size > g.limits.cache {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+}
+
+func TestWhatAKillLeftIsSwept(t *testing.T) {
+	s, commit := imported(t, commitOf("x", 1))
+	g := testGit(t)
+	old := time.Now().Add(-time.Hour)
+	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old, ".checkout-2": time.Now()} {
+		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
+		if err := os.Chtimes(filepath.Join(g.cache, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Folder(t.Context(), s, commit); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false, ".checkout-2": true} {
+		if change.Exists(filepath.Join(g.cache, name)) != want {
+			t.Errorf("%s is there: %t", name, !want)
+		}
+	}
+}
+
+// Whoever asks for one commit at the same time has it fetched once.
+func TestACommitIsFetchedOnce(t *testing.T) {
+	s, commit := imported(t, commitOf("x", 1))
+	g := testGit(t)
+	count := filepath.Join(t.TempDir(), "count")
+	counting := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+		"git": "#!/bin/sh\ncase \"$*\" in *' fetch '*) echo fetch >>" + count + ";; esac\nexec " + g.git.Program + " \"$@\"\n",
+	})
+	g.git.Program = filepath.Join(counting, "git")
+	if err := os.Chmod(g.git.Program, 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	for range 8 {
+		go func() { _, err := g.Folder(t.Context(), s, commit); done <- err }()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := os.ReadFile(count); string(text) != "fetch\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

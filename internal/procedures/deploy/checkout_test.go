@@ -1,0 +1,168 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+// repo is the configuration's checkout.
+func (f *forge) repo() string { return filepath.Join(f.dir, "agentpack", "repo") }
+
+// inTheCheckout gives the checkout's files, its commit, and what git status says of it.
+func (f *forge) inTheCheckout() (files map[string]string, head, status string) {
+	f.Helper()
+	files = f.tree("agentpack", "repo")
+	for name := range files {
+		if strings.Contains(name, "/.git/") {
+			delete(files, name)
+		}
+	}
+	return files, git(f, f.repo(), "rev-parse", "HEAD"), git(f, f.repo(), "status", "--porcelain")
+}
+
+func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
+	f := newForge(t)
+	same, err := f.service.Update(t.Context())
+	if err != nil || same.Branch != "main" || same.From != same.To {
+		t.Fatalf("%+v, %v", same, err)
+	}
+	operationtest.WriteFiles(t, f.work, map[string]string{"modules/old.md": "x"})
+	f.commit("main", map[string]string{"modules/deep/new.md": "new\n", "modules/fix.md": "changed\n"})
+	if err := os.Remove(filepath.Join(f.work, "modules", "old.md")); err != nil {
+		t.Fatal(err)
+	}
+	head := f.commit("main", map[string]string{"last.md": "x"})
+	done, err := f.service.Update(t.Context())
+	files, at, status := f.inTheCheckout()
+	if err != nil || done.To != head || at != head || done.From != same.To || status != "" {
+		t.Fatalf("%+v, %v, at %s, %s", done, err, at, status)
+	}
+	if files["agentpack/repo/modules/deep/new.md"] != "new\n" || files["agentpack/repo/modules/fix.md"] != "changed\n" || files["agentpack/repo/modules/old.md"] != "" {
+		t.Errorf("%v", files)
+	}
+}
+
+func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
+	edit := func(name, text string) func(f *forge) {
+		return func(f *forge) { operationtest.WriteFiles(f, f.repo(), map[string]string{name: text}) }
+	}
+	for name, c := range map[string]struct {
+		do   func(f *forge)
+		code Code
+		why  string
+	}{
+		"a changed file":             {edit("modules/fix.md", "mine\n"), CheckoutNotReady, "changed_files"},
+		"a new file":                 {edit("modules/mine.md", "mine\n"), CheckoutNotReady, "changed_files"},
+		"a new file where one comes": {edit("modules/new.md", "mine\n"), CheckoutNotReady, "changed_files"},
+		"a removed file":             {func(f *forge) { _ = os.Remove(filepath.Join(f.repo(), "modules", "fix.md")) }, CheckoutNotReady, "changed_files"},
+		"a staged file":              {func(f *forge) { edit("mine.md", "x")(f); git(f, f.repo(), "add", "-A") }, CheckoutNotReady, "changed_files"},
+		"a staged change that was undone": {func(f *forge) {
+			edit("modules/fix.md", "x")(f)
+			git(f, f.repo(), "add", "-A")
+			git(f, f.repo(), "show", "HEAD:modules/fix.md")
+			edit("modules/fix.md", "---\ndescription: Fix\n---\nFix it.\n")(f)
+		}, CheckoutNotReady, "changed_files"},
+		"a commit of one's own": {func(f *forge) {
+			edit("mine.md", "x")(f)
+			git(f, f.repo(), "add", "-A")
+			git(f, f.repo(), "commit", "-q", "-m", "x")
+		}, CheckoutNotReady, "diverged"},
+		"no branch":                  {func(f *forge) { git(f, f.repo(), "checkout", "-q", "--detach") }, CheckoutNotReady, "detached"},
+		"no remote":                  {func(f *forge) { git(f, f.repo(), "remote", "remove", "origin") }, CheckoutNotReady, "no_remote"},
+		"a remote that is a program": {func(f *forge) { git(f, f.repo(), "remote", "set-url", "origin", "ext::touch "+f.dir+"/run") }, CheckoutNotReady, "no_remote"},
+		"a remote that is an option": {func(f *forge) { git(f, f.repo(), "config", "remote.origin.url", "--upload-pack=touch "+f.dir+"/run") }, CheckoutNotReady, "no_remote"},
+		"a remote that is gone":      {func(f *forge) { git(f, f.repo(), "remote", "set-url", "origin", f.dir+"/gone") }, GitFailed, "git_failed"},
+		"a git at work":              {edit(".git/index.lock", ""), CheckoutNotReady, "busy"},
+		"no checkout":                {func(f *forge) { _ = os.RemoveAll(filepath.Join(f.repo(), ".git")) }, CheckoutNotReady, "not_a_checkout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForge(t)
+			f.commit("main", map[string]string{"modules/new.md": "new\n"})
+			c.do(f)
+			before := f.tree("agentpack", "repo")
+			_, err := f.service.Update(t.Context())
+			if codeOfFault(err) != c.code || operation.FaultOf(err).Details["reason_code"] != c.why {
+				t.Errorf("%v", err)
+			}
+			after := f.tree("agentpack", "repo")
+			for at := range after {
+				if strings.Contains(at, "/.git/objects/") {
+					delete(after, at)
+				}
+			}
+			for at := range before {
+				if strings.Contains(at, "/.git/objects/") {
+					delete(before, at)
+				}
+			}
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("the checkout was changed (-before +after):\n%s", diff)
+			}
+			if _, err := os.Stat(filepath.Join(f.dir, "run")); err == nil {
+				t.Error("a program was run")
+			}
+		})
+	}
+}
+
+func TestAnUpdateRunsNoProgramOfTheCheckout(t *testing.T) {
+	f := newForge(t)
+	head := f.commit("main", map[string]string{"modules/new.md": "new\n", ".gitattributes": "*.md filter=evil diff=evil merge=evil\n"})
+	run := "touch " + f.dir + "/run"
+	for _, name := range []string{
+		"filter.evil.smudge", "filter.evil.clean", "filter.evil.process", "diff.evil.textconv", "core.fsmonitor", "core.sshCommand", "core.pager", "core.editor",
+		"remote.origin.uploadpack", "credential.helper", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "gpg.program",
+	} {
+		git(t, f.repo(), "config", name, run)
+	}
+	hooks := map[string]string{}
+	for _, hook := range []string{"post-checkout", "post-merge", "reference-transaction", "post-index-change", "pre-auto-gc", "fsmonitor-watchman"} {
+		hooks[".git/hooks/"+hook] = "#!/bin/sh\n" + run + "\n"
+	}
+	operationtest.WriteExecutables(t, f.repo(), hooks)
+	done, err := f.service.Update(t.Context())
+	if err != nil || done.To != head {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "run")); err == nil {
+		t.Error("a program of the checkout's configuration was run")
+	}
+	if text, err := os.ReadFile(filepath.Join(f.repo(), "modules", "new.md")); string(text) != "new\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestAnUpdateThatWasKilledIsMended leaves the checkout as a git does that is killed while it goes from one commit to the next.
+func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
+	for name, left := range map[string]func(f *forge, to string){
+		"some files are new": func(f *forge, _ string) {
+			operationtest.WriteFiles(f, f.repo(), map[string]string{"modules/new.md": "new\n"})
+		},
+		"files and index are new": func(f *forge, to string) {
+			git(f, f.repo(), "fetch", "-q")
+			git(f, f.repo(), "read-tree", "-m", "-u", "HEAD", to)
+		},
+		"files, index and branch are new":   func(f *forge, _ string) { git(f, f.repo(), "pull", "-q", "--ff-only") },
+		"what was fetched is there already": func(f *forge, _ string) { git(f, f.repo(), "fetch", "-q") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForge(t)
+			to := f.commit("main", map[string]string{"modules/new.md": "new\n", "modules/fix.md": "changed\n"})
+			left(f, to)
+			if _, err := f.service.Update(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			files, at, status := f.inTheCheckout()
+			if at != to || status != "" || files["agentpack/repo/modules/fix.md"] != "changed\n" {
+				t.Errorf("at %s, %s", at, status)
+			}
+		})
+	}
+}

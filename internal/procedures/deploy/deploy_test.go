@@ -1,0 +1,274 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+const configuration = `
+version: 1
+profiles:
+  default: {include_tags: [base]}
+  more: {include_tags: [base], include_modules: [skill:look], exclude_modules: [command:fix]}
+targets:
+  codex: {scope: both}
+  claude_code: {scope: user, options: {write_user_skills: "yes"}}
+  cursor: {}
+  vscode: {scope: project}
+modules:
+  - {id: instructions:b, type: instructions, tags: [base], source: {local_path: {path: modules/b}}}
+  - {id: instructions:a, type: instructions, tags: [base], source: {local_path: {path: modules/a}}}
+  - {id: "skill:look", type: skill, tags: [extra], source: {local_path: {path: modules/look}}}
+  - {id: "command:fix", type: command, tags: [base], targets: [claude_code], source: {local_path: {path: modules/fix.md}}}
+  - {id: off, type: prompt, enabled: false, tags: [base], source: {local_path: {path: x}}}
+  - {id: far, type: prompt, tags: [other], source: {git: {url: "https://example.org/x.git", subdir: a/b}}}
+`
+
+func TestConfigSelectsModules(t *testing.T) {
+	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: configuration}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for profile, want := range map[string][]string{
+		"default": {"command:fix", "instructions:a", "instructions:b"}, "more": {"instructions:a", "instructions:b", "skill:look"},
+	} {
+		modules, err := c.Select(profile)
+		got := []string{}
+		for _, m := range modules {
+			got = append(got, m.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", profile, err, diff)
+		}
+	}
+	if _, err := c.Select("none"); codeOf(err) != ConfigInvalid {
+		t.Errorf("a profile that is not there: %v", err)
+	}
+	if targets, err := c.For("all"); err != nil || fmt.Sprint(targets) != "[claude_code codex cursor vscode]" {
+		t.Errorf("%v, %v", targets, err)
+	}
+	for target, want := range map[string]Code{"jetbrains": TargetUnsupported, "codex": ""} {
+		if _, err := c.For(target); codeOf(err) != want {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}
+
+func TestConfigRefusals(t *testing.T) {
+	base := "version: 1\nprofiles: {default: {}}\n"
+	module := func(source string) string {
+		return base + "modules: [{id: m, type: prompt, source: " + source + "}]\n"
+	}
+	for text, want := range map[string]Code{
+		"": ConfigUnsupported, "version: 2\n": ConfigUnsupported, "version: 1\n": ConfigInvalid, "version: [\n": ConfigInvalid, base: "",
+		base + "targets: {emacs: {}}\n": TargetUnsupported, base + "targets: {cursor: {scope: user}}\n": ConfigInvalid, base + "targets: {codex: {mode: links}}\n": ConfigInvalid,
+		base + "targets: {codex: {scope: all}}\n": ConfigInvalid, base + "unknown: 1\n": "",
+		module("{}"): ConfigInvalid, module("{local_path: {path: x}, git: {url: 'https://e.org/x'}}"): ConfigInvalid, module("{local_path: {path: ../x}}"): ConfigInvalid,
+		module("{local_path: {path: /x}}"): ConfigInvalid, module("{local_path: {path: a/../../x}}"): ConfigInvalid, module("{local_path: {path: a/../x}}"): "",
+		module("{git: {url: '--upload-pack=touch x'}}"): ConfigInvalid, module("{git: {url: 'ext::sh -c touch'}}"): ConfigInvalid, module("{git: {url: 'foo://x'}}"): ConfigInvalid,
+		module("{git: {url: 'https://e.org/x', ref: -x}}"): ConfigInvalid, module("{git: {url: 'https://e.org/x', ref: a..b}}"): ConfigInvalid,
+		module("{git: {url: 'https://e.org/x', subdir: ../y}}"): ConfigInvalid, module("{git: {url: 'git@e.org:x.git'}}"): "",
+		base + "modules: [{id: m, type: what, source: {local_path: {path: x}}}]\n":                                                           ConfigInvalid,
+		base + "modules: [{id: m, type: prompt, targets: [emacs], source: {local_path: {path: x}}}]\n":                                       TargetUnsupported,
+		base + "modules: [{id: m, type: prompt, source: {local_path: {path: x}}}, {id: m, type: prompt, source: {local_path: {path: y}}}]\n": ConfigInvalid,
+	} {
+		_, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: text}))
+		e := errorOf(err)
+		if codeOf(err) != want || e != nil && (e.Details["reason_code"] == nil || e.Details["path"] == nil) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := LoadConfig(t.TempDir()); codeOf(err) != ConfigMissing {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
+	for got, want := range map[string]string{
+		fsKey("instructions:a"): "instructions_a--" + change.Hash([]byte("instructions:a"))[:10], fsKey(""): "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
+		skillName("skill:look"): "look", skillName("look"): "look", skillName("skill:../../x"): "skill_______x", skillName("skill:/x"): "skill__x", skillName("skill:.x"): "skill__x",
+		MachineID("", " My Laptop.local "): "my-laptop-local", MachineID("", "--"): "unknown",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	want := ProjectID("https://example.org/Joe/Repo.git", "/x")
+	for _, origin := range []string{"http://example.org/joe/repo", "git@example.org:Joe/Repo.git", "https://example.org/Joe/Repo/"} {
+		if got := ProjectID(origin, "/y"); got != want {
+			t.Errorf("%s: %s, want %s", origin, got, want)
+		}
+	}
+	if ProjectID("", "/x") == ProjectID("", "/y") {
+		t.Error("two projects without a remote have one name")
+	}
+}
+
+// fakePatch replaces what the patch's - lines say by what its + lines say.
+func fakePatch(_ context.Context, _, before, patch string) (string, string, error) {
+	var from, to string
+	for _, line := range strings.Split(patch, "\n") {
+		switch {
+		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+		case strings.HasPrefix(line, "-"):
+			from += line[1:] + "\n"
+		case strings.HasPrefix(line, "+"):
+			to += line[1:] + "\n"
+		}
+	}
+	if !strings.Contains(before, from) {
+		return "", "patch does not apply", nil
+	}
+	return strings.Replace(before, from, to, 1), "", nil
+}
+
+func TestOverlaysFromLowToHigh(t *testing.T) {
+	m := Module{ID: "skill:look", Type: Skill}
+	key := fsKey(m.ID)
+	patch := "--- a/SKILL.md\n+++ b/SKILL.md\n@@ -1 +1 @@\n-global\n+patched\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string // of SKILL.md
+		code  Code
+	}{
+		"none":            {nil, "upstream\n", ""},
+		"global":          {map[string]string{"overlays/" + key + "/SKILL.md": "global\n"}, "global\n", ""},
+		"machine":         {map[string]string{"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key + "/SKILL.md": "machine\n"}, "machine\n", ""},
+		"another machine": {map[string]string{"overlays/machines/other/" + key + "/SKILL.md": "machine\n"}, "upstream\n", ""},
+		"project":         {map[string]string{"overlays/machines/box/" + key + "/SKILL.md": "machine\n", "projects/p/overlays/" + key + "/SKILL.md": "project\n"}, "project\n", ""},
+		"a patch over files": {map[string]string{
+			"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/machines/box/" + key + "/.agentpack/patches/SKILL.md.patch": patch,
+		}, "patched\n", ""},
+		"a patch that does not apply": {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch}, "", OverlayPatchFailed},
+		"both kinds":                  {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/SKILL.md": "x"}, "", ConfigInvalid},
+		"patches without the kind":    {map[string]string{"overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch}, "", ConfigInvalid},
+		"another kind":                {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"link"}`}, "", ConfigInvalid},
+		"broken JSON":                 {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{`}, "", ConfigInvalid},
+		"a patch of another file":     {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/other.md.patch": patch}, "", ConfigInvalid},
+		"a patch that leaves":         {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/x.patch": "--- a/../x\n+++ b/../x\n"}, "", ConfigInvalid},
+		"a patch that adds":           {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/new.md.patch": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+x\n"}, "", ConfigInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, err := os.OpenRoot(operationtest.WriteFiles(t, t.TempDir(), c.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = root.Close() }()
+			got, err := overlaid(t.Context(), root, m, change.Tree{"SKILL.md": {Content: change.Bytes([]byte("upstream\n"))}}, levelsIn(root, "box", "p"), fakePatch)
+			if codeOf(err) != c.code || string(bytesOf(got["SKILL.md"].Content)) != c.want {
+				t.Errorf("%q, %v", bytesOf(got["SKILL.md"].Content), err)
+			}
+		})
+	}
+}
+
+func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...rendered) map[string]string {
+	t.Helper()
+	d := change.NewDesired(change.Agentpack, "repo", "/p")
+	for name, conf := range targets {
+		if err := conf.complete(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := map[string]string{}
+	for key, f := range d.Files {
+		out[key.Path] = string(bytesOf(f.Content))
+	}
+	return out
+}
+
+func TestRenderEachTarget(t *testing.T) {
+	module := func(id string, of ModuleType, files ...string) rendered {
+		m := rendered{Module: Module{ID: id, Type: of}, tree: change.Tree{}}
+		for i := 0; i+1 < len(files); i += 2 {
+			m.tree[files[i]] = change.TreeFile{Content: change.Bytes([]byte(files[i+1]))}
+		}
+		return m
+	}
+	modules := []rendered{
+		module("c", Command, "fix.md", "fix"), module("i:a", Instructions, "AGENTS.md", "A"), module("i:b", Instructions, "AGENTS.md", "B\n", "other.md", "x"),
+		module("p", Prompt, "ask.md", "ask"), module("skill:look", Skill, "SKILL.md", "look", "bin/run", "run"),
+	}
+	both := "<!-- agentpack:module=i:a -->\nA\n<!-- /agentpack -->\n\n---\n\n<!-- agentpack:module=i:b -->\nB\n<!-- /agentpack -->"
+	rule := func(id, text string) string {
+		return "---\ndescription: \"agentpack: " + id + "\"\nglobs: []\nalwaysApply: true\n---\n\n" + text
+	}
+	for name, c := range map[string]struct {
+		target change.TargetName
+		conf   TargetConf
+		want   map[string]string
+	}{
+		"codex": {Codex, TargetConf{Scope: "both"}, map[string]string{
+			"/home/u/.codex/AGENTS.md": both, "/home/u/.codex/prompts/ask.md": "ask", "/home/u/.codex/skills/look/SKILL.md": "look", "/home/u/.codex/skills/look/bin/run": "run",
+			"/p/AGENTS.md": both, "/p/.codex/skills/look/SKILL.md": "look", "/p/.codex/skills/look/bin/run": "run",
+		}},
+		"codex elsewhere": {Codex, TargetConf{Scope: "user", Options: map[string]any{"codex_home": "~/c", "write_user_skills": "no", "write_agents_global": false}}, map[string]string{"/home/u/c/prompts/ask.md": "ask"}},
+		"claude":          {ClaudeCode, TargetConf{Scope: "both"}, map[string]string{"/home/u/.claude/commands/fix.md": "fix", "/p/.claude/commands/fix.md": "fix"}},
+		"claude's skills": {ClaudeCode, TargetConf{Options: map[string]any{"write_repo_skills": 1, "write_repo_commands": 0}}, map[string]string{"/p/.claude/skills/look/SKILL.md": "look", "/p/.claude/skills/look/bin/run": "run"}},
+		"cursor":          {Cursor, TargetConf{}, map[string]string{"/p/.cursor/rules/" + fsKey("i:a") + ".mdc": rule("i:a", "A\n"), "/p/.cursor/rules/" + fsKey("i:b") + ".mdc": rule("i:b", "B\n")}},
+		"vscode":          {VSCode, TargetConf{}, map[string]string{"/p/.github/copilot-instructions.md": both, "/p/.github/prompts/ask.prompt.md": "ask"}},
+	} {
+		if diff := cmp.Diff(c.want, desired(t, map[change.TargetName]TargetConf{c.target: c.conf}, modules...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	d := change.NewDesired(change.Agentpack, "repo", "/p")
+	conf := TargetConf{Scope: "project"}
+	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"})
+	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
+		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
+	}
+	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"})
+	e := errorOf(err)
+	if e == nil || e.Code != DesiredStateConflict || e.Details["path"] != "/p/.claude/commands/x.md" {
+		t.Errorf("other bytes: %v", err)
+	}
+}
+
+func TestModulesAreChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		of    ModuleType
+		files map[string]string
+		ok    bool
+	}{
+		"instructions": {Instructions, map[string]string{"AGENTS.md": ""}, true}, "no AGENTS.md": {Instructions, map[string]string{"agents.md": ""}, false},
+		"skill": {Skill, map[string]string{"SKILL.md": "---\nname: n\ndescription: d\n---\nx"}, true}, "blank": {Skill, map[string]string{"SKILL.md": "---\nname: ' '\ndescription: d\n---\n"}, false},
+		"no header": {Skill, map[string]string{"SKILL.md": "# n"}, false}, "number": {Skill, map[string]string{"SKILL.md": "---\nname: 1\ndescription: d\n---\n"}, false},
+		"prompt": {Prompt, map[string]string{"a.md": ""}, true}, "two files": {Prompt, map[string]string{"a.md": "", "b.md": ""}, false}, "no md": {Prompt, map[string]string{"a.txt": ""}, false},
+		"command": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n"}, true}, "no description": {Command, map[string]string{"a.md": "x"}, false},
+		"shell": {Command, map[string]string{"a.md": "---\ndescription: d\nallowed-tools: [Read, 'Bash(git:*)']\n---\n!`git status`"}, true}, "shell that is not allowed": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n!bash ls"}, false},
+	} {
+		tree := change.Tree{}
+		for p, text := range c.files {
+			tree[p] = change.TreeFile{Content: change.Bytes([]byte(text))}
+		}
+		if err := checkModule(Module{ID: "m", Type: c.of}, tree); (err == nil) != c.ok || err != nil && codeOf(err) != ConfigInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// codeOf is the code of an error; "" for nil and for errors of others.
+func codeOf(err error) Code {
+	if e := errorOf(err); e != nil {
+		return e.Code
+	}
+	return ""
+}
+
+func bytesOf(c change.Content) []byte {
+	b, _ := c.Bytes()
+	return b
+}

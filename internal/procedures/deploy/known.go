@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// lastDesired is what was desired last, as long as nothing that it was made of has changed.
+type lastDesired struct {
+	mu      sync.Mutex
+	request Request
+	desired *change.Desired
+	seal    *change.Seal
+}
+
+// again is what a request asks for, if that is known; nil if it has to be made.
+func (l *lastDesired) again(r Request) *change.Desired {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.desired == nil || l.request != r {
+		return nil
+	}
+	if !l.seal.Same() {
+		l.desired, l.seal = nil, nil
+		return nil
+	}
+	for _, folder := range l.seal.Used() {
+		touch(folder)
+	}
+	return l.desired
+}
+
+func (l *lastDesired) seals(desired *change.Desired) []*change.Seal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.desired != desired {
+		return nil
+	}
+	return []*change.Seal{l.seal}
+}
+
+func (l *lastDesired) note(r Request, d *change.Desired, s *change.Seal) {
+	if !s.Whole() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.request, l.desired, l.seal = r, d, s
+}
+
+// plannedSeals is how many seals a plan with nothing to change has: of what it was made of, what is in place, and the
+// snapshots.
+const plannedSeals = 3
+
+// question is all that a plan depends on beside files.
+func (s *Service) question(r Request) string {
+	p := s.setup.Places
+	return fmt.Sprintf("%q", []string{
+		s.version, s.setup.Home, p.Home, p.CodexHome, p.Project, s.setup.repo(r.Repo), cmp.Or(r.Profile, "default"), cmp.Or(r.Target, "all"),
+		s.setup.machineID(r.Machine),
+	})
+}

@@ -1,0 +1,192 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Level is one of the places of overlays, low to high.
+type Level string
+
+// The levels.
+const (
+	GlobalLevel  Level = "global"
+	MachineLevel Level = "machine"
+	ProjectLevel Level = "project"
+)
+
+// overlay is what a folder of the repository changes in a module.
+type overlay struct {
+	level   Level
+	dir     string      // in the repository, with slashes
+	files   change.Tree // that replace or add; of kind dir
+	patches []patchFile
+}
+
+// patchFile is a patch of one file.
+type patchFile struct {
+	file string // in the repository
+	rel  string // of the module's file
+	text string
+}
+
+// Patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
+type Patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
+
+// Folders of the repository that have overlays.
+const (
+	overlaysName = "overlays"
+	projectsName = "projects"
+)
+
+// levels are the folders that have overlays of modules, low to high.
+func levels(machine, project string) []overlay {
+	return []overlay{
+		{level: GlobalLevel, dir: overlaysName},
+		{level: MachineLevel, dir: path.Join(overlaysName, "machines", machine)},
+		{level: ProjectLevel, dir: path.Join(projectsName, project, overlaysName)},
+	}
+}
+
+// levelsIn are the levels that a repository has, so that not every module is looked for at each.
+func levelsIn(root *os.Root, machine, project string) (out []overlay) {
+	for _, level := range levels(machine, project) {
+		if _, err := root.Stat(level.dir); !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, level)
+		}
+	}
+	return out
+}
+
+// readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it has files of
+// both kinds.
+func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
+	files, ok, err := change.ReadTree(root, o.dir, nil)
+	if err != nil {
+		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+	}
+	if !ok {
+		return o, false, nil
+	}
+	kind, err := overlayKind(root, o.dir)
+	if err != nil {
+		return o, false, err
+	}
+	patches, _, err := change.ReadTree(root, path.Join(o.dir, ".agentpack", "patches"), nil)
+	if err != nil {
+		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+	}
+	switch {
+	case kind == "dir" && len(patches) > 0:
+		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).with("overlay_dir", o.dir)
+	case kind == "patch" && len(files) > 0:
+		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).with("overlay_dir", o.dir)
+	}
+	o.files = files
+	for _, rel := range patches.Paths() {
+		name, isPatch := strings.CutSuffix(rel, ".patch")
+		text, err := patches[rel].Content.Bytes()
+		if err != nil {
+			return o, false, err
+		}
+		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(text)}
+		if why := p.bad(); !isPatch || why != "" {
+			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).with("patch_file", p.file)
+		}
+		o.patches = append(o.patches, p)
+	}
+	return o, true, nil
+}
+
+// maxKindBytes bounds the file that says of which kind an overlay is.
+const maxKindBytes = 64 << 10
+
+func overlayKind(root *os.Root, dir string) (string, error) {
+	name := path.Join(dir, ".agentpack", "overlay.json")
+	text, _, err := files.Read(root, name, maxKindBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "dir", nil
+	}
+	said := struct {
+		Kind string `json:"overlay_kind"`
+	}{"dir"}
+	if err == nil {
+		err = json.Unmarshal(text, &said)
+	}
+	if err != nil || said.Kind != "dir" && said.Kind != "patch" {
+		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).with("overlay_dir", dir)
+	}
+	return said.Kind, nil
+}
+
+// bad says why a patch is none that may be applied; "" if it may: text, for this one file, which it neither adds nor removes.
+func (p patchFile) bad() string {
+	parts, why := takeApart(p.text)
+	if why == "" {
+		why = parts.isFor(p.rel)
+	}
+	return why
+}
+
+// apply lays an overlay over a module's files.
+func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch Patcher) (change.Tree, error) {
+	out := change.Tree{}
+	for p, f := range base {
+		out[p] = f
+	}
+	for p, f := range o.files {
+		out[p] = f
+	}
+	for _, p := range o.patches {
+		f, ok := out[p.rel]
+		before, err := f.Content.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case !ok:
+			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).with("patch_file", p.file)
+		case !utf8.Valid(before):
+			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).with("patch_file", p.file)
+		}
+		after, failure, err := patch(ctx, p.rel, string(before), p.text)
+		if err != nil {
+			return nil, newError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).because(err)
+		}
+		if failure != "" {
+			return nil, newError(OverlayPatchFailed, "overlay_patch_apply_failed", []string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
+				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).with("module_id", id).with("scope", string(o.level)).
+				with("overlay_dir", o.dir).with("patch_file", p.file).with("relpath", p.rel).with("stderr", failure)
+		}
+		f.Content = change.Bytes([]byte(after))
+		out[p.rel] = f
+	}
+	return out, nil
+}
+
+// overlaid is a module's tree with its overlays, of the levels that there are.
+func overlaid(ctx context.Context, root *os.Root, m Module, base change.Tree, there []overlay, patch Patcher) (change.Tree, error) {
+	for _, level := range there {
+		level.dir = path.Join(level.dir, fsKey(m.ID))
+		o, ok, err := readOverlay(root, level)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if base, err = o.apply(ctx, m.ID, base, patch); err != nil {
+			return nil, err
+		}
+	}
+	return base, nil
+}

@@ -1,0 +1,239 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// Request says what is to be planned.
+type Request struct {
+	Repo    string // the configuration's repository; "" for AGENTPACK_HOME/repo
+	Profile string // "" for default
+	Target  string // "" for all
+	Machine string // "" for what this machine is called
+}
+
+// Setup is where everything is.
+type Setup struct {
+	Home    string // AGENTPACK_HOME
+	Places  Places
+	Machine []string // candidates for the machine's name, the best first
+	Origin  func(ctx context.Context, dir string) string
+	Git     *Git
+	Sources func() sources.List // that the operator has admitted; nil for none
+	AtOnce  int                 // modules that are read at the same time; 0: one for each processor
+}
+
+// Machine is the name by which overlays call this machine, or the one that is asked for.
+func (s Setup) machineID(asked string) string {
+	return MachineID(append([]string{asked}, s.Machine...)...)
+}
+
+// repo is the repository that a request means.
+func (s Setup) repo(asked string) string {
+	switch {
+	case asked == "":
+		return filepath.Join(s.Home, "repo")
+	case filepath.IsAbs(asked):
+		return filepath.Clean(asked)
+	}
+	return filepath.Join(s.Places.Project, asked)
+}
+
+// reading is where a configuration is read.
+type reading struct {
+	repo    string // its repository: the source of what is deployed
+	dir     string // the folder that is read, such as one with a commit of the repository
+	trusted bool   // it may name a folder of Codex anywhere
+	// choose says from where a module of another repository is read, or why it is not; nil: every source is the operator's
+	// word.
+	choose func(Module) (*GitSource, error)
+	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its ref means now.
+	commit func(*GitSource) string
+	hashes *change.Hashes // nil: every file is read
+	seal   *change.Seal   // of all that was read; nil if nobody asks again
+}
+
+// own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
+func (r reading) own() bool { return r.choose == nil }
+
+// Desire reads the configuration and says which files should be there.
+func (s Setup) Desire(ctx context.Context, r Request) (*change.Desired, error) {
+	return s.desire(ctx, r, s.inPlace(r))
+}
+
+// inPlace is where the configuration is that is in place.
+func (s Setup) inPlace(r Request) reading {
+	repo := s.repo(r.Repo)
+	if s.own(r) {
+		return reading{repo: repo, dir: repo, trusted: true}
+	}
+	return reading{repo: repo, dir: repo, choose: s.choose}
+}
+
+// own reports whether a request means the operator's own configuration.
+func (s Setup) own(r Request) bool { return s.repo(r.Repo) == s.repo("") }
+
+func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Desired, error) {
+	from.seal.Tree(from.dir, ConfigName)
+	config, err := loadConfig(from.dir, from.own())
+	if err != nil {
+		return nil, err
+	}
+	targets, err := config.For(r.Target)
+	if err != nil {
+		return nil, err
+	}
+	profile := r.Profile
+	if profile == "" {
+		profile = "default"
+	}
+	modules, err := config.Select(profile)
+	if err != nil {
+		return nil, err
+	}
+	read, err := s.read(ctx, from, modules, targets, s.machineID(r.Machine))
+	if err != nil {
+		return nil, err
+	}
+	d := change.NewDesired(change.Agentpack, from.repo, s.Places.Project, targets...)
+	places := s.Places
+	places.Trusted = from.trusted
+	for _, t := range targets {
+		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
+		if err := render(d, t, config.Targets[t], meant, places); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// meantFor reports whether a module is for a target.
+func (m Module) meantFor(t change.TargetName) bool {
+	return len(m.Targets) == 0 || slices.Contains(m.Targets, t)
+}
+
+// rendersFor reports whether a target makes files of the module's type.
+func (m Module) rendersFor(t change.TargetName) bool {
+	switch t {
+	case Codex:
+		return m.Type != Command
+	case ClaudeCode:
+		return m.Type == Command || m.Type == Skill
+	case Cursor:
+		return m.Type == Instructions
+	case VSCode:
+		return m.Type == Instructions || m.Type == Prompt
+	}
+	return false
+}
+
+// read reads the modules that one of the targets needs, side by side, with their overlays.
+func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string) ([]rendered, error) {
+	from.seal.Tree(from.dir, LockName)
+	lock, err := readLock(from.dir, from.own())
+	if err != nil {
+		return nil, err
+	}
+	root, err := change.OpenRoot(from.dir)
+	if err != nil {
+		return nil, ioError(from.dir, err)
+	}
+	defer func() { _ = root.Close() }()
+	there := levelsIn(root, machine, s.projectID(ctx, root, from))
+	out := make([]rendered, len(modules))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
+	for i, m := range modules {
+		needed := slices.ContainsFunc(targets, func(t change.TargetName) bool { return m.meantFor(t) && m.rendersFor(t) })
+		if !needed {
+			continue
+		}
+		group.Go(func() error {
+			tree, err := s.files(ctx, root, m, from, func(g *GitSource) string {
+				if commit := lock.commit(m); commit != "" || from.commit == nil {
+					return commit
+				}
+				return from.commit(g)
+			})
+			if err != nil {
+				return err
+			}
+			if tree, err = overlaid(ctx, root, m, tree, there, s.Git.Patch); err != nil {
+				return err
+			}
+			out[i] = rendered{m, tree}
+			return checkModule(m, tree)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
+}
+
+// projectID is what overlays call the project; "" if there are none of projects, so that nobody has to know.
+func (s Setup) projectID(ctx context.Context, root *os.Root, from reading) string {
+	from.seal.Tree(from.dir, overlaysName)
+	absent := func() bool {
+		_, err := root.Stat(projectsName)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	if absent() {
+		if from.seal.Tree(from.dir, projectsName); !absent() {
+			from.seal.Fail() // it was made while it was recorded
+		}
+		return ""
+	}
+	if info, err := os.Lstat(filepath.Join(s.Places.Project, ".git")); err == nil && !info.IsDir() {
+		from.seal.Fail() // its configuration is elsewhere
+	}
+	from.seal.Tree(s.Places.Project, ".git/config")
+	id := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
+	from.seal.Tree(from.dir, path.Join(projectsName, id, overlaysName))
+	return id
+}
+
+// files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
+func (s Setup) files(ctx context.Context, root *os.Root, m Module, from reading, known func(*GitSource) string) (change.Tree, error) {
+	if g := m.Source.Git; g != nil {
+		if from.choose != nil {
+			chosen, err := from.choose(m)
+			if err != nil {
+				return nil, err
+			}
+			g = chosen
+		}
+		commit := known(g)
+		if commit == "" {
+			from.seal.Fail() // what the ref means may change
+			var err error
+			if commit, err = s.Git.Resolve(ctx, g); err != nil {
+				return nil, err
+			}
+		}
+		return s.Git.files(ctx, g, commit, from)
+	}
+	if tree := change.SealedTree(root, m.Source.LocalPath.Path, from.seal.Tree(root.Name(), m.Source.LocalPath.Path), from.hashes); tree != nil {
+		return tree, nil
+	}
+	tree, ok, err := change.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
+	switch {
+	case err != nil:
+		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).with("module_id", m.ID)
+	case !ok:
+		return nil, invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).with("module_id", m.ID)
+	}
+	return tree, nil
+}

@@ -1,0 +1,63 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// KeepSnapshots is how many snapshots Prune keeps where nobody says it.
+const KeepSnapshots = 100
+
+// keepCommits is how long the files of a commit of another repository are kept after they were used last. They can be
+// fetched again.
+const keepCommits = 30 * 24 * time.Hour
+
+// Prune removes the oldest snapshots but so many, at least one, and the contents that no snapshot needs any more: every
+// snapshot that is left can be rolled back to, byte for byte. A snapshot of a deployment that replaced a person's file
+// stays, with the file, however old it is. With dryRun it only counts. One that is killed is finished by the next.
+func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.Pruned, err error) {
+	if err := s.ready(); err != nil {
+		return out, faultOf(err)
+	}
+	if why := s.engine.NoWriting; why != "" && !dryRun {
+		return out, faultOf(newError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
+	}
+	out, err = s.engine.Prune(ctx, keep, dryRun)
+	if err == nil {
+		out.Commits, err = s.pruneCommits(dryRun)
+	}
+	return out, faulted(err)
+}
+
+// pruneCommits removes commits of other repositories that nobody has used for a while, and what killed processes left
+// beside them.
+func (s *Service) pruneCommits(dryRun bool) (count int, err error) {
+	cache := s.setup.Git.cache
+	old, err := matching(filepath.Join(cache, "*", "*"))
+	if err != nil {
+		return 0, err
+	}
+	left, err := matching(filepath.Join(cache, ".checkout-*"))
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Concat(old, left) {
+		info, err := os.Lstat(name)
+		if err != nil || s.engine.State().Now().Sub(info.ModTime()) < keepCommits || strings.HasPrefix(filepath.Base(filepath.Dir(name)), ".") && filepath.Dir(name) != cache {
+			continue
+		}
+		if !dryRun {
+			if err := os.RemoveAll(name); err != nil {
+				return count, ioError(name, err)
+			}
+		}
+		count++
+	}
+	return count, nil
+}

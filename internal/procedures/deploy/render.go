@@ -1,0 +1,243 @@
+package deploy
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// Places are the folders of users and projects.
+type Places struct {
+	Home      string // of the user
+	CodexHome string // CODEX_HOME; "" for ~/.codex
+	Project   string
+	Trusted   bool // the configuration is the user's own, and may name a folder of Codex anywhere
+}
+
+// rendered is a module with its files.
+type rendered struct {
+	Module
+	tree change.Tree
+}
+
+// render says which files a target should have. modules are those that are meant for it, by id.
+func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places) error {
+	r := renderer{desired: d, target: name, conf: conf, modules: modules}
+	switch name {
+	case Codex:
+		return r.codex(p)
+	case ClaudeCode:
+		return r.claude(p)
+	case Cursor:
+		return r.cursor(p)
+	case VSCode:
+		return r.vscode(p)
+	}
+	return unsupportedTarget(name)
+}
+
+type renderer struct {
+	desired *change.Desired
+	target  change.TargetName
+	conf    TargetConf
+	modules []rendered
+}
+
+func (r *renderer) of(t ModuleType) []rendered {
+	return slices.DeleteFunc(slices.Clone(r.modules), func(m rendered) bool { return m.Type != t })
+}
+
+// when runs a part of the target if its option is on.
+func (r *renderer) when(option string, otherwise bool, part func() error) error {
+	on, err := r.conf.flag(option, otherwise)
+	if err != nil || !on {
+		return err
+	}
+	return part()
+}
+
+// root is a folder of the target, in the folder that holds it.
+func (r *renderer) root(base, dir string, scan bool) string {
+	r.desired.AddRoot(r.target, dir, base, scan)
+	return dir
+}
+
+func (r *renderer) add(root, rel string, f change.TreeFile, ids ...string) error {
+	return r.desired.Add(r.target, root, rel, f, ids...)
+}
+
+// instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.
+func (r *renderer) instructions(root, rel string) error {
+	modules := r.of(Instructions)
+	if len(modules) == 0 {
+		return nil
+	}
+	var parts, ids []string
+	for _, m := range modules {
+		bytes, err := m.tree["AGENTS.md"].Content.Bytes()
+		if err != nil {
+			return err
+		}
+		text := string(bytes)
+		ids = append(ids, m.ID)
+		if len(modules) > 1 {
+			text = fmt.Sprintf("<!-- agentpack:module=%s -->\n%s<!-- /agentpack -->", m.ID, withNewline(text))
+		}
+		parts = append(parts, text)
+	}
+	return r.add(root, rel, change.TreeFile{Content: change.Bytes([]byte(strings.Join(parts, "\n\n---\n\n")))}, ids...)
+}
+
+func withNewline(text string) string {
+	if strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+// single are modules of one file each, under names that rename gives them.
+func (r *renderer) single(root string, t ModuleType, rename func(string) string) error {
+	for _, m := range r.of(t) {
+		for _, rel := range m.tree.Paths() {
+			if err := r.add(root, rename(rel), m.tree[rel], m.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func asIs(name string) string { return name }
+
+func (r *renderer) skills(root string) error {
+	for _, m := range r.of(Skill) {
+		name := skillName(m.ID)
+		for _, rel := range m.tree.Paths() {
+			if err := r.add(root, name+"/"+rel, m.tree[rel], m.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// codexHome is Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of a repository that
+// is not the user's own would have it elsewhere than with the user or the project.
+func (r *renderer) codexHome(p Places) (home, base string, err error) {
+	home, _ = r.conf.Options["codex_home"].(string)
+	if rest, ok := strings.CutPrefix(home, "~/"); ok {
+		home = filepath.Join(p.Home, rest)
+	}
+	asked := home
+	home = cmp.Or(home, p.CodexHome, filepath.Join(p.Home, ".codex"))
+	if !filepath.IsAbs(home) {
+		home = filepath.Join(p.Project, home)
+	}
+	home = filepath.Clean(home)
+	for _, base := range []string{p.Project, p.Home, p.CodexHome} {
+		if change.Below(base, home) {
+			return home, base, nil
+		}
+	}
+	if asked != "" && !p.Trusted {
+		return "", "", invalidConfig("targets.codex.options.codex_home is %s, which lies neither in the project nor with the user; only the user's own configuration may say so", asked)
+	}
+	return home, home, nil
+}
+
+func (r *renderer) codex(p Places) error {
+	if r.conf.user() {
+		home, base, err := r.codexHome(p)
+		if err != nil {
+			return err
+		}
+		for _, part := range []struct {
+			option string
+			do     func() error
+		}{
+			{"write_agents_global", func() error { return r.instructions(r.root(base, home, false), "AGENTS.md") }},
+			{"write_user_prompts", func() error { return r.single(r.root(base, filepath.Join(home, "prompts"), true), Prompt, asIs) }},
+			{"write_user_skills", func() error { return r.skills(r.root(base, filepath.Join(home, "skills"), true)) }},
+		} {
+			if err := r.when(part.option, true, part.do); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.conf.project() {
+		return nil
+	}
+	err := r.when("write_agents_repo_root", true, func() error { return r.instructions(r.root(p.Project, p.Project, false), "AGENTS.md") })
+	if err != nil {
+		return err
+	}
+	return r.when("write_repo_skills", true, func() error {
+		return r.skills(r.root(p.Project, filepath.Join(p.Project, ".codex", "skills"), true))
+	})
+}
+
+func (r *renderer) claude(p Places) error {
+	for _, part := range []struct {
+		on       bool
+		base     string
+		commands string
+		skills   string
+	}{
+		{r.conf.user(), p.Home, "write_user_commands", "write_user_skills"},
+		{r.conf.project(), p.Project, "write_repo_commands", "write_repo_skills"},
+	} {
+		if !part.on {
+			continue
+		}
+		dir := filepath.Join(part.base, ".claude")
+		err := r.when(part.commands, true, func() error {
+			return r.single(r.root(part.base, filepath.Join(dir, "commands"), true), Command, asIs)
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.when(part.skills, false, func() error { return r.skills(r.root(part.base, filepath.Join(dir, "skills"), true)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *renderer) cursor(p Places) error {
+	return r.when("write_rules", true, func() error {
+		root := r.root(p.Project, filepath.Join(p.Project, ".cursor", "rules"), true)
+		for _, m := range r.of(Instructions) {
+			description, err := json.Marshal("agentpack: " + m.ID)
+			if err != nil {
+				return err
+			}
+			body, err := m.tree["AGENTS.md"].Content.Bytes()
+			if err != nil {
+				return err
+			}
+			text := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n%s", description, withNewline(string(body)))
+			if err := r.add(root, fsKey(m.ID)+".mdc", change.TreeFile{Content: change.Bytes([]byte(text))}, m.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *renderer) vscode(p Places) error {
+	github := filepath.Join(p.Project, ".github")
+	err := r.when("write_instructions", true, func() error { return r.instructions(r.root(p.Project, github, false), "copilot-instructions.md") })
+	if err != nil {
+		return err
+	}
+	return r.when("write_prompts", true, func() error {
+		return r.single(r.root(p.Project, filepath.Join(github, "prompts"), true), Prompt, func(name string) string {
+			return strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt") + ".prompt.md"
+		})
+	})
+}

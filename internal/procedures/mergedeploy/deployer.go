@@ -1,0 +1,256 @@
+// Package mergedeploy deploys what was merged: after a merge that the audit tells of, it brings the configuration's checkout forward and
+// deploys, if the plan replaces nothing that a person has. Else it waits for a person, and tells.
+//
+// What is merged is only said by the audit, whoever has seen it: a webhook, the poll, or a person at a local repository. What is deployed
+// is what the checkout's remote branch has. A server that is killed at any moment goes on at its next start.
+package mergedeploy
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// How often the audit is asked, and how often a deployment that waits is tried again.
+const (
+	tick       = 2 * time.Second
+	retryEvery = 5 * time.Minute
+)
+
+// page bounds the rows of the audit that are read at a time.
+const page = record.MaxAuditLimit
+
+// Audit is where merges are told. internal/records/store implements it.
+type Audit interface {
+	Head(ctx context.Context) (seq int64, hash string, err error)
+	Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)
+}
+
+// Ledger records what came of it. internal/records/store implements it.
+type Ledger interface {
+	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
+}
+
+// Service deploys; *deploy.Service is one.
+type Service interface {
+	Concerns(ctx context.Context, provider, owner, name string) (bool, error)
+	Update(ctx context.Context) (deploy.Checkout, error)
+	Apply(ctx context.Context, r deploy.Request, approval change.Approval, dryRun bool) (*change.Plan, *change.Done, error)
+	Snapshots(most int) ([]*change.Snapshot, error)
+}
+
+// Options are what a Deployer is made of. All are required.
+type Options struct {
+	Service  Service
+	State    change.State
+	Audit    Audit
+	Ledger   Ledger
+	Notifier record.Notifier
+	Redact   func(text string) string
+	Log      *slog.Logger
+	Now      func() time.Time
+	NewID    func() string
+}
+
+// Deployer deploys merges.
+type Deployer struct{ Options }
+
+// New makes a Deployer.
+func New(o Options) *Deployer { return &Deployer{o} }
+
+// Keep deploys merges until ctx is done. ticks is the time between two looks at the audit: time.Tick.
+func (d *Deployer) Keep(ctx context.Context, ticks func(time.Duration) <-chan time.Time) {
+	next := ticks(tick)
+	said := ""
+	for {
+		err := d.Round(ctx)
+		if text := ""; err != nil && ctx.Err() == nil {
+			if text = d.Redact(fault.From(err).Message); text != said {
+				d.Log.Warn("merges are not deployed", "error", text)
+			}
+			said = text
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Round looks for merges once, and deploys what is due. Another process of this machine that is at it is left alone.
+func (d *Deployer) Round(ctx context.Context) error {
+	unlock, ok, err := deploy.LockMerges(d.State)
+	if err != nil || !ok {
+		return err
+	}
+	defer unlock()
+	m, err := deploy.ReadMerges(d.State)
+	if err != nil {
+		return err
+	}
+	if err := d.look(ctx, &m); err != nil {
+		return err
+	}
+	if m.Due == nil || !d.again(m.Due) {
+		return nil
+	}
+	return d.deploy(ctx, m)
+}
+
+// look reads the audit's new rows. Merges from before this was switched on are none of its business.
+func (d *Deployer) look(ctx context.Context, m *deploy.Merges) error {
+	head, _, err := d.Audit.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if m.Position < 0 || m.Position > head { // the first look, or the records were replaced by others
+		m.Position = head
+		return deploy.WriteMerges(d.State, *m)
+	}
+	for m.Position < head {
+		rows, err := d.Audit.Page(ctx, record.AuditQuery{After: m.Position, Ascending: true, Limit: page})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, r := range rows {
+			if err := d.note(ctx, m, r); err != nil {
+				return err
+			}
+		}
+		m.Position = rows[len(rows)-1].Seq
+		if err := deploy.WriteMerges(d.State, *m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note takes a row for a merge that is due, if it is one. A merge here is told twice where the poll sees it, too.
+func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.RecordedAttempt) error {
+	merged := r.Action == record.ActionPullMerged || r.Action == string(people.Merge)
+	if !merged || r.Outcome != record.OutcomeDone {
+		return nil
+	}
+	for _, known := range []*deploy.DueMerge{m.Last, m.Due} {
+		if known != nil && known.Provider == r.Provider && known.Owner == r.Owner && known.Name == r.Repo && known.Number == r.PRNumber {
+			return nil
+		}
+	}
+	concerned, err := d.Service.Concerns(ctx, r.Provider, r.Owner, r.Repo)
+	if ctx.Err() != nil {
+		return ctx.Err() // the next start reads the row again
+	}
+	if err != nil { // a configuration that cannot be read is told once somebody has merged what may mend it
+		concerned = true
+	}
+	if concerned {
+		m.Due = &deploy.DueMerge{Provider: r.Provider, Owner: r.Owner, Name: r.Repo, Number: r.PRNumber, Title: r.Title, Seen: d.Now().UTC()}
+	}
+	return nil
+}
+
+// again reports whether a deployment is to be tried: it is new, a person has deployed meanwhile, or it is a while ago.
+func (d *Deployer) again(due *deploy.DueMerge) bool {
+	if due.Why == "" || d.newest() != due.Snapshot {
+		return true
+	}
+	now := d.Now()
+	return now.Sub(due.Tried) >= retryEvery || due.Tried.After(now)
+}
+
+func (d *Deployer) newest() string {
+	if list, err := d.Service.Snapshots(1); err == nil && len(list) > 0 {
+		return list[0].ID
+	}
+	return ""
+}
+
+// deploy brings the checkout forward and deploys, and records what came of it.
+func (d *Deployer) deploy(ctx context.Context, m deploy.Merges) error {
+	started, due := d.Now(), *m.Due
+	checkout, err := d.Service.Update(ctx)
+	var done *change.Done
+	if err == nil {
+		_, done, err = d.Service.Apply(ctx, deploy.Request{}, change.Approval{}, false)
+		err = deploy.Failure(err)
+	}
+	if ctx.Err() != nil {
+		return nil // the next start goes on
+	}
+	row := record.Attempt{
+		Time: started, RequestID: d.NewID(), Door: record.DoorPoll, Action: record.ActionDeployMerge, Provider: due.Provider, Owner: due.Owner, Repo: due.Name,
+		Base: checkout.Branch, Title: due.Title, PRNumber: due.Number, Outcome: record.OutcomeDone, Duration: d.Now().Sub(started),
+	}
+	if err != nil {
+		return d.wait(ctx, m, row, err)
+	}
+	row.Message = d.Redact(message(checkout, done))
+	if done != nil {
+		for _, s := range done.Steps[:min(len(done.Steps), maxPaths)] {
+			row.Paths = append(row.Paths, s.Path)
+		}
+	}
+	if err := d.record(ctx, row, record.EventDeployed); err != nil {
+		return err
+	}
+	d.Log.Info("a merge was deployed", "repo", due.Owner+"/"+due.Name, "number", due.Number, "result", row.Message)
+	due.Why, due.Code, due.Adopt = "", "", nil
+	m.Due, m.Last = nil, &due
+	return deploy.WriteMerges(d.State, m)
+}
+
+// maxPaths bounds the files that a row of the audit names.
+const maxPaths = 100
+
+func message(checkout deploy.Checkout, done *change.Done) string {
+	var b strings.Builder
+	b.WriteString("the checkout is at " + short(checkout.To))
+	if done == nil {
+		b.WriteString(": everything is in place already")
+		return b.String()
+	}
+	b.WriteString(", snapshot " + done.ID)
+	if len(done.Changed) > 0 {
+		b.WriteString("; left as they are, since somebody changed them meanwhile: " + strings.Join(done.Changed, ", "))
+	}
+	return b.String()
+}
+
+func short(commit string) string { return commit[:min(len(commit), 12)] }
+
+// wait remembers why a merge is not in place, and tells people once of each reason.
+func (d *Deployer) wait(ctx context.Context, m deploy.Merges, row record.Attempt, why error) error {
+	f, due := operation.FaultOf(why), *m.Due
+	text := d.Redact(f.General.Message)
+	news := due.Why != text
+	due.Why, due.Code, due.Adopt, due.Tried, due.Snapshot = text, deploy.Code(f.Code), nil, d.Now().UTC(), d.newest()
+	if paths, ok := f.Details["sample_paths"].([]string); ok {
+		due.Adopt, row.Paths = paths, paths
+	}
+	if news {
+		row.Outcome, row.Code, row.Message = record.OutcomeOf(f.General.Code), f.General.Code, text
+		if err := d.record(ctx, row, record.EventDeployWaits); err != nil {
+			return err
+		}
+		d.Log.Warn("a merge waits for a person before it is deployed", "repo", due.Owner+"/"+due.Name, "number", due.Number, "reason", text)
+	}
+	m.Due = &due
+	return deploy.WriteMerges(d.State, m)
+}
+
+func (d *Deployer) record(ctx context.Context, row record.Attempt, event record.Event) error {
+	if err := d.Ledger.Record(context.WithoutCancel(ctx), row, nil, d.Notifier.Notices(event, row)...); err != nil {
+		return err
+	}
+	d.Notifier.Kick(ctx)
+	return nil
+}

@@ -1,0 +1,165 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// Integrity is what a look at the files of an installed package finds.
+type Integrity string
+
+// The findings. A package that is not installed has none of them.
+const (
+	Whole      Integrity = "whole"      // all files are as they were installed
+	Altered    Integrity = "changed"    // some were changed, or are missing
+	Unrecorded Integrity = "unrecorded" // nothing was recorded to hold them against
+)
+
+// Offer is a package that a registry has, or that is installed, as a person looks at it.
+type Offer struct {
+	Name        string
+	Description string
+	Types       []string    // of its artifacts, in the singular
+	Registry    string      // that has it, or that it came from; "" if none has it any more
+	Latest      string      // "" if no registry has it
+	Versions    []Published // newest first
+	Installed   string      // its version; "" if it is not installed
+	Integrity   Integrity
+	Why         string   // it is changed
+	Dependants  []string // installed packages that need it, directly or by way of others
+}
+
+// Shelf is a part of the packages that there are.
+type Shelf struct {
+	Offers     []Offer
+	Total      int      // that fit, on all pages
+	Registries []string // the configured ones
+	Problems   []string // registries that cannot be read, each with the reason
+	Workspace  bool     // the project has one
+}
+
+// Browsing says which packages to look at. Limit is of those that are given, 0 for none.
+type Browsing struct {
+	Text          string // of name, keyword or description; "" for all
+	Offset, Limit int
+}
+
+// Browser looks at packages for people. Make it with NewBrowser.
+type Browser struct{ service *Service }
+
+// NewBrowser makes a Browser. It touches nothing.
+func NewBrowser(s *Service) *Browser { return &Browser{s} }
+
+// Browse lists the packages of all registries, and those that are installed, by name. A registry that cannot be read is a problem of the
+// answer; a configuration or a lock file that cannot be used is an error, which is a fault.
+func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
+	v, err := b.service.open()
+	if err != nil {
+		return Shelf{}, general(err)
+	}
+	out := Shelf{Workspace: v.workspace.Exists()}
+	entries := map[string]Match{}
+	out.Problems = v.unused()
+	for _, r := range v.used() {
+		out.Registries = append(out.Registries, r.Name)
+		found, err := Search([]Registry{r}, q.Text, "")
+		if err != nil {
+			out.Problems = append(out.Problems, messageOf(err))
+		}
+		for _, m := range found {
+			if _, has := entries[m.Name]; !has {
+				entries[m.Name] = m
+			}
+		}
+	}
+	query := strings.ToLower(strings.TrimSpace(q.Text))
+	for name := range v.lock.Packages {
+		if _, has := entries[name]; !has && (IndexEntry{Name: name}).score(query) > 0 {
+			entries[name] = Match{IndexEntry: IndexEntry{Name: name}}
+		}
+	}
+	names := slices.Sorted(maps.Keys(entries))
+	out.Total = len(names)
+	from := min(q.Offset, len(names))
+	for _, name := range names[from:min(from+q.Limit, len(names))] {
+		out.Offers = append(out.Offers, v.offer(entries[name]))
+	}
+	return out, nil
+}
+
+// Offered is one package; fault.NotFound if neither a registry has it nor the project.
+func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
+	n, err := ParseName(name)
+	if err != nil {
+		return Offer{}, general(err)
+	}
+	v, err := b.service.open()
+	if err != nil {
+		return Offer{}, general(err)
+	}
+	for _, r := range v.used() {
+		index, err := r.Index()
+		if i := slices.IndexFunc(index.Packages, func(e IndexEntry) bool { return e.Name == n.String() }); err == nil && i >= 0 {
+			return v.offer(Match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
+		}
+	}
+	if _, installed := v.lock.Packages[n.String()]; installed {
+		return v.offer(Match{IndexEntry: IndexEntry{Name: n.String()}}), nil
+	}
+	return Offer{}, fault.New(fault.NotFound, "no registry has the package %s, and it is not installed", n)
+}
+
+// offer adds to what the index has what the package's metadata and the lock file know.
+func (v *view) offer(m Match) Offer {
+	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest, Dependants: v.lock.dependents(m.Name)}
+	name, err := ParseName(m.Name)
+	if err != nil {
+		out.Why = messageOf(err)
+		return out
+	}
+	for _, r := range v.used() {
+		if known, err := r.Metadata(name); r.Name == m.Registry && err == nil {
+			out.Versions = slices.Clone(known.Versions)
+			slices.SortStableFunc(out.Versions, func(a, b Published) int { return compareVersions(b.Version, a.Version) })
+		}
+	}
+	locked, installed := v.lock.Packages[m.Name]
+	if !installed {
+		return out
+	}
+	out.Installed, out.Registry, out.Integrity = locked.Version, cmp.Or(out.Registry, locked.Source), Whole
+	_, manifest, err := installedTree(v.workspace, name, locked)
+	switch {
+	case err != nil:
+		out.Integrity, out.Why = Altered, messageOf(err)
+	case locked.FileChecksums == nil || locked.Checksum == "":
+		out.Integrity = Unrecorded
+	}
+	if out.Description == "" && manifest != nil {
+		out.Description = manifest.Description
+	}
+	return out
+}
+
+// general is an error as pages take it: a fault of the program's own codes.
+func general(err error) error {
+	var e *Error
+	if !asError(err, &e) {
+		return err
+	}
+	return fault.Wrap(e, e.Code.general(), "%s", e.Message)
+}
+
+// messageOf is an error as a person reads it beside others.
+func messageOf(err error) string {
+	var e *Error
+	if asError(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}

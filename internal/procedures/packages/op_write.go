@@ -1,0 +1,204 @@
+package packages
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// InstallRequest says what to install.
+type InstallRequest struct {
+	Packages []string `json:"packages" positional:"true" required:"true" minItems:"1" maxItems:"1000" doc:"Names, each with @version, @constraint or @tag if wanted, such as my-skill or @scope/pkg@^1.2.0"`
+	Platform *string  `json:"platform,omitempty" maxLength:"64" doc:"Put into this platform alone: cursor, claude, copilot or codex; unset means those of the configuration"`
+	Force    bool     `json:"force,omitempty" default:"false" doc:"Install again what is installed"`
+	NoDeploy bool     `json:"no_deploy,omitempty" default:"false" doc:"Install without putting anything into a platform"`
+}
+
+// FailedPackage is a package that could not be had.
+type FailedPackage struct {
+	Package string         `json:"package" doc:"As it was asked for"`
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
+	Hint    string         `json:"hint"`
+	Details map[string]any `json:"details"`
+}
+
+// InstallAnswer is what an installation came to.
+type InstallAnswer struct {
+	Installed            []InstalledInfo `json:"installed" doc:"With what the packages depend on"`
+	AlreadyInstalled     []string        `json:"already_installed"`
+	Failed               []FailedPackage `json:"failed"`
+	DependenciesResolved int             `json:"dependencies_resolved" doc:"Packages that were installed because others need them"`
+	DryRun               bool            `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Notes                []string        `json:"notes,omitempty"`
+}
+
+// Incomplete implements operation.Partial.
+func (a InstallAnswer) Incomplete() bool { return len(a.Failed) > 0 }
+
+func (s set) install() operation.Operation {
+	o := named("install", "install", "Install packages", "Install packages with what they depend on",
+		"Install packages from the configured registries into the project's workspace .aam, with what they depend on, and put their skills, agents, prompts and "+
+			"instructions where the platforms read them. Files of others are never replaced. A package that cannot be had is in failed; the others are "+
+			"installed together or not at all. Versions that do not go together are an error that names each constraint.")
+	o.Tool.Repeatable = true
+	return writing(s, o, func(InstallRequest) []string { return s.project() },
+		func(ctx context.Context, call operation.Call, in InstallRequest) (InstallAnswer, error) {
+			order := Order{Packages: in.Packages, Force: in.Force, NoDeploy: in.NoDeploy, DryRun: call.DryRun, Person: isPerson(call)}
+			if in.Platform != nil {
+				order.Platform = *in.Platform
+			}
+			done, err := s.service().Install(ctx, order)
+			if err != nil {
+				return InstallAnswer{}, err
+			}
+			return installAnswer(done, call.DryRun), nil
+		})
+}
+
+func installAnswer(done Done, dryRun bool) InstallAnswer {
+	out := InstallAnswer{
+		Installed: []InstalledInfo{}, AlreadyInstalled: append([]string{}, done.Already...), Failed: []FailedPackage{}, DryRun: dryRun, Notes: done.Notes,
+	}
+	for _, p := range done.Installed {
+		out.Installed = append(out.Installed, infoOf(p))
+		if p.ForOthers {
+			out.DependenciesResolved++
+		}
+	}
+	for _, f := range done.Failed {
+		one := FailedPackage{f.Spec, f.Err.Code, f.Err.Message, f.Err.Hint, map[string]any{}}
+		for key, value := range f.Err.Details {
+			one.Details[key] = value
+		}
+		out.Failed = append(out.Failed, one)
+	}
+	return out
+}
+
+// UninstallRequest names a package.
+type UninstallRequest struct {
+	PackageName string `json:"package_name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Name of the installed package"`
+}
+
+// UninstallAnswer is what an uninstallation came to.
+type UninstallAnswer struct {
+	PackageName       string   `json:"package_name"`
+	Version           string   `json:"version"`
+	FilesRemoved      int      `json:"files_removed"`
+	DependentsWarning []string `json:"dependents_warning" doc:"Installed packages that need it, directly or by way of others"`
+	DryRun            bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Notes             []string `json:"notes,omitempty" doc:"What was left as it is"`
+}
+
+func (s set) uninstall() operation.Operation {
+	o := named("uninstall", "uninstall", "Uninstall a package", "Remove a package and what it has put into platforms",
+		"Remove a package from the project, with what it has put into every platform, and nothing else. What somebody has changed since stays and is named in "+
+			"notes. dependents_warning names the installed packages that need it.")
+	o.Tool.Destructive = true
+	return writing(s, o, func(UninstallRequest) []string { return s.project() },
+		func(ctx context.Context, call operation.Call, in UninstallRequest) (UninstallAnswer, error) {
+			r, err := s.service().Uninstall(ctx, in.PackageName, call.DryRun)
+			if err != nil {
+				return UninstallAnswer{}, err
+			}
+			return UninstallAnswer{r.Name, r.Version, r.Files, append([]string{}, r.Dependents...), call.DryRun, r.Notes}, nil
+		})
+}
+
+// PublishRequest says where to publish.
+type PublishRequest struct {
+	Registry *string `json:"registry,omitempty" maxLength:"64" doc:"Unset means the default one"`
+	Tag      string  `json:"tag,omitempty" default:"latest" maxLength:"64" doc:"The tag that points to this version from now on"`
+}
+
+// PublishAnswer is what was published.
+type PublishAnswer struct {
+	PackageName string   `json:"package_name"`
+	Version     string   `json:"version"`
+	Registry    string   `json:"registry"`
+	ArchiveSize int64    `json:"archive_size" doc:"Bytes"`
+	Checksum    string   `json:"checksum"`
+	DryRun      bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Notes       []string `json:"notes,omitempty" doc:"What was left out"`
+}
+
+func (s set) publish() operation.Operation {
+	o := named("publish", "publish", "Publish a package", "Publish the package in the project to a registry",
+		"Check the package in the project's folder, pack it and publish it to a registry. A version is published once; raise the version in aam.yaml to publish again.")
+	return writing(s, o, func(PublishRequest) []string { return s.project() },
+		func(ctx context.Context, call operation.Call, in PublishRequest) (PublishAnswer, error) {
+			registry := ""
+			if in.Registry != nil {
+				registry = *in.Registry
+			}
+			p, err := s.service().PublishPackage(ctx, registry, orText(in.Tag, "latest"), call.DryRun)
+			if err != nil {
+				return PublishAnswer{}, err
+			}
+			return PublishAnswer{p.Name, p.Version, p.Registry, p.Size, p.Checksum, call.DryRun, p.Notes}, nil
+		})
+}
+
+// CreateRequest says how to make a package.
+type CreateRequest struct {
+	Path          string   `json:"path,omitempty" positional:"true" default:"." maxLength:"4096" doc:"Folder to look through"`
+	Name          *string  `json:"name,omitempty" maxLength:"256" doc:"Unset means the folder's"`
+	Version       *string  `json:"version,omitempty" maxLength:"64" doc:"Unset means 0.1.0"`
+	Description   *string  `json:"description,omitempty" maxLength:"256" doc:"Unset means what the artifacts say"`
+	ArtifactTypes []string `json:"artifact_types,omitempty" nullable:"true" maxItems:"4" doc:"Only these: skill, agent, prompt, instruction"`
+	IncludeAll    bool     `json:"include_all,omitempty" default:"false" doc:"Has no effect: everything that is found is included"`
+}
+
+// CreateAnswer is the manifest that was made.
+type CreateAnswer struct {
+	ManifestPath      string         `json:"manifest_path"`
+	PackageName       string         `json:"package_name"`
+	Version           string         `json:"version"`
+	ArtifactsIncluded map[string]int `json:"artifacts_included" doc:"How many of each type"`
+	TotalArtifacts    int            `json:"total_artifacts"`
+	DryRun            bool           `json:"dry_run,omitempty" doc:"Nothing was written"`
+}
+
+func (s set) createPackage() operation.Operation {
+	o := named("create_package", "create", "Make a package", "Write the manifest of a package from what is in a folder",
+		"Look through a folder for skills, agents, prompts and instructions, and write an aam.yaml that lists them. What installed packages have put there is left out. An "+
+			"aam.yaml that is there is never replaced. Look at it, then publish it with aam_publish.")
+	return writing(s, o, func(CreateRequest) []string { return s.project() },
+		func(ctx context.Context, call operation.Call, in CreateRequest) (CreateAnswer, error) {
+			service := s.service()
+			dir, within, err := service.folder(call, orText(in.Path, "."))
+			if err != nil {
+				return CreateAnswer{}, err
+			}
+			recipe := Recipe{Dir: dir, Within: within, Types: in.ArtifactTypes, DryRun: call.DryRun}
+			for to, from := range map[*string]*string{&recipe.Name: in.Name, &recipe.Version: in.Version, &recipe.Description: in.Description} {
+				if from != nil {
+					*to = *from
+				}
+			}
+			if err := checkTypes(in.ArtifactTypes); err != nil {
+				return CreateAnswer{}, err
+			}
+			file, m, err := service.Create(ctx, recipe)
+			if err != nil {
+				return CreateAnswer{}, err
+			}
+			total, included := counts(m.Counts())
+			return CreateAnswer{file, m.Name, m.Version, included, total, call.DryRun}, nil
+		})
+}
+
+func checkTypes(types []string) error {
+	known := []string{}
+	for _, t := range ArtifactTypes() {
+		known = append(known, t.Singular())
+	}
+	for _, t := range types {
+		if !slices.Contains(known, t) {
+			return newError(InvalidArgument, "there is no type of artifacts %q; there are skill, agent, prompt, instruction", t).with("valid_types", known)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package packages
+
+import (
+	"context"
+	"embed"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// ToolsetName is the toolset's name in CLAUDEOPS_TOOLSETS.
+const ToolsetName = "packages"
+
+// ServerName is the contract's name of a server that has this toolset alone.
+const ServerName = "aam"
+
+// Time limits of calls.
+const (
+	readTimeout  = time.Minute
+	writeTimeout = 10 * time.Minute
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// set is what the tools are made of.
+type set struct {
+	kernel  func() *operation.Kernel
+	service func() *Service
+}
+
+// Toolset is the 13 tools of AAM's published contract. kernel and service are called for each call.
+func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
+	s := set{kernel, service}
+	return operation.Toolset{
+		Name: ToolsetName, Schemas: schemas, Form: form(),
+		Instructions: "Share procedures as packages with aam_*: search and info find them in registries, install puts them and what they depend on into the " +
+			"project, create_package, validate and publish make one of what you have written.",
+		Operations: []operation.Operation{
+			s.search(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
+			s.install(), s.uninstall(), s.publish(), s.createPackage(), s.configSet(), s.registryAdd(),
+		},
+		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
+			kernel().Reject(ctx, call, name, why)
+		},
+		Listed: func(o operation.Operation) bool { return kernel().Listed(o) },
+	}
+}
+
+// named begins a tool. command is what follows `claudeops packages`.
+func named(name, command, title, summary, description string) operation.Operation {
+	return operation.Operation{
+		Name: "aam_" + name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},
+		Command: ToolsetName + " " + command, Tool: operation.Tool{Title: title, Description: description},
+	}
+}
+
+// reading completes a tool that reads.
+func reading[In, Out any](s set, o operation.Operation, handle func(ctx context.Context, call operation.Call, in In) (Out, error)) operation.Operation {
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[In]{Timeout: readTimeout}, func(ctx context.Context, call operation.Call, in In) (Out, error) {
+		out, err := handle(ctx, call, in)
+		return out, faultOf(err)
+	})
+}
+
+// writing completes a tool that writes below some folders.
+func writing[In, Out any](
+	s set, o operation.Operation, roots func(in In) []string, handle func(ctx context.Context, call operation.Call, in In) (Out, error),
+) operation.Operation {
+	o.Effect, o.Needs.Tier, o.Needs.Dry = operation.Write, gitprovider.TierRemediate, operation.DryTried
+	way := operation.Way[In]{Timeout: writeTimeout, Roots: roots}
+	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in In) (Out, error) {
+		out, err := handle(ctx, call, in)
+		return out, faultOf(err)
+	})
+}
+
+// project is the folder that a tool writes.
+func (s set) project() []string { return []string{s.service().settings.Project} }
+
+// home is the folder of the user's configuration.
+func (s set) home() []string {
+	return []string{filepath.Join(s.service().settings.Home, workspaceName)}
+}
+
+// isPerson reports whether a person calls, at the terminal, who may name any folder. Others may name those below the
+// project.
+func isPerson(call operation.Call) bool { return call.Caller.Door == record.DoorCLI }
+
+// folder is an argument that names a folder, and the folder in which it has to stay when it is opened; "" for a person.
+// AAM_PERMISSION_DENIED for one where the caller may not look.
+func (s *Service) folder(call operation.Call, name string) (dir, within string, err error) {
+	if name == "~" || strings.HasPrefix(name, "~/") {
+		name = s.settings.Home + name[1:]
+	}
+	name = filepath.FromSlash(name)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.settings.Project, name)
+	}
+	name = filepath.Clean(name)
+	switch {
+	case isPerson(call):
+		return name, "", nil
+	case !s.settings.inProject(name):
+		return "", "", newError(PermissionDenied, "%s does not lie in the project", name).hint("name a folder in " + s.settings.Project)
+	}
+	return name, s.settings.Project, nil
+}
+
+// NoArguments is the input of tools that take none.
+type NoArguments struct{}
+
+// counts are artifacts by their type, as answers have them.
+func counts(of map[ArtifactType]int) (total int, out map[string]int) {
+	out = map[string]int{}
+	for t, n := range of {
+		out[string(t)] = n
+		total += n
+	}
+	return total, out
+}
+
+// orNull is a text, or null for none.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,272 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// bench is the toolset over a project and a home, with a registry named dev and an audit in memory.
+type bench struct {
+	testing.TB
+	settings  Settings
+	registry  Registry
+	authority operation.Authority
+	door      record.Door
+	rows      []record.Attempt
+	service   *Service
+}
+
+func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _ ...record.Notice) error {
+	b.rows = append(b.rows, a)
+	return nil
+}
+
+// newBench has a workspace and a registry, and writes for Claude Code alone.
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &bench{TB: t, registry: Registry{Name: "dev", Dir: filepath.Join(dir, "home", "registry")}, door: record.DoorMCP}
+	operationtest.WriteFiles(t, dir, map[string]string{
+		"project/.aam/config.yaml": "active_platforms: [claude]\n", "home/registry/registry.yaml": "name: dev\n",
+		"home/.aam/config.yaml": fmt.Sprintf("registries:\n  - {name: dev, url: %q, type: local, default: true}\n", b.registry.Dir),
+	})
+	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	b.settings = Settings{
+		Project: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"), CodexHome: filepath.Join(dir, "home", ".codex"),
+		State: filepath.Join(dir, "home", ".agentpack"), Now: func() time.Time { clock = clock.Add(time.Second); return clock },
+	}
+	b.authority = operation.Authority{Enabled: func(string) bool { return true }, Tier: 3, AllowWrite: true}
+	b.service = NewService(b.settings)
+	return b
+}
+
+// own adds to the user's configuration.
+func (b *bench) own(text string) {
+	b.Helper()
+	b.put("../home/.aam/config.yaml", b.file("../home/.aam/config.yaml")+text)
+}
+
+// asPerson runs a part of a test at the terminal.
+func (b *bench) asPerson(part func()) {
+	b.Helper()
+	before := b.door
+	b.door = record.DoorCLI
+	part()
+	b.door = before
+}
+
+func (b *bench) toolset() operation.Toolset {
+	kernel := operation.NewKernel(operation.KernelOptions{
+		Authority: b.authority, Audit: b, Locks: operation.NewLocks(b.TempDir()), Redact: func(s string) string { return s },
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
+	})
+	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
+}
+
+// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output schema. The text
+// is what a model reads.
+func (b *bench) ask(tool, arguments string) (map[string]any, string) {
+	b.Helper()
+	set := b.toolset()
+	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool { return o.Name == "aam_"+tool })
+	if i < 0 {
+		b.Fatalf("there is no tool %s", tool)
+	}
+	o := set.Operations[i]
+	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: b.door}, Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+	if err != nil {
+		answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		b.Fatal(err)
+	}
+	schema, err := set.Schema(o, "output")
+	if err != nil {
+		b.Fatal(err)
+	}
+	operationtest.Match(b, tool, schema, text)
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		b.Fatal(err)
+	}
+	return out, set.Form.Text(answer)
+}
+
+// part is what an answer has at a path such as result.0.name.
+func part(answer any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		switch typed := answer.(type) {
+		case map[string]any:
+			answer = typed[name]
+		case []any:
+			i := 0
+			if _, err := fmt.Sscan(name, &i); err != nil || i >= len(typed) {
+				return nil
+			}
+			answer = typed[i]
+		default:
+			return nil
+		}
+	}
+	return answer
+}
+
+// same holds parts of an answer against what they should be.
+func (b *bench) same(tool, arguments string, want map[string]any) {
+	b.Helper()
+	answer, _ := b.ask(tool, arguments)
+	for path, value := range want {
+		if diff := cmp.Diff(value, part(answer, path)); diff != "" {
+			text, _ := json.Marshal(answer)
+			b.Errorf("%s %s: %s (-want +got):\n%s\n%.900s", tool, arguments, path, diff, text)
+		}
+	}
+}
+
+// fails holds an error against its code and a part of its text.
+func (b *bench) fails(tool, arguments string, code Code, text string) {
+	b.Helper()
+	answer, said := b.ask(tool, arguments)
+	if got := part(answer, "error.code"); got != string(code) || !strings.HasPrefix(said, "["+string(code)+"] ") || !strings.Contains(said, text) {
+		b.Errorf("%s %s: %v, want %s with %q\n%s", tool, arguments, got, code, text, said)
+	}
+}
+
+// tree is every file below the project and the home but the registry and the ledger, with its bytes.
+func (b *bench) tree() map[string]string {
+	b.Helper()
+	out := map[string]string{}
+	for _, root := range []string{b.settings.Project, b.settings.Home} {
+		err := filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
+			rel, _ := filepath.Rel(filepath.Dir(root), name)
+			switch {
+			case err != nil:
+				return err
+			case name == b.registry.Dir || name == b.settings.State:
+				return filepath.SkipDir
+			case d.IsDir():
+				out[filepath.ToSlash(rel)+"/"] = ""
+				return nil
+			}
+			text, err := os.ReadFile(name)
+			info, infoErr := d.Info()
+			if infoErr != nil {
+				return infoErr
+			}
+			out[filepath.ToSlash(rel)] = info.Mode().String() + " " + string(text)
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }
+
+// contract is what the contract has for each tool: input, then output. A question mark stands behind what may be missing, a
+// type or the values of an enumeration behind a colon.
+func contract() map[string][2]string {
+	installed := "%[1]s[].name:string %[1]s[].version:string %[1]s[].source:string %[1]s[].artifact_count:number %[1]s[].artifacts:object %[1]s[].checksum:string"
+	registry := "%[1]sname:string %[1]surl:string %[1]stype:local|http %[1]sis_default:boolean %[1]saccessible:boolean"
+	config := "key:null value: source:default|global|project|merged"
+	return map[string][2]string{
+		"search": {"query:string limit?:number package_type?:skill|agent|prompt|instruction", "result:array result[].name:string result[].version:string " +
+			"result[].description:string result[].author:string result[].artifact_types:array result[].registry:string"},
+		"list": {"", "result:array " + fmt.Sprintf(installed, "result")},
+		"info": {"package_name:string version?:string", "name:string version:string description:string author:string license:string artifacts:object " +
+			"dependencies:object platforms:object installed:boolean installed_version:null"},
+		"validate":      {"path?:string", "valid:boolean package_name:null package_version:null errors:array warnings:array artifact_count:number artifacts_valid:boolean"},
+		"config_get":    {"key?:string", config},
+		"registry_list": {"", "result:array " + fmt.Sprintf(registry, "result[].")},
+		"doctor":        {"", "healthy:boolean checks:array checks[].name:string checks[].status:pass|warn|fail checks[].message:string checks[].suggestion:null summary:string"},
+		"install": {"packages:array platform?:string force?:boolean no_deploy?:boolean", "installed:array " + fmt.Sprintf(installed, "installed") +
+			" already_installed:array failed:array failed[].package:string failed[].code:string failed[].message:string failed[].hint:string failed[].details:object " +
+			"dependencies_resolved:number"},
+		"uninstall": {"package_name:string", "package_name:string version:string files_removed:number dependents_warning:array"},
+		"publish":   {"registry?:string tag?:string", "package_name:string version:string registry:string archive_size:number checksum:string"},
+		"create_package": {"path?:string name?:string version?:string description?:string artifact_types?:array include_all?:boolean",
+			"manifest_path:string package_name:string version:string artifacts_included:object total_artifacts:number"},
+		"config_set":   {"key:string value:string", config},
+		"registry_add": {"name:string url:string set_default?:boolean", fmt.Sprintf(registry, "")},
+	}
+}
+
+func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
+	set := newBench(t).toolset()
+	tools := contract()
+	if len(set.Operations) != 13 || len(tools) != 13 {
+		t.Fatalf("%d tools, %d in the contract", len(set.Operations), len(tools))
+	}
+	reads := []string{"search", "list", "info", "validate", "config_get", "registry_list", "doctor"}
+	for _, o := range set.Operations {
+		name := strings.TrimPrefix(o.Name, "aam_")
+		want, known := tools[name]
+		if !known || (o.Effect == operation.Read) != slices.Contains(reads, name) || len(o.Tool.Description) > 600 {
+			t.Errorf("%s is not the contract's", o.Name)
+		}
+		for i, side := range []string{"input", "output"} {
+			text, err := set.Schema(o, side)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
+			maps.DeleteFunc(got, func(name, _ string) bool {
+				first, _, _ := strings.Cut(name, ".")
+				return side == "output" && (o.Name == "aam_info" && name == "registry" || first == "error" || slices.Contains([]string{"notes", "dry_run"}, name[strings.LastIndexAny(name, ".")+1:]))
+			})
+			if diff := cmp.Diff(fields, got); diff != "" {
+				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)
+			}
+		}
+	}
+}
+
+func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
+	for name, set := range map[string]func(a *operation.Authority){
+		"tier 2": func(a *operation.Authority) { a.Tier = 2 }, "no leave": func(a *operation.Authority) { a.AllowWrite = false },
+		"read-only": func(a *operation.Authority) { a.ReadOnly = "closed" }, "not enabled": func(a *operation.Authority) { a.Enabled = func(string) bool { return false } },
+	} {
+		b := newBench(t)
+		publish(t, b.registry, "latest", "p", "1.0.0")
+		set(&b.authority)
+		before := b.tree()
+		listed := 0
+		for _, o := range b.toolset().Operations {
+			if b.toolset().Listed(o) {
+				listed++
+			}
+			if o.Effect == operation.Read {
+				continue
+			}
+			rows := len(b.rows)
+			b.fails(strings.TrimPrefix(o.Name, "aam_"), `{}`, PermissionDenied, "")
+			if len(b.rows) != rows+1 || b.rows[rows].Outcome != record.OutcomeRefused || b.rows[rows].Action != o.Name {
+				t.Errorf("%s: rows %+v", name, b.rows[rows:])
+			}
+		}
+		if listed != 7 && name != "not enabled" {
+			t.Errorf("%s: %d tools are listed", name, listed)
+		}
+		if diff := cmp.Diff(before, b.tree()); diff != "" {
+			t.Errorf("%s: something was written:\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package packages
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// allowed checks that no file of somebody else would be replaced, and no folder of somebody else's skill be written into.
+func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []string, err error) {
+	owned, warnings, err := s.engine().Owned(ctx, owner)
+	if err != nil {
+		return nil, fromDeploy(err)
+	}
+	ours := map[string]string{}
+	for _, f := range owned {
+		if f.Project == s.settings.Project && len(f.Modules) > 0 {
+			ours[f.Path] = f.Modules[0]
+		} else {
+			ours[f.Path] = "a package of " + f.Project
+		}
+	}
+	foreign := map[string]string{} // the package that wants it, by path
+	for key, f := range d.Files {
+		switch by, known := ours[key.Path]; {
+		case known && !slices.Contains(f.Modules, by) && !shared(s.settings.Project, key.Path, f, owned):
+			return nil, twoWant(key.Path, by, f.Modules[0])
+		case !known && change.Exists(key.Path):
+			foreign[key.Path] = f.Modules[0]
+		}
+	}
+	foreignInSkills(d, ours, foreign)
+	if len(foreign) > 0 {
+		return nil, inTheWay(foreign)
+	}
+	plan, err := s.engine().Plan(ctx, d)
+	if err != nil {
+		return nil, fromDeploy(err)
+	}
+	return append(warnings, plan.Warnings...), nil
+}
+
+// shared reports whether packages of other projects have the same file with the same bytes, as it may be in the user's folders.
+func shared(project, name string, f change.DesiredFile, owned []change.FileState) bool {
+	return !slices.ContainsFunc(owned, func(o change.FileState) bool {
+		return o.Path == name && (o.Project == project || o.SHA256 != f.Content.SHA256())
+	})
+}
+
+// inTheWay is the error of files that are nobody's; it is about the package that wants the first of them.
+func inTheWay(foreign map[string]string) error {
+	paths := slices.Sorted(maps.Keys(foreign))
+	pkg := foreign[paths[0]]
+	paths = slices.DeleteFunc(paths, func(name string) bool { return foreign[name] != pkg })
+	paths = paths[:min(len(paths), maxNamed)]
+	return newError(NameConflict, "%s would replace or join files that no package has put there: %s", pkg, strings.Join(paths, ", ")).
+		with("paths", paths).hint("move them away, or install into another platform").of(pkg)
+}
+
+// foreignInSkills adds files of nobody in the folders of skills that packages want for themselves.
+func foreignInSkills(d *change.Desired, ours, foreign map[string]string) {
+	seen := map[string]bool{}
+	for key, f := range d.Files {
+		folder := skillFolder(key.Path)
+		if folder == "" || seen[folder] {
+			continue
+		}
+		seen[folder] = true
+		_ = filepath.WalkDir(folder, func(name string, e os.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && ours[name] == "" {
+				foreign[name] = f.Modules[0]
+			}
+			return nil // what cannot be read is found when it is written
+		})
+	}
+}
+
+// skillFolder is the folder of the skill that a path is in; "" for none.
+func skillFolder(name string) string {
+	parts := strings.Split(filepath.ToSlash(name), "/")
+	for i := range len(parts) - 2 {
+		if parts[i] == "skills" && i > 0 && slices.Contains([]string{".cursor", ".claude", ".github", ".codex"}, parts[i-1]) {
+			return filepath.FromSlash(path.Join("/", path.Join(parts[:i+2]...)))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,266 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/filelock"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it is there
+// already, AAM_NAME_CONFLICT if another package has the folder.
+func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
+	if _, err := r.judge(m, tag); err != nil {
+		return Published{}, err
+	}
+	lock, err := r.lock(ctx)
+	if err != nil {
+		return Published{}, err
+	}
+	defer lock.close()
+	known, err := r.judge(m, tag) // others may have published meanwhile
+	if err != nil {
+		return Published{}, err
+	}
+	p := published(m, archive, now)
+	folder, err := lock.add(known, m, p, archive, tag)
+	if err != nil {
+		return Published{}, err
+	}
+	if err := lock.updateIndex(now, append(lock.unfinished, folder)...); err != nil {
+		return Published{}, err
+	}
+	return p, lock.note()
+}
+
+// WouldPublish is Publish without writing.
+func (r Registry) WouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
+	_, err := r.judge(m, tag)
+	return published(m, archive, now), err
+}
+
+func published(m *Manifest, archive []byte, now time.Time) Published {
+	p := Published{
+		Version: m.Version, Published: now.UTC().Format(time.RFC3339), Checksum: Checksum(archive), Size: int64(len(archive)),
+		Dependencies: m.Dependencies,
+	}
+	if p.Dependencies == nil {
+		p.Dependencies = map[string]string{}
+	}
+	return p
+}
+
+// judge says whether a version can be published, and what is known of the package.
+func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
+	if err := r.Reachable(); err != nil {
+		return known, err
+	}
+	name, err := ParseName(m.Name)
+	if err != nil {
+		return known, err
+	}
+	if !validTag(tag) {
+		return known, newError(InvalidArgument, "%q is no tag", tag).hint("a tag is a word such as latest or beta, and no version")
+	}
+	if err := r.read(metadataPath(name), &known); err != nil {
+		return known, err
+	}
+	if known.Name != "" && known.Name != m.Name {
+		return known, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
+			with("packages", []string{known.Name, m.Name}).hint("choose another name")
+	}
+	if known.version(m.Version) != nil {
+		return known, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
+			hint("give it a new version; what is published does not change")
+	}
+	return known, nil
+}
+
+// add writes the archive, then the metadata.
+func (p *publishing) add(known Metadata, m *Manifest, one Published, archive []byte, tag string) (folder string, err error) {
+	name, err := ParseName(m.Name)
+	if err != nil {
+		return "", err
+	}
+	if err := p.write(archivePath(name, m.Version), archive); err != nil {
+		return "", err
+	}
+	if err := p.note(append(p.unfinished, name.folder())...); err != nil {
+		return "", err
+	}
+	known.Name, known.Description, known.Author, known.License = m.Name, m.Description, m.Author, m.License
+	known.Repository, known.Keywords = m.Repository, append([]string{}, m.Keywords...)
+	known.ArtifactTypes = typesOf(m)
+	known.Versions = append(known.Versions, one)
+	slices.SortFunc(known.Versions, func(a, b Published) int { return compareVersions(a.Version, b.Version) })
+	if known.DistTags == nil {
+		known.DistTags = map[string]string{"latest": m.Version}
+	}
+	known.DistTags[tag] = m.Version
+	return name.folder(), p.writeYAML(metadataPath(name), known)
+}
+
+func metadataPath(name Name) string { return filepath.Join("packages", name.folder(), "metadata.yaml") }
+
+func typesOf(m *Manifest) []string {
+	out := []string{}
+	for t := range m.Counts() {
+		out = append(out, t.Singular())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// validTag reports whether a word can be a tag: not one that could be a version or a constraint.
+func validTag(tag string) bool {
+	if tag == "" || len(tag) > 64 || tag[0] >= '0' && tag[0] <= '9' {
+		return false
+	}
+	return !strings.ContainsFunc(tag, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+// updateIndex renews what the index says of the packages in folders, of those that it does not know, and of those that are gone.
+func (p *publishing) updateIndex(now time.Time, folders ...string) error {
+	entries, err := files.Entries(p.root, "packages")
+	if err != nil {
+		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name, reason(err)).because(err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var index Index
+	if err := p.read("index.yaml", &index); err != nil {
+		index = Index{} // it is made anew
+	}
+	known := map[string]IndexEntry{}
+	for _, e := range index.Packages {
+		if name, err := ParseName(e.Name); err == nil {
+			known[name.folder()] = e
+		}
+	}
+	index.Packages = make([]IndexEntry, 0, len(entries))
+	for _, folder := range entries {
+		before, has := known[folder.Name()]
+		if has && !slices.Contains(folders, folder.Name()) {
+			index.Packages = append(index.Packages, before)
+			continue
+		}
+		var m Metadata
+		if err := p.read(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
+			continue // what is broken is said to whoever asks for it
+		}
+		index.Packages = append(index.Packages, m.entry(before, now))
+	}
+	if err := p.writeYAML("index.yaml", index); err != nil {
+		return err
+	}
+	if !change.Has(p.root, "registry.yaml") {
+		return p.writeYAML("registry.yaml", registryFile{Name: p.Name, Type: "local", APIVersion: 1, CreatedAt: now.UTC().Format(time.RFC3339)})
+	}
+	return nil
+}
+
+func (m *Metadata) entry(before IndexEntry, now time.Time) IndexEntry {
+	e := IndexEntry{
+		Name: m.Name, Description: m.Description, Author: m.Author, Latest: m.latest(), Keywords: append([]string{}, m.Keywords...),
+		ArtifactTypes: append([]string{}, m.ArtifactTypes...), UpdatedAt: now.UTC().Format(time.RFC3339),
+	}
+	if before.Latest == e.Latest {
+		e.UpdatedAt = before.UpdatedAt
+	}
+	return e
+}
+
+// publishing is a registry whose lock is held. A file of the registry holds the folders of packages whose entry in the
+// index may be older than their metadata, for the next publisher if this one is killed.
+type publishing struct {
+	Registry
+	root       *os.Root
+	file       *os.File
+	unfinished []string // what other publishers left
+}
+
+// unfinishedFile is where publishers note what they have begun.
+const unfinishedFile = ".unfinished"
+
+// lock keeps other publishers of the registry out until it is closed, or the process ends.
+func (r Registry) lock(ctx context.Context) (*publishing, error) {
+	root, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	file, err := change.OpenLock(root, ".lock")
+	if err == nil {
+		if err = waitForLock(ctx, file); err == nil {
+			text, _, _ := files.Read(root, unfinishedFile, 1<<16) // what cannot be read names no package
+			return &publishing{r, root, file, strings.Fields(string(text))}, nil
+		}
+		_ = file.Close()
+	}
+	_ = root.Close()
+	return nil, r.unwritable("", err)
+}
+
+func (p *publishing) close() { _, _ = p.file.Close(), p.root.Close() }
+
+// note keeps the names of folders.
+func (p *publishing) note(folders ...string) error {
+	if len(folders) > 0 {
+		return p.write(unfinishedFile, []byte(strings.Join(folders, "\n")))
+	}
+	if err := change.Remove(p.root, unfinishedFile); err != nil {
+		return p.unwritable(unfinishedFile, err)
+	}
+	return nil
+}
+
+// lockTime is how long another publisher is waited for.
+const lockTime = time.Minute
+
+func waitForLock(ctx context.Context, file *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	for {
+		taken, err := filelock.Try(file, true)
+		if taken || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("another process has been publishing all the time that this one waited")
+		}
+	}
+}
+
+func (p *publishing) writeYAML(name string, v any) error {
+	text, err := marshal(v)
+	if err != nil {
+		return newError(InternalError, "%s cannot be written", name).because(err)
+	}
+	return p.write(name, text)
+}
+
+// write replaces a file of the registry at once, and makes its folder.
+func (p *publishing) write(name string, content []byte) error {
+	if err := change.Replace(p.root, filepath.ToSlash(name), content, 0o644); err != nil {
+		return p.unwritable(name, err)
+	}
+	return nil
+}
+
+func (r Registry) unwritable(name string, err error) error {
+	code := RegistryUnreachable
+	if errors.Is(err, fs.ErrPermission) {
+		code = PermissionDenied
+	}
+	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name), reason(err)).because(err)
+}

@@ -1,0 +1,37 @@
+package packages
+
+import (
+	"path/filepath"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they differ.
+func (r Registry) Archive(name Name, p Published) (*Packed, error) {
+	root, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	content, _, err := files.Read(root, archivePath(name, p.Version), MaxArchiveBytes)
+	if err != nil {
+		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).because(err)
+	}
+	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
+			with("expected", p.Checksum).with("actual", found).hint("do not use it; ask who keeps the registry")
+	}
+	packed, err := Unpack(content)
+	if err != nil {
+		return nil, err
+	}
+	if packed.Manifest.Name != name.String() || packed.Manifest.Version != p.Version {
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version, r.Name,
+			packed.Manifest.Name, packed.Manifest.Version)
+	}
+	return packed, nil
+}
+
+func archivePath(name Name, version string) string {
+	return filepath.Join("packages", name.folder(), "versions", version+".aam")
+}

@@ -1,0 +1,143 @@
+package packages
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// special are the makers of what can lie where a file is expected.
+func special() map[string]func(t *testing.T, name string) {
+	must := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]func(t *testing.T, name string){
+		"a named pipe":       func(t *testing.T, name string) { must(t, syscall.Mkfifo(name, 0o600)) },
+		"a folder":           func(t *testing.T, name string) { must(t, os.Mkdir(name, 0o750)) },
+		"a link to a device": func(t *testing.T, name string) { must(t, os.Symlink("/dev/zero", name)) },
+		"a link to a pipe": func(t *testing.T, name string) {
+			must(t, syscall.Mkfifo(name+"-", 0o600))
+			must(t, os.Symlink(filepath.Base(name)+"-", name))
+		},
+		"a link without an end": func(t *testing.T, name string) { must(t, os.Symlink(filepath.Base(name), name)) },
+		"a socket": func(t *testing.T, name string) {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			must(t, err)
+			t.Cleanup(func() { _ = unix.Close(fd) })
+			before, err := os.Getwd()
+			must(t, err)
+			must(t, os.Chdir(filepath.Dir(name))) // the path of a socket is short
+			must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Base(name)}))
+			must(t, os.Chdir(before))
+		},
+	}
+}
+
+// within is the answer of a call that waits for nothing.
+func (b *bench) within(tool, arguments string) (text string) {
+	b.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, text = b.ask(tool, arguments)
+	}()
+	select {
+	case <-done:
+		return text
+	case <-time.After(2 * time.Minute):
+		b.Fatalf("%s waits", tool)
+		return ""
+	}
+}
+
+// Whatever lies where a file or a folder is expected, every call ends at once and names it.
+func TestWhatIsNoFileEndsEachCall(t *testing.T) {
+	registry, project := "../home/registry/", ""
+	for name, c := range map[string]struct {
+		tool, arguments string
+		says            string // in the answer; "" for the last part of the name
+	}{
+		project + ManifestName:               {tool: "validate", arguments: `{}`},
+		project + ManifestName + " publish":  {tool: "publish", arguments: `{}`},
+		project + "skills/look/run.sh":       {tool: "publish", arguments: `{}`},
+		project + "skills/look/run.sh check": {tool: "validate", arguments: `{}`},
+		project + ".aam/aam-lock.yaml":       {tool: "list", arguments: `{}`},
+		project + ".aam/aam-lock.yaml in":    {tool: "install", arguments: `{"packages":["p"]}`},
+		project + ".aam/config.yaml":         {tool: "config_get", arguments: `{}`},
+		project + ".aam/config.yaml doctor":  {tool: "doctor", arguments: `{}`},
+		project + ".aam":                     {tool: "install", arguments: `{"packages":["p"]}`, says: ".aam"},
+		"../home/.aam/config.yaml":           {tool: "search", arguments: `{"query":"p"}`},
+		registry + "index.yaml":              {tool: "search", arguments: `{"query":"p"}`},
+		registry + "packages/p/metadata.yaml": {
+			tool: "install", arguments: `{"packages":["p"]}`, says: "metadata.yaml"},
+		registry + "packages/p/versions/1.0.0.aam": {tool: "info", arguments: `{"package_name":"p"}`, says: "archive cannot be read"},
+		registry + "packages/p/versions":           {tool: "info", arguments: `{"package_name":"p"}`, says: "archive cannot be read"},
+		registry + ".lock":                         {tool: "publish", arguments: `{}`, says: "cannot be written"},
+		registry + "packages":                      {tool: "publish", arguments: `{}`, says: "packages"},
+		"../home/registry":                         {tool: "search", arguments: `{"query":"p"}`, says: "cannot be read"},
+		"CLAUDE.md":                                {tool: "install", arguments: `{"packages":["p"]}`, says: "CLAUDE.md"},
+	} {
+		name, _, _ = strings.Cut(name, " ")
+		for kind, make := range special() {
+			t.Run(c.tool+" "+name+" "+kind, func(t *testing.T) {
+				b := newBench(t)
+				b.full("p", "1.0.0", "")
+				b.put(ManifestName, manifestOf("mine", "1.0.0"))
+				b.put("skills/look/SKILL.md", "x")
+				path := filepath.Join(b.settings.Project, name)
+				if err := os.RemoveAll(path); err != nil {
+					t.Fatal(err)
+				}
+				make(t, path)
+				text := b.within(c.tool, c.arguments)
+				if folder := kind == "a folder"; folder && (strings.HasSuffix(name, "run.sh") || !strings.Contains(filepath.Base(name), ".") && c.says != "CLAUDE.md") || folder && name == ".aam" {
+					return // a folder may lie there
+				}
+				says := c.says
+				if says == "" {
+					says = filepath.Base(name)
+				}
+				if !strings.Contains(text, says) || strings.Contains(text, `"name":"mine"`) || strings.Contains(text, `"installed":[{`) {
+					t.Errorf("the answer is %s", text)
+				}
+				b.within("doctor", `{}`)
+			})
+		}
+	}
+}
+
+// What was put into a platform can have been replaced by anything, and a checkout can bring anything in the workspace's
+// folders.
+func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
+	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md", ".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
+		for kind, make := range special() {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				b := newBench(t)
+				b.full("p", "1.0.0", "")
+				b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p"})
+				path := filepath.Join(b.settings.Project, name)
+				if err := os.RemoveAll(path); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+					t.Fatal(err)
+				}
+				make(t, path)
+				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`}, {"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
+					b.within(call[0], call[1])
+				}
+				if _, err := NewBrowser(b.service).Browse(t.Context(), Browsing{Limit: 10}); err != nil && !strings.Contains(err.Error(), "lock") {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

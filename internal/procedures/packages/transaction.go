@@ -1,0 +1,216 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// changeOfPackages is what a call does to a workspace.
+type changeOfPackages struct {
+	workspace Workspace
+	before    *Lock
+	after     *Lock
+	trees     map[string]change.Tree // of packages that are installed
+	models    map[string]*Manifest
+	staged    map[string]bool // packages that wait in the stage
+	touched   []string        // packages that are installed, again perhaps, or removed
+	stage     string          // relative to the project; "" if no package has new files
+	named     bool            // a person has named the platform
+}
+
+// transaction is a change that is being carried out, as it stands in .aam/.tmp/transaction.json. Whoever writes next finishes what a
+// killed process left, or takes it back.
+//
+// The order: packages' new folders are staged; the transaction is written; folders take their places, the old ones aside; platforms'
+// files, by deploy's engine, which has a journal of its own; sections; the lock file; the transaction's end.
+type transaction struct {
+	Stage   string     `json:"stage"`   // with new/ and old/; relative to the project
+	New     []string   `json:"new"`     // folders of packages that wait in new/
+	Gone    []string   `json:"gone"`    // folders of packages that go
+	Touched []string   `json:"touched"` // names of packages whose files in platforms change
+	Edits   []textEdit `json:"edits"`   // sections
+	Before  []byte     `json:"before"`  // the lock file; nil for none
+	After   []byte     `json:"after"`
+
+	named bool // a person has named the platform; the file is the project's, and says nothing of it
+}
+
+// textEdit changes a file that others write, too.
+type textEdit struct {
+	Path   string `json:"path"`   // relative to the project
+	Before []byte `json:"before"` // nil for no file
+	After  []byte `json:"after"`
+}
+
+// Where a change stands while it is carried out, relative to the project.
+const (
+	temporary       = workspaceName + "/.tmp"
+	transactionFile = temporary + "/transaction.json"
+)
+
+// carryOut checks a change as a whole, and does it. In a dry run it only checks. notes tell what was left as it is.
+func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool) (notes []string, err error) {
+	leave, err := s.leaving(ctx, c.named)
+	if err != nil {
+		return nil, err
+	}
+	desired, left, err := s.desired(c.after, c.touched, func(name Name) (change.Tree, *Manifest, error) {
+		return c.trees[name.String()], c.models[name.String()], nil
+	}, leave)
+	if err != nil {
+		return nil, err
+	}
+	if notes, err = s.allowed(ctx, desired); err != nil {
+		return nil, err
+	}
+	notes = append(left, notes...)
+	edits, more, err := c.sections()
+	if err != nil || dryRun {
+		return append(notes, more...), err
+	}
+	t, err := c.transaction(edits, s.settings.Now())
+	if err != nil {
+		return nil, err
+	}
+	root, err := files.OpenFolderPath(c.workspace.Project)
+	if err != nil {
+		return nil, unwritable(c.workspace.dir(), err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := s.reached("staged"); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(t)
+	if err == nil {
+		err = change.Replace(root, transactionFile, text, 0o600)
+	}
+	if err != nil {
+		return nil, unwritable(transactionFile, err)
+	}
+	last, err := s.finish(ctx, root, t)
+	if err != nil && !errors.As(err, &died{}) {
+		if back := s.takeBack(context.WithoutCancel(ctx), root, t); back != nil {
+			return nil, errors.Join(err, back)
+		}
+	}
+	return slices.Concat(notes, more, last), err
+}
+
+// died stands for the end of the process, in tests.
+type died struct{}
+
+func (died) Error() string { return "killed" }
+
+func (c *changeOfPackages) transaction(edits []textEdit, now time.Time) (*transaction, error) {
+	t := &transaction{Stage: c.stage, Touched: c.touched, Edits: edits, named: c.named}
+	if t.Stage == "" {
+		t.Stage = temporary + "/change"
+	}
+	for _, name := range c.touched {
+		n, err := ParseName(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, stays := c.after.Packages[name]; !stays {
+			t.Gone = append(t.Gone, n.folder())
+		} else if c.staged[name] {
+			t.New = append(t.New, n.folder())
+		}
+	}
+	var err error
+	if t.Before, err = readBelow(c.workspace.Project, c.workspace.lockFile(), maxLockBytes); err != nil {
+		return nil, unwritable(c.workspace.lockFile(), err)
+	}
+	if len(c.after.Packages) > 0 {
+		t.After, err = c.after.text(now)
+	}
+	return t, err
+}
+
+// finish does what is left of a transaction, from wherever it was left.
+func (s *Service) finish(ctx context.Context, root *os.Root, t *transaction) (notes []string, err error) {
+	if err := s.reached("transaction"); err != nil {
+		return nil, err
+	}
+	for _, folder := range t.New {
+		if err := t.takePlace(root, folder); err != nil {
+			return nil, err
+		}
+		if err := s.reached("folder"); err != nil {
+			return nil, err
+		}
+	}
+	if notes, err = s.putFiles(ctx, root, t.After, t.Touched, t.named); err != nil {
+		return nil, err
+	}
+	for _, folder := range t.Gone {
+		if err := s.reached("folder"); err != nil {
+			return nil, err
+		}
+		if err := t.aside(root, folder); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range t.Edits {
+		if err := s.reached("section"); err != nil {
+			return nil, err
+		}
+		note, err := e.do(root)
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, note...)
+	}
+	if err := s.reached("sections"); err != nil {
+		return nil, err
+	}
+	if err := replaceLock(root, t.After); err != nil {
+		return nil, err
+	}
+	if err := s.reached("lock"); err != nil {
+		return nil, err
+	}
+	return notes, s.end(root)
+}
+
+// end removes the transaction, then what it had put aside.
+func (s *Service) end(root *os.Root) error {
+	if err := change.Remove(root, transactionFile); err != nil {
+		return unwritable(transactionFile, err)
+	}
+	if err := s.reached("end"); err != nil {
+		return err
+	}
+	_ = root.RemoveAll(temporary)                         // the next call does it otherwise
+	_ = change.Remove(root, workspaceName+"/"+"packages") // if it is empty
+	return nil
+}
+
+// takeBack undoes what was done of a transaction, from wherever it was left.
+func (s *Service) takeBack(ctx context.Context, root *os.Root, t *transaction) error {
+	for _, folder := range slices.Concat(t.New, t.Gone) {
+		if err := t.putBack(root, folder, slices.Contains(t.New, folder)); err != nil {
+			return err
+		}
+	}
+	if _, err := s.putFiles(ctx, root, t.Before, t.Touched, t.named); err != nil {
+		return err
+	}
+	for _, e := range t.Edits {
+		e.Before, e.After = e.After, e.Before
+		if _, err := e.do(root); err != nil {
+			return err
+		}
+	}
+	if err := replaceLock(root, t.Before); err != nil {
+		return err
+	}
+	return s.end(root)
+}

@@ -1,0 +1,83 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Validation is what is known of a package in a folder.
+type Validation struct {
+	Dir            string // absolute
+	Manifest       *Manifest
+	Errors         []string
+	Warnings       []string
+	ArtifactsValid bool
+}
+
+// Valid reports whether there is no error.
+func (v Validation) Valid() bool { return len(v.Errors) == 0 }
+
+// Validate judges a package: its manifest, whether everything that it lists is there, and whether its files can be
+// packed. name is the folder or its aam.yaml. Nothing outside of the folder is looked at, and with within the folder
+// does not lead out of that.
+func Validate(name, within string) Validation {
+	if filepath.Base(name) == ManifestName {
+		name = filepath.Dir(name)
+	}
+	v := Validation{Dir: name}
+	root, err := openFolder(name, within)
+	if err != nil {
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		return v
+	}
+	defer func() { _ = root.Close() }()
+	text, _, err := files.Read(root, ManifestName, maxManifestBytes)
+	if err != nil {
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		if !errors.Is(err, fs.ErrNotExist) {
+			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", ManifestName, reason(err))}
+		}
+		return v
+	}
+	v.Manifest, v.Errors, v.Warnings = ReadManifest(text)
+	if v.Manifest == nil || len(v.Errors) > 0 {
+		return v
+	}
+	missing := missingArtifacts(root, v.Manifest)
+	v.ArtifactsValid = len(missing) == 0
+	v.Errors = append(v.Errors, missing...)
+	if _, err := packedFiles(root); err != nil {
+		v.Errors = append(v.Errors, messageOf(err))
+	}
+	return v
+}
+
+// missingArtifacts lists the artifacts whose path is not there, or is of the wrong kind.
+func missingArtifacts(root *os.Root, m *Manifest) (out []string) {
+	for _, t := range ArtifactTypes() {
+		for _, a := range m.Artifacts[t] {
+			info, err := root.Stat(path.Clean(a.Path))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				out = append(out, fmt.Sprintf("Artifact path '%s' does not exist", a.Path))
+			case err != nil:
+				out = append(out, fmt.Sprintf("Artifact path '%s' cannot be read: %s", a.Path, reason(err)))
+			case t == Skills && !info.IsDir():
+				out = append(out, fmt.Sprintf("Artifact path '%s' is a file; a skill is a folder with a SKILL.md", a.Path))
+			case t == Skills:
+				if _, err := root.Stat(path.Join(a.Path, "SKILL.md")); err != nil {
+					out = append(out, fmt.Sprintf("Artifact path '%s' has no SKILL.md", a.Path))
+				}
+			case (t == Prompts || t == Instructions) && info.IsDir():
+				out = append(out, fmt.Sprintf("Artifact path '%s' is a folder; a file is needed", a.Path))
+			}
+		}
+	}
+	return out
+}

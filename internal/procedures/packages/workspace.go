@@ -1,0 +1,166 @@
+package packages
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+	"go.yaml.in/yaml/v3"
+)
+
+// workspaceName is the folder of a project, and of a home, that holds what packages need.
+const workspaceName = ".aam"
+
+// maxLockBytes bounds a lock file.
+const maxLockBytes = 64 << 20
+
+// Workspace is the folder .aam of a project: packages, aam-lock.yaml, config.yaml.
+type Workspace struct {
+	Project string // absolute
+}
+
+// Lock is aam-lock.yaml: what is installed.
+type Lock struct {
+	Version    int               `yaml:"lockfile_version"`
+	ResolvedAt string            `yaml:"resolved_at"` // RFC 3339
+	Packages   map[string]Locked `yaml:"packages"`
+}
+
+// Locked is an installed package.
+type Locked struct {
+	Version       string            `yaml:"version"`
+	Source        string            `yaml:"source"` // the registry
+	Checksum      string            `yaml:"checksum"`
+	Dependencies  map[string]string `yaml:"dependencies"` // constraints by name
+	FileChecksums *FileChecksums    `yaml:"file_checksums"`
+	SourceName    *string           `yaml:"source_name"`
+	SourceCommit  *string           `yaml:"source_commit"`
+	// ForOthers says that nobody asked for it by name: it came as a dependency.
+	ForOthers bool      `yaml:"for_others,omitempty"`
+	Platforms []string  `yaml:"platforms,omitempty"` // those into which it was put
+	Sections  []Section `yaml:"sections,omitempty"`
+}
+
+// FileChecksums are the hashes of a package's files, in hexadecimal, by path.
+type FileChecksums struct {
+	Algorithm string            `yaml:"algorithm"` // sha256
+	Files     map[string]string `yaml:"files"`
+}
+
+func (w Workspace) dir() string      { return filepath.Join(w.Project, workspaceName) }
+func (w Workspace) lockFile() string { return filepath.Join(w.dir(), "aam-lock.yaml") }
+func (w Workspace) packages() string { return filepath.Join(w.dir(), "packages") }
+
+// Exists reports whether there is a workspace; a link that leads out of the project is none.
+func (w Workspace) Exists() bool {
+	root, err := files.OpenFolderPath(w.Project)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(workspaceName)
+	return err == nil && info.IsDir()
+}
+
+// need is AAM_NOT_INITIALIZED without a workspace.
+func (w Workspace) need() error {
+	if w.Exists() {
+		return nil
+	}
+	return newError(NotInitialized, "%s has no workspace for packages", w.Project).hint("make the folder " + w.dir())
+}
+
+// Lock reads the lock file; an empty Lock if there is none. AAM_CONFIG_INVALID for one that cannot be used.
+func (w Workspace) Lock() (*Lock, error) {
+	text, err := readBelow(w.Project, w.lockFile(), maxLockBytes)
+	if err != nil {
+		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), reason(err)).because(err)
+	}
+	lock, err := parseLock(text)
+	if err != nil {
+		return nil, newError(ConfigInvalid, "%s cannot be used: %s", w.lockFile(), strings.TrimPrefix(err.Error(), "yaml: ")).because(err).
+			hint("restore it from version control, or remove it and the folder packages beside it, and install again")
+	}
+	return lock, nil
+}
+
+func parseLock(text []byte) (*Lock, error) {
+	lock := &Lock{Version: 1, Packages: map[string]Locked{}}
+	if err := yaml.Unmarshal(text, lock); err != nil {
+		return nil, err
+	}
+	if lock.Packages == nil {
+		lock.Packages = map[string]Locked{}
+	}
+	for name := range lock.Packages {
+		if _, err := ParseName(name); err != nil {
+			return nil, fmt.Errorf("%q is no name of a package", name)
+		}
+	}
+	return lock, nil
+}
+
+// clone is a copy whose packages can be changed.
+func (l *Lock) clone() *Lock {
+	out := *l
+	out.Packages = maps.Clone(l.Packages)
+	return &out
+}
+
+func (l *Lock) text(now time.Time) ([]byte, error) {
+	l.ResolvedAt = now.UTC().Format(time.RFC3339)
+	out, err := marshal(l)
+	if err != nil {
+		return nil, newError(InternalError, "the lock file cannot be written").because(err)
+	}
+	return out, nil
+}
+
+// dependents lists the installed packages that need one, directly or by way of others, sorted.
+func (l *Lock) dependents(name string) []string {
+	found := map[string]bool{name: true}
+	for grew := true; grew; {
+		grew = false
+		for other, locked := range l.Packages {
+			for dependency := range locked.Dependencies {
+				if found[dependency] && !found[other] {
+					found[other], grew = true, true
+				}
+			}
+		}
+	}
+	out := []string{}
+	for other := range found {
+		if other != name {
+			out = append(out, other)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// folderOf is where an installed package lies.
+func (w Workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
+
+// manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.
+func (w Workspace) manifest(name Name) (*Manifest, error) {
+	text, err := readBelow(w.Project, filepath.Join(w.folderOf(name), ManifestName), maxManifestBytes)
+	if err == nil && text == nil {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name, reason(err)).because(err).
+			hint("install it again with force")
+	}
+	m, problems, _ := ReadManifest(text)
+	if len(problems) > 0 {
+		return nil, newError(IntegrityError, "the manifest of the installed package %s is broken: %s", name, strings.Join(problems, "; ")).
+			hint("install it again with force")
+	}
+	return m, nil
+}

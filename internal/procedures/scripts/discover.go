@@ -1,0 +1,294 @@
+package scripts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Bounds of discovery.
+const (
+	maxScriptBytes = 4 << 20
+	maxScripts     = 2000
+	maxListed      = 100_000 // entries of a folder
+	maxNameLength  = 64
+)
+
+// Script is a script that can be run.
+type Script struct {
+	Name        string // of the tool: letters, digits and underscores
+	Path        string // absolute
+	Interpreter Interpreter
+	Hash        string // SHA-256 of the text, hexadecimal
+	Description
+	Own
+}
+
+// Interpreter runs a script.
+type Interpreter string
+
+// The interpreters.
+const (
+	PowerShell Interpreter = "pwsh"
+	Shell      Interpreter = "sh"
+	Bash       Interpreter = "bash"
+	Python     Interpreter = "python3"
+	Node       Interpreter = "node"
+)
+
+// Skipped is a file that is not offered, with the reason.
+type Skipped struct {
+	Path string
+	Why  string
+}
+
+// Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the working folder, and the
+// extra ones. skipped are files that would be scripts but cannot be offered; a file of another kind is neither.
+func Discover(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
+
+// discover is Discover that reads those files alone that are not known as they are. known is brought up to date.
+func discover(s Settings, known map[string]file) (found []Script, skipped []Skipped) {
+	d := &discovery{settings: s, byName: map[string]bool{}, known: known}
+	folder := below(s.WorkingDir, s.Folder)
+	d.folder(folder)
+	for _, name := range []string{"build.ps1", "test.ps1"} {
+		d.file(s.WorkingDir, name, "", false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
+		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, true)
+	}
+	slices.SortFunc(d.found, func(a, b Script) int { return strings.Compare(a.Name, b.Name) })
+	return d.found, d.skipped
+}
+
+type discovery struct {
+	settings Settings
+	found    []Script
+	skipped  []Skipped
+	byName   map[string]bool
+	known    map[string]file // by path
+}
+
+// file is what was read of a file.
+type file struct {
+	mark        fileMark
+	hash        string
+	interpreter Interpreter
+	isScript    bool
+	description Description
+	err         error // why it is no script to run
+}
+
+// inspect reads a file of a folder, unless it is known as it is.
+func (d *discovery) inspect(dir, name string) file {
+	path := filepath.Join(dir, name)
+	mark, marked := markOf(path)
+	if f, has := d.known[path]; has && marked && f.mark == mark {
+		return f
+	}
+	text, err := readScript(dir, name)
+	f := file{mark: mark, err: err}
+	f.interpreter, f.isScript = interpreterOf(name, text)
+	if f.isScript && err == nil {
+		sum := sha256.Sum256(text)
+		f.hash = hex.EncodeToString(sum[:])
+		if f.description = ParseHeader(string(text)); f.interpreter == PowerShell {
+			f.description = ParsePowerShell(string(text))
+		}
+	}
+	d.known[path] = f
+	return f
+}
+
+func (d *discovery) skip(path, format string, args ...any) {
+	d.skipped = append(d.skipped, Skipped{path, fmt.Sprintf(format, args...)})
+}
+
+func (d *discovery) folder(dir string) {
+	if d.leadsOut(dir) {
+		d.skip(dir, "lies behind a link that leads out of the working folder; name it in the settings (agent_scripts_dir)")
+		return
+	}
+	root, err := files.OpenDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		d.skip(dir, "cannot be read")
+		return
+	}
+	defer func() { _ = root.Close() }()
+	entries, _, err := root.Entries(".", maxListed)
+	if err != nil {
+		d.skip(dir, "cannot be read")
+		return
+	}
+	if info, err := root.Stat("."); err == nil && writableByOthers(info) {
+		d.skip(dir, "can be written by every user of this machine, who could put scripts there; take that away (chmod o-w)")
+		return
+	}
+	if len(entries) > maxScripts {
+		d.skip(dir, "holds %d files; the first %d are looked at", len(entries), maxScripts)
+		entries = entries[:maxScripts]
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			d.file(dir, e.Name(), "", false)
+		}
+	}
+}
+
+// leadsOut reports whether a folder in the working folder lies elsewhere, by a link in it. Who made the link is not
+// asked: it is the operator's settings that name folders outside.
+func (d *discovery) leadsOut(dir string) bool {
+	top := d.settings.WorkingDir
+	if !isBelow(top, dir) {
+		return false
+	}
+	root, err := files.OpenDir(top)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	rel, err := filepath.Rel(top, dir)
+	if err == nil {
+		_, err = root.Stat(rel)
+	}
+	return err != nil && escapes(err)
+}
+
+// escapes reports whether an error of an os.Root says that a link leads out of it.
+func escapes(err error) bool { return strings.Contains(err.Error(), "escapes") }
+
+func isBelow(top, path string) bool {
+	rel, err := filepath.Rel(top, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// file adds a script. as is the tool's name; "" for one made of the file's. wanted says that the file must be a script.
+func (d *discovery) file(dir, name, as string, wanted bool) {
+	path := filepath.Join(dir, name)
+	if wanted && d.leadsOut(dir) {
+		d.skip(path, "lies behind a link that leads out of the working folder; name the file itself (extra_tools)")
+		return
+	}
+	f := d.inspect(dir, name)
+	if missing := errors.Is(f.err, fs.ErrNotExist); !wanted && (missing || !f.isScript) {
+		return
+	}
+	if as == "" {
+		as = strings.TrimSuffix(name, filepath.Ext(name))
+	}
+	tool := ToolName(as)
+	switch {
+	case errors.Is(f.err, fs.ErrNotExist):
+		d.skip(path, "does not exist")
+	case f.err != nil:
+		d.skip(path, "%s", f.err)
+	case !f.isScript:
+		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
+	case !d.settings.admits(as):
+	case tool == "" || len(tool) > maxNameLength:
+		d.skip(path, "has a name that makes no tool's name of 1 to %d letters and digits", maxNameLength)
+	case d.byName[tool]:
+		d.skip(path, "would be a second tool named %s", tool)
+	default:
+		d.byName[tool] = true
+		d.found = append(d.found, Script{
+			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description, Own: d.settings.own(as),
+		})
+	}
+}
+
+// readScript reads a file of a folder. The errors say for people why it is no script to run; the text may be there beside one.
+func readScript(dir, name string) ([]byte, error) {
+	root, err := files.OpenDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	file, info, err := root.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case errors.Is(err, files.ErrNotRegular):
+		return nil, files.ErrNotRegular
+	case err != nil && escapes(err):
+		return nil, errors.New("is a link that leads out of its folder")
+	case err != nil:
+		return nil, errors.New("cannot be read")
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxScriptBytes+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("cannot be read")
+	case len(text) > maxScriptBytes:
+		return text[:maxScriptBytes], fmt.Errorf("is larger than %d bytes", maxScriptBytes)
+	case writableByOthers(info):
+		return text, errors.New("can be written by every user of this machine; take that away (chmod o-w)")
+	}
+	return text, nil
+}
+
+// writableByOthers reports whether every user of the machine may write a file or a folder. Who may write what runs here, may do what
+// this program may.
+func writableByOthers(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
+}
+
+// interpreterOf tells by a file's ending and first line what runs it.
+func interpreterOf(name string, text []byte) (Interpreter, bool) {
+	if strings.EqualFold(filepath.Ext(name), ".ps1") {
+		return PowerShell, true
+	}
+	line, _, _ := strings.Cut(string(text[:min(len(text), 256)]), "\n")
+	command, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
+	if !ok {
+		return "", false
+	}
+	words := strings.Fields(command)
+	for i, word := range words {
+		word = word[strings.LastIndex(word, "/")+1:]
+		if i == 0 && word == "env" || strings.HasPrefix(word, "-") {
+			continue
+		}
+		switch word {
+		case "sh", "dash":
+			return Shell, true
+		case "bash":
+			return Bash, true
+		case "python3", "python":
+			return Python, true
+		case "node", "nodejs":
+			return Node, true
+		case "pwsh", "powershell":
+			return PowerShell, true
+		}
+		break
+	}
+	return "", false
+}
+
+// ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an underscore.
+func ToolName(stem string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(stem) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if text := b.String(); text != "" && !strings.HasSuffix(text, "_") {
+			b.WriteByte('_')
+		}
+	}
+	return strings.Trim(b.String(), "_")
+}

@@ -1,0 +1,33 @@
+//go:build linux || darwin
+
+package scripts
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// fileMark tells whether a file is the one that was read: nobody can set the time of its last change.
+type fileMark struct {
+	inode    uint64
+	size     int64
+	mode     fs.FileMode
+	modified time.Time
+	changed  int64
+}
+
+// markOf is false for what must be read each time.
+func markOf(path string) (fileMark, bool) {
+	info, err := files.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return fileMark{}, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileMark{}, false
+	}
+	return fileMark{stat.Ino, info.Size(), info.Mode(), info.ModTime(), changeTime(stat)}, true
+}

@@ -1,0 +1,276 @@
+package scripts
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/processtree"
+)
+
+//go:embed run.ps1
+var powerShellWrapper []byte
+
+// Exit codes of a run that did not happen, as shells have them.
+const (
+	exitInvalid    = 2   // the arguments are no good
+	exitNotRunable = 126 // the script may not be run, or cannot be started
+	exitNotFound   = 127 // script or interpreter is missing
+	exitUnknown    = -1  // ended by a signal, or at the time limit
+)
+
+// grace is how long processes may take from SIGTERM to SIGKILL.
+const grace = 2 * time.Second
+
+// Result is the answer of a run, in the words of the published contract.
+type Result struct {
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	ExitCode  int    `json:"exitCode"`
+	Truncated bool   `json:"truncated"`
+	TimedOut  bool   `json:"timedOut"`
+}
+
+// NotRun says why a script was not run.
+type NotRun struct {
+	ExitCode int
+	Code     fault.Code
+	Message  string
+}
+
+func (n *NotRun) Error() string { return n.Message }
+
+// Machine is what a Runner knows of the machine.
+type Machine struct {
+	Look     func(program string) (string, error) // the path of a program, as exec.LookPath finds it
+	Variable func(name string) (string, bool)     // of the environment, as scripts may see it
+	Redact   func(text string) string             // takes our tokens out of what scripts print
+	NewID    func() string
+	// Confine is the command and its options, out of reach of what is Claude Ops' own, and with the paths in write alone
+	// to change. The error is ErrNoBoundary where the system cannot keep that. nil stands for such a system.
+	Confine func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options, error)
+}
+
+// ErrNoBoundary says that the system cannot keep a script within a boundary. Test for it with errors.Is.
+var ErrNoBoundary = errors.New("this system cannot keep it: it needs Landlock (Linux 5.13 or newer)")
+
+// Runner runs scripts, so many at once. Make it with NewRunner. It is safe for concurrent use.
+type Runner struct {
+	settings Settings
+	machine  Machine
+	slots    chan struct{}
+}
+
+// NewRunner makes a runner.
+func NewRunner(s Settings, m Machine) *Runner {
+	return &Runner{settings: s, machine: m, slots: make(chan struct{}, s.AtOnce)}
+}
+
+// Hooks are told of a run's phases; each may be nil.
+type Hooks struct {
+	Waiting func()       // others have to end first
+	Begin   func() error // it is about to start; an error keeps it from it
+}
+
+// Plan is what a run would be.
+type Plan struct {
+	Program string
+	Words   []string // of its command line, the program aside
+	Call    []byte   // that it reads on stdin; nil for nothing
+}
+
+// Plan says what a run of the script would be, or why there is none.
+func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
+	if problems := s.Check(arguments); len(problems) > 0 {
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are no good, so nothing was run: " + strings.Join(problems, "; ")}
+	}
+	program, problem := r.interpreter(s.Interpreter)
+	if problem != "" {
+		return Plan{}, &NotRun{exitNotFound, fault.Misconfigured, problem}
+	}
+	if s.Interpreter != PowerShell {
+		return Plan{Program: program, Words: append([]string{s.Path}, s.words(arguments)...)}, nil
+	}
+	call, err := s.powerShellCall(arguments)
+	if err != nil { // arguments that came as JSON become JSON again
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, err.Error()}
+	}
+	return Plan{Program: program, Words: []string{"-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"}, Call: call}, nil
+}
+
+// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards. The error is a
+// *NotRun, or that of Hooks.Begin.
+func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, hooks Hooks) (Result, error) {
+	plan, refused := r.Plan(s, arguments)
+	if refused != nil {
+		return Result{}, refused
+	}
+	if _, err := files.Stat(s.Path); err != nil {
+		return Result{}, gone(s.Path)
+	}
+	if !r.take(ctx, hooks.Waiting) {
+		return Result{}, &NotRun{exitUnknown, fault.Timeout, "The call was cancelled while other scripts were running; nothing was run."}
+	}
+	defer func() { <-r.slots }()
+	if hooks.Begin != nil {
+		if err := hooks.Begin(); err != nil {
+			return Result{}, err
+		}
+	}
+	result, err := r.run(ctx, s, plan)
+	if err != nil {
+		return Result{}, &NotRun{exitNotRunable, fault.Misconfigured, "The script could not be started: " + err.Error()}
+	}
+	return result, nil
+}
+
+func gone(path string) *NotRun {
+	return &NotRun{exitNotFound, fault.NotFound, "The script " + path + " does not exist any more; list the tools again."}
+}
+
+// take waits for its turn; false if the call was cancelled before.
+func (r *Runner) take(ctx context.Context, waiting func()) bool {
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	default:
+	}
+	if waiting != nil {
+		waiting()
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// interpreter is the program for a kind of script.
+func (r *Runner) interpreter(i Interpreter) (program, problem string) {
+	candidates := []string{string(i)}
+	switch i {
+	case PowerShell:
+		candidates = []string{"pwsh", "powershell"}
+	case Python:
+		candidates = []string{"python3", "python"}
+	}
+	for _, name := range candidates {
+		if found, err := r.machine.Look(name); err == nil {
+			if abs, err := filepath.Abs(found); err == nil {
+				return abs, ""
+			}
+		}
+	}
+	return "", fmt.Sprintf("No %s was found on this machine; install it, or put it into PATH.", strings.Join(candidates, " and no "))
+}
+
+func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
+	own, err := files.MakeTemporary("", "claudeops-script-")
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { _ = own.Remove() }()
+	command := processtree.Command{Path: plan.Program, Args: append([]string{filepath.Base(plan.Program)}, plan.Words...), Dir: r.settings.WorkingDir}
+	if plan.Call != nil {
+		wrapper, err := own.Write("run.ps1", powerShellWrapper)
+		if err != nil {
+			return Result{}, err
+		}
+		command.Args = append(command.Args, wrapper)
+		command.Stdin = bytes.NewReader(plan.Call)
+	}
+	id := r.machine.NewID()
+	mark := "CLAUDEOPS_SCRIPT_RUN=" + id
+	command.Env = r.environment(mark)
+	options := processtree.Options{Grace: grace, Mark: mark, MostProcesses: r.settings.Processes}
+	if command, options, err = r.confined(command, options, own.Path); err != nil {
+		return Result{}, err
+	}
+	group, err := processtree.MakeGroup("claudeops-script-" + id)
+	if err == nil { // most users can make none; the reaper does without
+		options.Group = group
+	}
+	return r.follow(ctx, command, options, s.Limits)
+}
+
+// confined is a command within the boundary of the settings. own is the temporary folder of the run.
+func (r *Runner) confined(c processtree.Command, o processtree.Options, own string) (processtree.Command, processtree.Options, error) {
+	if r.settings.Boundary == BoundaryNone {
+		return c, o, nil
+	}
+	err := ErrNoBoundary
+	within, options := c, o
+	if r.machine.Confine != nil {
+		within.Env = withTemporary(c.Env, own)
+		within, options, err = r.machine.Confine(within, o, slices.Concat([]string{r.settings.WorkingDir, own}, r.settings.Write))
+	}
+	switch {
+	case err == nil:
+		return within, options, nil
+	case errors.Is(err, ErrNoBoundary) && r.settings.Boundary == BoundaryAuto:
+		return c, o, nil
+	}
+	return c, o, fmt.Errorf("the boundary of the settings: %w", err)
+}
+
+// withTemporary is an environment whose temporary folder is dir, and whose caches lie there unless it says where: those
+// of the home cannot be changed.
+func withTemporary(env []string, dir string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "TMPDIR" || name == "TEMP"
+	})
+	if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "XDG_CACHE_HOME=") }) {
+		out = append(out, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+	}
+	return append(out, "TMPDIR="+dir)
+}
+
+// environment is what scripts see: the basics, and what the operator names. Our own variables never are.
+func (r *Runner) environment(mark string) []string {
+	env := []string{mark}
+	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"}, r.settings.Env...) {
+		if v, ok := r.machine.Variable(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// follow runs a command, and ends all that it started.
+func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtree.Options, limits Limits) (Result, error) {
+	ran, err := processtree.Run(ctx, processtree.Spec{Command: c, Options: o, Time: limits.Timeout, Output: limits.OutputCap + slack})
+	if err != nil {
+		return Result{}, err
+	}
+	out, errs := printed{ran.Stdout, limits.OutputCap}, printed{ran.Stderr, limits.OutputCap}
+	result := Result{
+		Stdout: out.text(r.machine.Redact), Stderr: errs.text(r.machine.Redact), ExitCode: ran.Exit.Code, TimedOut: ran.TimedOut, Truncated: out.over() || errs.over(),
+	}
+	why := ""
+	switch {
+	case ran.TooMany:
+		why = fmt.Sprintf("It had more than %d processes at the same time (max_processes)", o.MostProcesses)
+	case ran.TimedOut:
+		why = fmt.Sprintf("Timed out after %s", limits.Timeout)
+	case ran.Canceled:
+		why = "The call was cancelled"
+	}
+	if why != "" {
+		result.ExitCode = exitUnknown
+		result.Stderr = strings.TrimPrefix(result.Stderr+"\n"+why+"; what the script had started was ended.", "\n")
+	}
+	if len(ran.Remaining) > 0 {
+		result.Stderr = strings.TrimPrefix(fmt.Sprintf("%s\nThe processes %v could not be ended.", result.Stderr, ran.Remaining), "\n")
+	}
+	return result, nil
+}

@@ -1,0 +1,194 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Records keep the runs. internal/records/store implements it.
+type Records interface {
+	BeginScriptRun(ctx context.Context, r record.ScriptRun) error
+	EndScriptRun(ctx context.Context, r record.ScriptRun) error
+	ScriptRun(ctx context.Context, id string) (record.ScriptRun, error)
+	ScriptRuns(ctx context.Context, q record.ScriptRunQuery) ([]record.ScriptRun, error)
+	SettleScriptRuns(ctx context.Context, row func(record.ScriptRun) record.Attempt) error
+}
+
+// Options are what a Service is made of. All are required, Problem aside.
+type Options struct {
+	Settings Settings
+	Problem  string // why the operator's settings cannot be used: nothing is offered then; "" if they can
+	Machine  Machine
+	Records  Records
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Service lists scripts and runs them. Make it with NewService. It is safe for concurrent use.
+type Service struct {
+	options   Options
+	catalogue *catalogue
+	runner    *Runner
+}
+
+// NewService makes a service. It touches nothing.
+func NewService(o Options) *Service {
+	return &Service{options: o, catalogue: newCatalogue(o.Settings), runner: NewRunner(o.Settings, o.Machine)}
+}
+
+// List is what there is to run now.
+func (s *Service) List() Listing {
+	if s.options.Problem != "" {
+		return Listing{problem: s.options.Problem}
+	}
+	return s.catalogue.list()
+}
+
+// Places are the folder of the scripts, and the files of further ones.
+func (s *Service) Places() []string {
+	set := s.options.Settings
+	places := []string{below(set.WorkingDir, set.Folder)}
+	for _, path := range set.Extra {
+		places = append(places, below(set.WorkingDir, path))
+	}
+	slices.Sort(places)
+	return places
+}
+
+// find is a script by its tool's name, read anew: what runs is what the file holds now, not what it held when it was listed.
+func (s *Service) find(name string) (Script, *NotRun) {
+	if s.options.Problem != "" {
+		return Script{}, &NotRun{exitNotFound, notConfigured, s.options.Problem}
+	}
+	script, found := s.catalogue.fresh(name)
+	if found {
+		return script, nil
+	}
+	if path := s.catalogue.last(name); path != "" {
+		return Script{}, gone(path)
+	}
+	listing := s.List()
+	text := "There is no script " + name + "."
+	if empty := listing.Empty(); empty != "" {
+		text += " " + empty
+	}
+	return Script{}, &NotRun{exitNotFound, notFound, text}
+}
+
+// begun is the record of a run that is about to start.
+func (s *Service) begun(script Script, arguments map[string]any, id string, by record.ScriptCaller) record.ScriptRun {
+	now := s.options.Now().UTC()
+	return record.ScriptRun{
+		ID: id, Script: script.Name, Path: script.Path, Hash: script.Hash, Arguments: slices.Sorted(maps.Keys(arguments)), By: by,
+		StartedAt: now, EndsBy: now.Add(script.Timeout + endMargin), State: record.ScriptRunning,
+	}
+}
+
+// endMargin is how long the end of all that a script has started may take, and its record.
+const endMargin = 2 * time.Minute
+
+// phases are told of what a run does; begun may be nil.
+type phases struct {
+	waiting func()
+	begun   func(id string)
+}
+
+// run runs a script and keeps a record of it in run, of which id and caller are given.
+func (s *Service) run(ctx context.Context, script Script, arguments map[string]any, run *record.ScriptRun, p phases) (Result, error) {
+	result, err := s.runner.Run(ctx, script, arguments, Hooks{Waiting: p.waiting, Begin: func() error {
+		s.settle(ctx)
+		begun := s.begun(script, arguments, run.ID, run.By)
+		if err := s.options.Records.BeginScriptRun(ctx, begun); err != nil {
+			return err
+		}
+		*run = begun
+		if p.begun != nil {
+			p.begun(run.ID)
+		}
+		return nil
+	}})
+	if run.StartedAt.IsZero() {
+		return result, err
+	}
+	run.State, run.Ending = record.ScriptEnded, record.ScriptEnding{
+		ExitCode: result.ExitCode, Duration: s.options.Now().Sub(run.StartedAt), Stdout: result.Stdout, Stderr: result.Stderr,
+		Truncated: result.Truncated, TimedOut: result.TimedOut,
+	}
+	if err != nil {
+		run.Ending.ExitCode, run.Ending.Stderr = notRunOf(err).ExitCode, notRunOf(err).Message
+	}
+	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if keepErr := s.options.Records.EndScriptRun(keeping, *run); keepErr != nil {
+		s.options.Log.Error("how a script ended was not recorded; the audit has it", "script", script.Name, "request_id", run.ID, "error", keepErr)
+	}
+	return result, err
+}
+
+const recordTimeout = 15 * time.Second
+
+// settle sees to it that the audit has the runs of processes that were killed.
+func (s *Service) settle(ctx context.Context) {
+	if err := s.options.Records.SettleScriptRuns(ctx, interruptedRow); err != nil {
+		s.options.Log.Warn("runs of scripts that were interrupted could not be looked at", "error", err)
+	}
+}
+
+// interruptedRow is the row of the audit for a run whose process was killed before it could write one.
+func interruptedRow(r record.ScriptRun) record.Attempt {
+	return record.Attempt{
+		RequestID: r.ID, Door: r.By.Door, Caller: r.By.Name, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed, Session: r.By.Session,
+		Paths: []string{r.Path}, Digest: digestOf(r), Code: notSeen,
+		Message: "the process that ran the script was killed; so was all that the script had started\n" + argumentsText(r.Arguments),
+	}
+}
+
+func digestOf(r record.ScriptRun) string { return "sha256:" + r.Hash }
+
+func argumentsText(names []string) string {
+	if len(names) == 0 {
+		return "no arguments"
+	}
+	return "arguments: " + strings.Join(names, ", ")
+}
+
+// Bounds of what the audit says of a run's output.
+const (
+	auditLines = 3
+	auditBytes = 600
+)
+
+// summary is what the audit says of a run beside who, what and when.
+func summary(r record.ScriptRun) string {
+	e := r.Ending
+	text := fmt.Sprintf("exit code %d after %s; %s", e.ExitCode, e.Duration.Round(time.Millisecond), argumentsText(r.Arguments))
+	if e.TimedOut {
+		text += "; timed out"
+	}
+	for _, stream := range []struct{ name, text string }{{"stdout", e.Stdout}, {"stderr", e.Stderr}} {
+		lines := strings.SplitN(strings.TrimSpace(stream.text), "\n", auditLines+1)
+		if first := strings.Join(lines[:min(len(lines), auditLines)], "\n"); first != "" {
+			text += fmt.Sprintf("\n%s: %s", stream.name, strings.ToValidUTF8(first[:min(len(first), auditBytes)], ""))
+		}
+	}
+	return text
+}
+
+// Runs is a page of the runs that are recorded, newest first.
+func (s *Service) Runs(ctx context.Context, q record.ScriptRunQuery) ([]record.ScriptRun, error) {
+	s.settle(ctx)
+	return s.options.Records.ScriptRuns(ctx, q)
+}
+
+// Run is a run by its id; not_found if there is none.
+func (s *Service) Run(ctx context.Context, id string) (record.ScriptRun, error) {
+	s.settle(ctx)
+	return s.options.Records.ScriptRun(ctx, id)
+}

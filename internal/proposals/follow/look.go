@@ -1,0 +1,87 @@
+package follow
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// maxContended is how often a look is made again because somebody else has recorded one meanwhile.
+const maxContended = 5
+
+// Look asks the provider about a pull request of ours and records the answer; by is what made us look. What was read before
+// somebody else recorded theirs is thrown away, so that an old answer never replaces a newer one and an end is recorded by one
+// process only. Errors are those of the provider and of the records; conflict if others kept recording it.
+func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
+	for range maxContended {
+		was, found, err := f.Records.FindPull(ctx, key)
+		if err != nil || !found {
+			return err
+		}
+		status, err := f.Status(ctx, was.Provider, was.Owner, was.Repo, was.Number)
+		var now record.PullRecord
+		var action string
+		switch {
+		case err == nil:
+			now, action = f.next(was, status)
+		case fault.CodeOf(err) == fault.NotFound:
+			now, action = f.notFound(was)
+		default:
+			return err
+		}
+		now.SeenBy = by
+		if done, err := f.record(ctx, was, now, action); err != nil || done {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "other processes kept recording the same pull request")
+}
+
+// record replaces was by now. done is false if was is not what is recorded any more.
+func (f *Follower) record(ctx context.Context, was, now record.PullRecord, action string) (done bool, err error) {
+	if action == "" {
+		return f.Records.SeePull(ctx, now, nil)
+	}
+	a := f.attempt(now, action)
+	var notices []record.Notice
+	if event := eventOf(action); event != "" && isNewEnd(was, now) {
+		notices = f.Notifier.Notices(event, a)
+	}
+	done, err = f.Records.SeePull(ctx, now, &a, notices...)
+	if done && err == nil {
+		f.Log.Info("pull request changed", "action", action, "provider", now.Provider, "repo", now.Owner+"/"+now.Repo,
+			"number", now.Number, "seen_by", now.SeenBy)
+		f.Notifier.Kick(ctx)
+	}
+	return done, err
+}
+
+// isNewEnd reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
+// told of the very same: an answer that was out of date may have made it look reopened in between.
+func isNewEnd(was, now record.PullRecord) bool {
+	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
+}
+
+// attempt is the line of the audit about what became of a pull request.
+func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
+	a := record.Attempt{
+		Time: r.UpdatedAt, RequestID: f.NewID(), Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
+		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
+	}
+	if !r.Open() {
+		a.Caller = r.EndedBy
+	}
+	return a
+}
+
+// eventOf is what people are told; "" for nothing.
+func eventOf(action string) record.Event {
+	switch action {
+	case record.ActionPullMerged:
+		return record.EventMerged
+	case record.ActionPullClosed:
+		return record.EventClosed
+	}
+	return ""
+}

@@ -1,0 +1,151 @@
+package prflow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// recordTimeout is the time for the record of an attempt whose caller has gone.
+const recordTimeout = 15 * time.Second
+
+// Withheld stands in records for a title or a path that looked like it held a secret.
+const Withheld = "[withheld: looks like a secret]"
+
+// fail records a refused or failed attempt, unless that was done already, and gives the error its request id. If the
+// attempt cannot be recorded, that is what the caller learns.
+func (c *creation) fail(ctx context.Context, err error) error {
+	e := c.redacted(fault.From(err))
+	if e.Next == "" {
+		e.Next = afterProposal(e)
+	}
+	c.logEnd(e)
+	if !c.recorded {
+		if recordErr := c.record(ctx, c.row(record.OutcomeOf(e.Code), e), nil); recordErr != nil {
+			c.log.error("attempt not recorded", recordErr)
+			unrecorded := c.redacted(fault.From(recordErr))
+			unrecorded.Next = afterProposal(unrecorded)
+			return operation.Logged(unrecorded, c.request.id)
+		}
+	}
+	return operation.Recorded(e, c.request.id)
+}
+
+func (c *creation) logEnd(e *fault.Error) {
+	if e.Code.Refusal() {
+		c.log.Info("proposal refused", "code", e.Code, "message", e.Message)
+		return
+	}
+	c.log.error("proposal failed", e, "code", e.Code)
+}
+
+// reserved reports whether the files are held by the record of this proposal, which nobody has ended yet.
+func (c *creation) reserved() bool { return c.writer != nil && c.writer.reserved }
+
+// record appends the row even if its caller has gone meanwhile.
+func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *record.Proposal) (err error) {
+	defer func() { c.recorded = c.recorded || err == nil }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	var notices []record.Notice
+	if row.Outcome == record.OutcomeRefused {
+		notices = c.service.notices(record.EventRefused, row)
+	}
+	if c.reserved() { // it ends without a pull request of its own
+		c.writer.reserved = false
+		err = c.service.Ledger.Finish(ctx, c.request.id, record.Progress{State: record.StateFailed}, row, notices...)
+		if fault.CodeOf(err) != fault.Conflict { // else another process has settled it, which took this one for dead
+			return err
+		}
+	}
+	return c.service.Ledger.Record(ctx, row, dryRun, notices...)
+}
+
+// row is the audit's line for this creation as it stands now. e is nil unless it has failed.
+func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
+	now, asked := c.service.Clock.Now(), c.request.asked
+	a := record.Attempt{
+		Time: now, RequestID: c.request.id, Door: c.progress.caller.Door, Caller: c.progress.caller.Name, Tier: c.rules.Tier,
+		Action: c.action, Owner: asked.RepoOwner, Repo: asked.RepoName, Base: asked.BaseBranch, Branch: c.draft.branch,
+		Title: c.rules.secrets.Redact(asked.Title), Digest: c.draft.digest, Verdicts: c.verdicts.all(), Outcome: outcome,
+		Duration: now.Sub(c.request.started), Session: c.rules.Session,
+	}
+	if p := c.evidence.resolution.Provider; p != nil {
+		a.Provider = p.Name()
+	}
+	if s := c.evidence.snapshot; s != nil {
+		a.Owner, a.Repo, a.Base = s.Repo.Owner, s.Repo.Name, s.Base
+	}
+	for _, f := range asked.Files {
+		a.Paths = append(a.Paths, c.rules.secrets.Redact(f.Path))
+	}
+	if e != nil {
+		a.Code, a.Message = e.Code, c.rules.secrets.Redact(e.Message)
+		if e.Existing != nil {
+			a.PRNumber, a.PRURL = e.Existing.Number, e.Existing.URL
+		}
+	}
+	content, judged := c.verdicts[record.GateContent]
+	if content.withhold || !judged {
+		withhold(&a)
+	} else if e != nil && c.writer == nil { // else there is a proposal, which has it
+		a.Wanted = content.wanted
+	}
+	return a
+}
+
+// withhold keeps a title and paths in which a secret was found, or was not looked for, out of the record.
+func withhold(a *record.Attempt) {
+	if a.Title == "" && len(a.Paths) == 0 {
+		return
+	}
+	a.Title, a.Branch = Withheld, ""
+	for i := range a.Paths {
+		a.Paths[i] = Withheld
+	}
+	a.Message = string(a.Code) + ": " + Withheld
+	for i, v := range a.Verdicts {
+		a.Verdicts[i].Warnings, a.Verdicts[i].Violations = nil, slices.Clone(v.Violations)
+		for j, violation := range v.Violations {
+			a.Verdicts[i].Violations[j] = fault.Violation{Code: violation.Code, Rule: violation.Rule, Message: Withheld}
+		}
+	}
+}
+
+// proposal is the ledger's record of this creation.
+func (c *creation) proposal(state record.ProposalState) record.Proposal {
+	snapshot := c.evidence.snapshot
+	p := record.Proposal{
+		ID: c.request.id, CreatedAt: c.request.started, Door: c.progress.caller.Door, Caller: c.progress.caller.Name,
+		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
+		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(), Revises: c.request.asked.Revises,
+		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
+		Digest: c.draft.digest, Progress: record.Progress{State: state, Branch: c.draft.branch},
+	}
+	for _, change := range c.request.changes.Changes() {
+		p.Files = append(p.Files, gitprovider.FileChange{
+			Path: change.Path.String(), Action: change.Action, Content: change.Content, BaseSHA: c.evidence.target().Tree[change.Path.String()].ID,
+		})
+	}
+	return p
+}
+
+// redacted is the error without the values of our own tokens, whatever text they may have come in by.
+func (c *creation) redacted(e *fault.Error) *fault.Error {
+	out := *e
+	out.Message = c.rules.secrets.Redact(e.Message)
+	if e.Existing != nil {
+		existing := e.Existing.Map(c.rules.secrets.Redact)
+		out.Existing = &existing
+	}
+	out.Violations = nil
+	for _, v := range e.Violations {
+		out.Violations = append(out.Violations, v.Map(c.rules.secrets.Redact))
+	}
+	return &out
+}

@@ -1,0 +1,227 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// maxNames bounds how often a branch is tried to be made: three names, and some that vanish in between.
+const maxNames = 8
+
+// branchKind says what a branch of the name that we want holds.
+type branchKind int
+
+const (
+	branchTheirs branchKind = iota // something else
+	branchOurs                     // exactly our change on the base: the same tree
+	branchBare                     // nothing beyond the base: somebody is between branch and commit, or has died there
+)
+
+// makerWaits are the pauses in which whoever has made the branch of the same change may open its pull request, before it
+// counts as left behind.
+func makerWaits() []time.Duration {
+	return []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+}
+
+// commitBranch makes branch and commit, or finds the pull request that somebody else has made of the same change.
+func (w *writer) commitBranch(ctx context.Context) (same *sameChange, err error) {
+	for range maxNames {
+		err = w.tryCommit(ctx)
+		if fault.CodeOf(err) != fault.Conflict || w.commit != "" {
+			return nil, err
+		}
+		if same, err = w.nameTaken(ctx, err); err != nil || same != nil || w.commit != "" {
+			return same, err
+		}
+	}
+	return nil, fault.New(fault.Conflict, "the branch %s of %s is made and removed by others again and again; try again later",
+		w.creation.draft.branch, w.repo)
+}
+
+// tryCommit sets w.commit when it is certain that branch and commit exist.
+func (w *writer) tryCommit(ctx context.Context) error {
+	message, err := w.commitMessage()
+	if err != nil {
+		return err
+	}
+	c := w.creation
+	made, err := w.provider.Commit(ctx, gitprovider.CommitRequest{
+		Snapshot: c.evidence.snapshot, Branch: c.draft.branch, Changes: c.request.changes, Message: message, Time: c.request.started,
+	})
+	if err == nil {
+		return w.committed(ctx, made.ID)
+	}
+	return w.lookForBranch(ctx, err)
+}
+
+// commitMessage is the title, where the commit comes from, and our mark.
+func (w *writer) commitMessage() (string, error) {
+	key, err := w.service.Proof.Key()
+	if err != nil {
+		return "", err
+	}
+	c := w.creation
+	m := commitMark{
+		Provider: w.provider.Name(), Repo: strings.ToLower(w.repo.String()), Branch: c.draft.branch,
+		Parent: c.evidence.parent(), Content: contentDigest(c.request.changes.Changes()), Request: c.request.id,
+	}
+	line, err := m.sign(key)
+	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n\n%s\n", c.draft.title, c.rules.Tier, c.request.id, line), err
+}
+
+// parent is the commit that ours follows.
+func (e *evidence) parent() string { return e.target().BaseCommit }
+
+// committed records that the branch has our commit.
+func (w *writer) committed(ctx context.Context, id string) error {
+	w.commit = id
+	w.service.step("committed")
+	err := w.advance(ctx, record.Progress{State: record.StateCommitted, Commit: id})
+	w.service.step("commit recorded")
+	return err
+}
+
+// lookForBranch settles a failed Commit by looking. A definite answer stands; after an ambiguous one the branch may
+// exist, and if it holds exactly our change, it is taken as made. That there is none says something only where nothing
+// comes late.
+func (w *writer) lookForBranch(ctx context.Context, failure error) error {
+	if !fault.CodeOf(failure).Ambiguous() {
+		return failure
+	}
+	tip, err := w.provider.BranchTip(ctx, w.repo, w.creation.draft.branch)
+	if err != nil {
+		return failure
+	}
+	kind := branchTheirs
+	if tip != "" {
+		kind, err = w.kindOf(ctx, tip)
+	}
+	switch {
+	case err != nil:
+		return failure
+	case kind == branchOurs:
+		return w.committed(ctx, tip)
+	}
+	w.noEffect = kind == branchTheirs && w.provider.Lateness() == 0
+	return failure
+}
+
+// nameTaken decides what to do about a branch that somebody has made since the snapshot. It reveals a race that our own
+// records do not show (another state folder, or one that was lost), so the gates of the pull requests are asked again. A branch
+// that is exactly our change is taken over, and sets w.commit; beside any other one the next name is chosen. With neither a
+// pull request, an error nor a commit the caller is to try again.
+func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange, err error) {
+	for _, wait := range append(makerWaits(), 0) {
+		tip, err := w.provider.BranchTip(ctx, w.repo, w.creation.draft.branch)
+		if err != nil || tip == "" { // the base has moved, or a branch above or below is in the way
+			return nil, failure
+		}
+		kind, err := w.kindOf(ctx, tip)
+		if err != nil {
+			return nil, err
+		}
+		if !w.tookOver || kind == branchTheirs {
+			if same, err := w.creation.judgePullsAgain(ctx); err != nil || same != nil {
+				return same, err
+			}
+		}
+		switch {
+		case kind == branchTheirs:
+			return nil, w.nextBranch(ctx, failure)
+		case wait == 0 || w.tookOver || w.provider.Lateness() == 0: // or whoever works on it would hold the files in our records
+			return nil, w.takeBranch(ctx, kind, tip, failure)
+		}
+		w.creation.progress.phase("waiting for whoever is making the same change")
+		w.service.Clock.Sleep(ctx, wait)
+	}
+	return nil, failure
+}
+
+// takeBranch takes over a branch that nobody works on, unless it is that of a pull request that has ended. A bare one is
+// removed, to be made again.
+func (w *writer) takeBranch(ctx context.Context, kind branchKind, tip string, failure error) error {
+	branch := w.creation.draft.branch
+	if kind == branchOurs {
+		pr, err := w.provider.FindByHead(ctx, w.repo, branch)
+		switch {
+		case err != nil:
+			return err
+		case pr != nil && pr.State != gitprovider.StateOpen && pr.HeadCommit == tip:
+			return w.nextBranch(ctx, failure)
+		}
+		return w.committed(ctx, tip)
+	}
+	err := w.provider.DeleteBranch(ctx, w.repo, branch, tip)
+	if fault.CodeOf(err) == fault.Conflict { // its commit has arrived
+		return nil
+	}
+	return err
+}
+
+// nextBranch moves on to the next name, if there is one.
+func (w *writer) nextBranch(ctx context.Context, failure error) error {
+	names := branchNames(&w.creation.request)
+	next := slices.Index(names, w.creation.draft.branch) + 1
+	if next == len(names) {
+		return failure
+	}
+	if err := w.rename(names[next]); err != nil {
+		return err
+	}
+	return w.advance(ctx, record.Progress{State: record.StateReserved, Branch: names[next]})
+}
+
+// rename makes the draft for another branch.
+func (w *writer) rename(branch string) error {
+	w.tookOver = false
+	return w.creation.draftOn(branch)
+}
+
+// kindOf says what a commit at the tip of the branch is.
+func (w *writer) kindOf(ctx context.Context, tip string) (branchKind, error) {
+	base, r := w.creation.evidence.parent(), &w.creation.request
+	if tip == base {
+		return branchBare, nil
+	}
+	info, err := w.provider.ReadCommit(ctx, w.repo, tip)
+	if err != nil {
+		return branchTheirs, err
+	}
+	if !slices.Equal(info.Parents, []string{base}) || !slices.Equal(info.Paths, r.paths()) {
+		return branchTheirs, nil
+	}
+	holds, err := branchHolds(ctx, w.provider, w.repo, w.creation.draft.branch, r.changes.Changes())
+	if err != nil || !holds {
+		return branchTheirs, err
+	}
+	return branchOurs, nil
+}
+
+// branchHolds reports whether the branch has exactly what the changes ask for at their paths.
+func branchHolds(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, branch string, changes []gitprovider.Change,
+) (bool, error) {
+	query := gitprovider.SnapshotQuery{Repo: repo, Base: branch, FilesOnly: true}
+	for _, change := range changes {
+		query.Paths = append(query.Paths, change.Path)
+	}
+	snapshot, err := p.Snapshot(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		entry, exists := snapshot.Tree[change.Path.String()]
+		wanted := change.Action != gitprovider.ActionDelete
+		if exists != wanted || wanted && entry.ID != gitprovider.BlobID([]byte(change.Content), entry.ID) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

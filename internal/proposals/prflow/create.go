@@ -1,0 +1,257 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// CreateResult is the answer to a proposal (design §4). In a dry run Number is 0 and URL empty.
+type CreateResult struct {
+	Number   int         `json:"number,omitempty"`
+	URL      string      `json:"url,omitempty"`
+	Branch   string      `json:"branch"`
+	Commit   string      `json:"commit,omitempty"`
+	Files    []string    `json:"files"`
+	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
+	Reused   bool        `json:"reused,omitempty" brief:"true" doc:"The same change was open already"`
+	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit"`
+	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Warnings []string    `json:"warnings,omitempty"`
+	Preview  *Preview    `json:"preview,omitempty" brief:"true"`
+
+	RequestID string `json:"-"`
+}
+
+// Created reports whether a pull request was opened: by none of a dry run, of one that was open already, and of a revision.
+func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revised }
+
+// creation is one call that proposes, and all that is known of it.
+type creation struct {
+	service  *Service
+	log      redactedLog
+	progress *progress
+	action   string // of the audit
+	rules    rules
+	request  request
+	evidence evidence
+	verdicts verdicts
+	draft    draft    // zero until the gates that need no draft have passed
+	warnings []string // of what came after the gates
+	writer   *writer  // nil until something is written
+	recorded bool     // the audit has the attempt
+}
+
+// Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally
+// strict. Every call leaves one attempt in the audit; if it cannot be recorded, nothing is proposed.
+//
+// The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
+// use operation.RequestIDOf.
+func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
+	defer s.notify(ctx)
+	c := s.newCreation(caller, record.ActionCreate)
+	return c.attempt(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
+}
+
+// Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
+func (s *Service) Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string) {
+	c := s.newCreation(caller, record.ActionCreate)
+	e := fault.New(code, "%s", message)
+	c.verdicts[record.GateArguments] = deny(e)
+	c.logEnd(e)
+	if err := c.record(ctx, c.row(record.OutcomeRefused, e), nil); err != nil {
+		c.log.error("rejected message not recorded", err)
+	}
+}
+
+func (s *Service) newCreation(caller operation.Caller, action string) *creation {
+	r := request{id: s.NewID(), started: s.Clock.Now()}
+	log := s.log("request_id", r.id)
+	return &creation{
+		service: s, log: log, action: action, request: r, verdicts: verdicts{},
+		progress: &progress{caller: caller, every: s.ProgressEvery},
+		rules:    rules{s.Authority, s.Secrets, s.Proof.Exported},
+		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
+	}
+}
+
+// attempt runs the pipeline, and records it if it fails.
+func (c *creation) attempt(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
+	result, err := c.guarded(ctx, run)
+	if err != nil {
+		err = c.fail(ctx, err)
+	}
+	result.RequestID = c.request.id
+	return result, err
+}
+
+// guarded turns a panic into an error, so that the attempt is recorded like any other. A proposal that may have written
+// something by then is left to be settled.
+func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)) (result CreateResult, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			logPanic(c.log, p)
+			if c.reserved() {
+				c.writer.leaveUnsettled(ctx)
+			}
+			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	return run()
+}
+
+func logPanic(log redactedLog, p any) {
+	log.Error("panic in a creation", "panic", p, "stack", string(debug.Stack()))
+}
+
+func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
+	c.service.resumeOnce(ctx)
+	c.progress.phase("checking the request")
+	c.request.decode(raw, c.rules)
+	if err := c.checkRequest(ctx); err != nil {
+		return CreateResult{}, err
+	}
+	if err := c.service.Proof.readHead(ctx, &c.draft); err != nil {
+		return CreateResult{}, err
+	}
+	if err := c.draftOn(c.freeBranch()); err != nil {
+		return CreateResult{}, err
+	}
+	c.progress.phase("checking for duplicates")
+	same, err := c.judge(ctx, phasePulls)
+	switch {
+	case err != nil:
+		return CreateResult{}, err
+	case same != nil:
+		return c.reuse(ctx, *same)
+	case c.rules.DryRun:
+		return c.preview(ctx)
+	}
+	c.writer = newWriter(c)
+	return c.writer.write(ctx)
+}
+
+// checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider that
+// fails is an error only if nothing else refuses the request: the caller learns first what it can change.
+func (c *creation) checkRequest(ctx context.Context) error {
+	if _, err := c.judge(ctx, phaseRequest); err != nil {
+		return err
+	}
+	if c.rules.ReadOnly != "" {
+		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
+	}
+	unread := c.read(ctx)
+	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) { // what counts is what they make of the files
+		if _, err := c.judge(ctx, phaseRequest); err != nil {
+			return err
+		}
+	}
+	if _, err := c.judge(ctx, phaseRepository); err != nil {
+		return err
+	}
+	violations := c.verdicts.violations()
+	switch {
+	case unread != nil && (len(violations) == 0 || ctx.Err() != nil):
+		return unread
+	case len(violations) > 0:
+		return fault.Refusal(violations)
+	}
+	return nil
+}
+
+// read finds the repository and reads it, if there is something to look at and it may be.
+func (c *creation) read(ctx context.Context) error {
+	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
+	c.evidence.resolve(&c.request)
+	if !c.evidence.mayRead(c.rules) || len(changes) == 0 || !c.rules.mayPropose() {
+		return nil
+	}
+	c.progress.phase("reading the repository")
+	query := gitprovider.SnapshotQuery{
+		Repo: c.request.repo, Base: c.request.asked.BaseBranch, ClosedSince: c.closedSince(), Foreign: true,
+	}
+	if query.Base == "" {
+		query.Base = c.evidence.resolution.BaseBranch
+	}
+	if c.rules.DryRun { // a preview shows which is free; a creation learns that from Commit
+		query.Branches = branchNames(&c.request)
+	}
+	query.Contents = true
+	for _, change := range changes {
+		query.Paths = append(query.Paths, change.Path)
+	}
+	revises := c.request.asked.Revises > 0
+	if revises { // the texts that count are those of its branch
+		query.Branches, query.Contents = nil, slices.ContainsFunc(query.Paths, isManifest)
+	}
+	if err := c.evidence.read(ctx, query); err != nil {
+		return err
+	}
+	if revises {
+		if err := (revisionReader{c}).read(ctx, query); err != nil {
+			return err
+		}
+	}
+	target := c.evidence.target()
+	if target == nil {
+		return nil
+	}
+	c.request.edit(c.rules, target, c.evidence.snapshot.Tree)
+	if revises {
+		c.request.judgeWhole(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)
+	}
+	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), target)
+	return nil
+}
+
+// judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first that denies
+// ends it, and its denial is the error. same is the answer if this change is proposed already.
+func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err error) {
+	for _, g := range gates() {
+		if g.Phase == p {
+			delete(c.verdicts, g.Name)
+		}
+	}
+	for _, g := range gates() {
+		if g.Phase != p {
+			continue
+		}
+		r, err := g.Judge(ctx, c.rules, &c.request, &c.evidence)
+		if err != nil {
+			return nil, err
+		}
+		if r.skipped {
+			continue
+		}
+		if c.verdicts.denied(record.GateContent) { // a warning may repeat what the content is refused for
+			r.warnings = nil
+		}
+		c.verdicts[g.Name] = r
+		switch {
+		case r.denial != nil:
+			return nil, r.denial
+		case r.same != nil:
+			return r.same, nil
+		}
+	}
+	return nil, nil
+}
+
+// judgePullsAgain reads the pull requests of the repository once more and asks the gates that are about them.
+func (c *creation) judgePullsAgain(ctx context.Context) (*sameChange, error) {
+	if err := c.evidence.readPullsAgain(ctx, c.closedSince()); err != nil {
+		return nil, err
+	}
+	return c.judge(ctx, phasePulls)
+}
+
+func (c *creation) closedSince() time.Time {
+	return c.request.started.Add(-c.rules.Policy.Limits.Cooldown)
+}

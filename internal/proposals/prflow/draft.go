@@ -1,0 +1,112 @@
+package prflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// draft is a pull request as it leaves. Nothing else makes the texts of one.
+type draft struct {
+	branch, title, body string
+	digest              string // of the change at its place
+	head                string // of the audit, as the mark has it; see markHead
+}
+
+// draftOn sets the draft to one for the branch.
+func (c *creation) draftOn(branch string) (err error) {
+	c.draft, err = c.draftFor(branch)
+	return err
+}
+
+// draftFor makes the draft for a branch, which the mark in the body names.
+func (c *creation) draftFor(branch string) (draft, error) {
+	key, err := c.service.Proof.Key()
+	if err != nil {
+		return draft{}, err
+	}
+	d := draft{branch: branch, title: c.request.text.title, digest: c.evidence.digest(&c.request), head: c.draft.head}
+	m := mark{
+		Provider: c.evidence.resolution.Provider.Name(), Repo: strings.ToLower(c.evidence.snapshot.Repo.String()),
+		RepoID: c.evidence.snapshot.RepoID, Branch: branch,
+		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()), Audit: d.head,
+	}
+	if rev := c.evidence.revision; rev != nil {
+		m.Request, m.Revision, m.RevisedBy, m.Heard = rev.mark.Request, rev.made+1, c.request.id, rev.heard
+		m.Contents = fingerprints(changesIn(rev.net))
+	}
+	signed, err := m.sign(key)
+	d.body = c.request.text.body + c.footer(d.digest) + signed + "\n"
+	return d, err
+}
+
+// footerOpening is how the footer begins.
+const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
+
+// footer is what follows the agent's body, before the mark: where the pull request comes from, for people.
+func (c *creation) footer(digest string) string {
+	var warnings strings.Builder
+	if rev := c.evidence.revision; rev != nil {
+		fmt.Fprintf(&warnings, "Revision %d of what request `%s` has opened.\n\n", rev.made+1, rev.mark.Request)
+		if note := RedirectNote(rev.pr.Body); note != "" && !slices.ContainsFunc(c.request.changes.Paths(), isManifest) {
+			warnings.WriteString(note + "\n\n")
+		}
+	}
+	for _, warning := range c.verdicts.warnings() {
+		warnings.WriteString(warning + "\n\n")
+	}
+	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s", c.rules.Tier, c.request.id,
+		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
+}
+
+// AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
+func AgentText(body string) string {
+	if at := strings.LastIndex(body, footerOpening); at >= 0 {
+		return body[:at]
+	}
+	return body
+}
+
+// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
+func RedirectNote(body string) string {
+	footer := body[len(AgentText(body)):]
+	at := strings.LastIndex(footer, "\n"+redirectOpening)
+	if at < 0 {
+		return ""
+	}
+	text, _, _ := strings.Cut(footer[at+1:], "\n")
+	return text
+}
+
+// suffixLength is how many hex digits of a digest a branch name carries when the plain one is taken.
+const suffixLength = 8
+
+// branchNames are the names that the branch may take, in order of preference: the plain one, one with a digest of the
+// change, one with a digest of this very request. nil if the title gives none.
+func branchNames(r *request) []string {
+	plain, err := gitprovider.BranchName(gitprovider.ChangeType(r.asked.ChangeType), r.text.title)
+	if err != nil {
+		return nil
+	}
+	return []string{
+		plain,
+		gitprovider.BranchWithSuffix(plain, r.digests.asked[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.digests.asked, r.id})[:suffixLength]),
+	}
+}
+
+// freeBranch is the first name that is free in the snapshot.
+func (c *creation) freeBranch() string {
+	if rev := c.evidence.revision; rev != nil {
+		return rev.pr.Branch
+	}
+	names := branchNames(&c.request)
+	for _, name := range names {
+		if _, taken := c.evidence.snapshot.Tips[name]; !taken {
+			return name
+		}
+	}
+	return names[len(names)-1]
+}

@@ -1,0 +1,380 @@
+package prflow_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+)
+
+const manual = "# Disk\n\nOne.\nTwo.\nThree.\nTwo.\n"
+
+// newEditBench is a bench with a file worth editing.
+func newEditBench(t *testing.T) *bench {
+	b := newBench(t)
+	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual})
+	return b
+}
+
+// edited is an update by pairs of old and new.
+func edited(path string, pairs ...string) map[string]any {
+	f, edits := file(path, "update"), []any{}
+	for i := 0; i < len(pairs); i += 2 {
+		edits = append(edits, map[string]any{"old": pairs[i], "new": pairs[i+1]})
+	}
+	f["edits"] = edits
+	return f
+}
+
+func based(f map[string]any, sha string) map[string]any {
+	f["base_sha"] = sha
+	return f
+}
+
+func blobOf(text string) string { return gitprovider.BlobID([]byte(text), "") }
+
+// contentAt is what a file holds at a commit.
+func (b *bench) contentAt(commit, path string) string {
+	for _, f := range b.world().Files(commit) {
+		if f.Path == path {
+			return f.Content
+		}
+	}
+	return ""
+}
+
+func TestEditsChangeOnlyWhatTheyName(t *testing.T) {
+	b := newEditBench(t)
+	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"), blobOf(manual)[:7]),
+		file("checks/old.md", "delete"), file("checks/new.md", "create", "a\nb\n"))))
+	if got := b.contentAt(made.Commit, "checks/disk.md"); got != "# Disk\n\n1.\n2.\nThree.\nTwo.\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	want := []prflow.FileLines{{Path: "checks/disk.md", Added: 2, Removed: 2}, {Path: "checks/new.md", Added: 2}, {Path: "checks/old.md", Removed: 1}}
+	if len(made.Warnings) > 0 || !equal(made.Lines, want) {
+		t.Errorf("warnings %q, lines %+v, want %+v", made.Warnings, made.Lines, want)
+	}
+}
+
+func equal[T comparable](a, b []T) bool {
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// The same result is the same change, however it is said.
+func TestEditsAndContentWithOneResultAreOneChange(t *testing.T) {
+	b := newEditBench(t)
+	byEdits := request(files(edited("checks/disk.md", "One.", "1.")))
+	byContent := request(files(file("checks/disk.md", "update", strings.Replace(manual, "One.", "1.", 1))))
+	first := b.mustOpen(byEdits)
+	for _, raw := range [][]byte{byEdits, byContent} {
+		again := b.mustReuse(raw, first.Number)
+		if len(again.Lines) != 1 || again.Lines[0].Added != 1 {
+			t.Errorf("lines %+v", again.Lines)
+		}
+	}
+}
+
+func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
+	other := blobOf("other")
+	for name, c := range map[string]struct {
+		file map[string]any
+		rule string
+		says string
+	}{
+		"an edit of what is not there":      {edited("checks/disk.md", "Four.", "4."), "edits", "edits[0] does not fit"},
+		"an edit of what is there twice":    {edited("checks/disk.md", "Two.", "2."), "edits", "lines 4, 6"},
+		"an edit of what an edit removed":   {edited("checks/disk.md", "One.", "1.", "One.", "I."), "edits", "edits[1] does not fit"},
+		"unfit edits of another version":    {based(edited("checks/disk.md", "Four.", "4."), other[:7]), "base-sha", "not " + other[:7]},
+		"content for another version":       {based(file("checks/disk.md", "update", "x\n"), other), "base-sha", "not " + other},
+		"a removal of another version":      {based(file("checks/disk.md", "delete"), other), "base-sha", "not " + other},
+		"a creation of what is there":       {file("checks/disk.md", "create", "x\n"), "exists", "already exists"},
+		"a base_sha that is longer than it": {based(file("checks/disk.md", "delete"), blobOf(manual)+"0"), "base-sha", "blob " + blobOf(manual)[:12]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, dry := range []bool{false, true} {
+				b := newEditBench(t)
+				b.options.Authority.DryRun = dry
+				e, row := b.mustRefuse(request(files(c.file)), fault.Conflict)
+				v := e.Violations[0]
+				if len(e.Violations) != 1 || v.Rule != c.rule || !strings.Contains(v.Message, c.says) {
+					t.Fatalf("violations %+v, want %s: %s", e.Violations, c.rule, c.says)
+				}
+				if p := v.Present; p == nil || p.BaseSHA != blobOf(manual) || p.Text != manual || p.Cut != "" || !strings.Contains(p.Untrusted, "never") {
+					t.Errorf("present %+v", p)
+				}
+				for _, verdict := range row.Verdicts {
+					for _, v := range verdict.Violations {
+						if v.Present != nil {
+							t.Errorf("the record has %+v", v.Present)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestABaseSHAOfWhatIsNotThereIsAConflict(t *testing.T) {
+	for _, action := range []string{"create", "update"} {
+		b := newEditBench(t)
+		e, _ := b.mustRefuse(request(files(based(file("checks/none.md", action, "x\n"), blobOf("x")))), fault.Conflict)
+		if e.Violations[0].Present != nil {
+			t.Errorf("%s: present %+v", action, e.Violations[0].Present)
+		}
+	}
+}
+
+func TestMalformedEditsAreRefused(t *testing.T) {
+	both := edited("checks/disk.md", "One.", "1.")
+	both["content"] = "x"
+	create := edited("checks/new.md", "One.", "1.")
+	create["action"] = "create"
+	remove := edited("checks/disk.md", "One.", "1.")
+	remove["action"] = "delete"
+	none := file("checks/disk.md", "update")
+	none["edits"] = []any{}
+	for name, c := range map[string]struct {
+		file map[string]any
+		at   string
+	}{
+		"content, too":                {both, "files[0].edits"},
+		"of a new file":               {create, "files[0].edits"},
+		"of a removal":                {remove, "files[0].edits"},
+		"none":                        {none, "files[0].edits"},
+		"neither":                     {file("checks/disk.md", "update"), "files[0].content"},
+		"an empty old":                {edited("checks/disk.md", "", "x"), "files[0].edits[0].old"},
+		"a short base_sha":            {based(edited("checks/disk.md", "One.", "1."), "abcdef"), "files[0].base_sha"},
+		"a base_sha of no hex digits": {based(edited("checks/disk.md", "One.", "1."), "abcdefg"), "files[0].base_sha"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			e, _ := b.mustRefuse(request(files(c.file)), fault.InvalidArgument)
+			if e.Violations[0].Path != c.at {
+				t.Errorf("violations %+v, want one at %s", e.Violations, c.at)
+			}
+		})
+	}
+}
+
+// What edits make is judged like any content: a secret of two halves, a size that only the whole has.
+func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
+	half := len(ownToken) / 2
+	for name, c := range map[string]struct {
+		base, old, new string
+		code           fault.Code
+		rule           string
+	}{
+		"a secret in the new text":            {"x\n", "x", ownToken, fault.ContentDenied, "secret:"},
+		"a secret of which one half is there": {ownToken[:half] + "X\n", "X", ownToken[half:], fault.ContentDenied, "secret:"},
+		"a hidden character":                  {"x\n", "x", "a\u202eb", fault.ContentDenied, "hidden-character"},
+		"a file that grows too large":         {strings.Repeat("a", 250<<10) + "X\n", "X", strings.Repeat("b", 10<<10), fault.ContentDenied, "file-size"},
+		"a base that is no text":              {"x\xff\n", "x", "y", fault.ContentDenied, "binary"},
+		"a base that is too large":            {strings.Repeat("a", gitprovider.MaxContentRead) + "X", "X", "y", fault.ContentDenied, "file-size"},
+		"nothing":                             {"x\n", "x", "x", fault.NoChange, "identical"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
+			e, _ := b.mustRefuse(request(files(edited("checks/disk.md", c.old, c.new))), c.code)
+			if !strings.HasPrefix(e.Violations[0].Rule, c.rule) || strings.Contains(e.Message, ownToken) {
+				t.Errorf("violations %+v, want %s", e.Violations, c.rule)
+			}
+		})
+	}
+}
+
+func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
+	for name, c := range map[string]struct{ base, text, cut string }{
+		"a long file":             {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10), "only the first 16384 of 40960 bytes"},
+		"hidden characters":       {"a\u202eb\n", "ab\n", "without characters"},
+		"no text":                 {"\xff\n", "", "no text"},
+		"a file that is not read": {strings.Repeat("a", gitprovider.MaxContentRead+1), "", "not shown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
+			e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"))), fault.Conflict)
+			p := e.Violations[0].Present
+			if p == nil || p.BaseSHA != blobOf(c.base) || p.Text != c.text || !strings.Contains(p.Cut, c.cut) {
+				t.Errorf("present %.200v", p)
+			}
+		})
+	}
+	t.Run("a token", func(t *testing.T) {
+		b := newBench(t)
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "a " + ownToken + "\n"})
+		e, _ := b.mustRefuse(request(files(edited("checks/disk.md", "b", "c"))), fault.Conflict)
+		if text := e.Violations[0].Present.Text; strings.Contains(text, ownToken) || !strings.HasPrefix(text, "a ") {
+			t.Errorf("the text is %q", text)
+		}
+	})
+	t.Run("several files share the room", func(t *testing.T) {
+		b := newBench(t)
+		long := strings.Repeat("a", 10<<10)
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long}, providertest.File{Path: "checks/old.md", Content: long})
+		e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"), file("checks/old.md", "create", "x\n"))), fault.Conflict)
+		if n := len(e.Violations[0].Present.Text) + len(e.Violations[1].Present.Text); n != 16<<10 {
+			t.Errorf("%d bytes are shown", n)
+		}
+	})
+}
+
+func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
+	shorter, longer := "# Disk\n", manual+"Four.\n"
+	for name, c := range map[string]struct {
+		file  map[string]any
+		warns bool
+	}{
+		"lines go":               {file("checks/disk.md", "update", shorter), true},
+		"lines come":             {file("checks/disk.md", "update", longer), false},
+		"the version is known":   {based(file("checks/disk.md", "update", shorter), blobOf(manual)[:8]), false},
+		"upper case is the same": {based(file("checks/disk.md", "update", shorter), strings.ToUpper(blobOf(manual))), false},
+		"by edits":               {edited("checks/disk.md", "\nOne.\n", "\n"), false},
+		"the whole file goes":    {file("checks/disk.md", "delete"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			made := b.mustOpen(request(files(c.file)))
+			status, err := b.fake.Status(t.Context(), infra, made.Number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const says = "checks/disk.md (lines removed: 5)"
+			footer := strings.TrimPrefix(status.Body, prflow.AgentText(status.Body))
+			if got := len(made.Warnings) == 1 && strings.Contains(made.Warnings[0], says); got != c.warns || !c.warns && len(made.Warnings) > 0 {
+				t.Errorf("warnings %q", made.Warnings)
+			}
+			if strings.Contains(footer, says) != c.warns {
+				t.Errorf("the footer says %q", footer)
+			}
+		})
+	}
+}
+
+func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
+	b := newEditBench(t)
+	id := b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
+	made, err := b.promote(id)
+	if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) || len(made.Warnings) > 0 {
+		t.Errorf("%+v, %v", made, err)
+	}
+	b = newEditBench(t)
+	id = b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
+	b.world().Push("main", providertest.File{Path: "README.md", Content: "# Another file\n"})
+	if made, err = b.promote(id); err != nil || len(made.Warnings) > 0 {
+		t.Errorf("another file has moved: %+v, %v", made, err)
+	}
+}
+
+func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
+	for name, shown := range map[string]map[string]any{
+		"by edits":     edited("checks/disk.md", "One.\n", ""),
+		"by base_sha":  based(file("checks/disk.md", "update", manual+"More.\n"), blobOf(manual)[:8]),
+		"as a whole":   file("checks/disk.md", "update", manual+"More.\n"),
+		"as a removal": file("checks/disk.md", "delete"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			id := b.dryRun(request(files(shown)))
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual + "Merged since.\n"})
+			b.fake.Script.ForgetCalls()
+			before := len(b.attempts())
+			_, err := b.promote(id)
+			e := fault.From(err)
+			if e.Code != fault.Conflict || e.Violations[0].Rule != "base-sha" || e.Violations[0].Present == nil {
+				t.Errorf("got %v", err)
+			}
+			if b.fake.Script.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != fault.Conflict {
+				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
+			}
+		})
+	}
+}
+
+func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
+	b := newBench(t)
+	var long strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&long, "line %d of the manual\n", i+1)
+	}
+	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long.String()})
+	for name, c := range map[string]struct {
+		change           map[string]any
+		has, hasNot, cut string
+	}{
+		"near matches": {edited("checks/disk.md", "line 2000 of the  manual\nline 2001 of the manual", "x"), "line 2000 of", "line 1 of",
+			"only the lines 1980 to 2020 of 3001"},
+		"nothing like it": {edited("checks/disk.md", "zebra", "x"), "line 1 of", "line 2000 of", "only the first 16384 of"},
+		"another version": {based(file("checks/disk.md", "update", "x\n"), "0123456"), "line 1 of", "line 2000 of", "only the first 16384 of"},
+		"one word":        {edited("checks/disk.md", "line 2000 of the manuals", "x"), "line 2000 of", "line 1 of", "only the lines 1980 to 2020 of 3001"},
+	} {
+		e, _ := b.mustRefuse(request(files(c.change)), fault.Conflict)
+		p := e.Violations[0].Present
+		if p == nil || !strings.Contains(p.Text, c.has) || strings.Contains(p.Text, c.hasNot) || !strings.Contains(p.Cut, c.cut) || len(p.Text) > 16<<10 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// What was read before somebody else changed another part of the file is still right about the parts that it replaces.
+func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
+	b := newEditBench(t)
+	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1."), blobOf("what was read")))))
+	if got := b.contentAt(made.Commit, "checks/disk.md"); got != strings.Replace(manual, "One.", "1.", 1) {
+		t.Errorf("the file holds %q", got)
+	}
+	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "Changed since it was read") || !strings.Contains(made.Warnings[0], "checks/disk.md") {
+		t.Errorf("warnings %q", made.Warnings)
+	}
+}
+
+func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
+	const added = "Two.\nThree.\nTwo.\n"
+	gone := "One.\nAnd a half, which was taken out."
+	for name, file := range map[string]map[string]any{
+		"content":                       file("checks/disk.md", "update", manual),
+		"content of an older text":      based(file("checks/disk.md", "update", manual), blobOf("old")),
+		"a creation":                    file("checks/disk.md", "create", manual),
+		"edits":                         edited("checks/disk.md", "Zero.\n"+added, added),
+		"edits of an older text":        based(edited("checks/disk.md", gone+"\n"+added, added), blobOf("old")),
+		"a part that is added":          edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"),
+		"a part added to an older text": based(edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"), blobOf("old")),
+		"the removal of what is gone":   file("checks/gone.md", "delete"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			e, _ := b.mustRefuse(request(files(file)), fault.NoChange)
+			if len(e.Violations) != 1 || e.Violations[0].Code != fault.NoChange {
+				t.Errorf("%+v", e.Violations)
+			}
+		})
+	}
+}
+
+func TestFilesOfAConflictShareTheRoom(t *testing.T) {
+	b := newBench(t)
+	long := strings.Repeat("A line of a manual that is long.\n", 2000)
+	b.world().Push("main", providertest.File{Path: "checks/a.md", Content: long}, providertest.File{Path: "checks/b.md", Content: "short\n"},
+		providertest.File{Path: "checks/c.md", Content: "C\n" + long})
+	e, _ := b.mustRefuse(request(files(edited("checks/a.md", "none", "x"), edited("checks/b.md", "none", "x"), edited("checks/c.md", "none", "x"))), fault.Conflict)
+	sum := 0
+	for i, least := range []int{8000, 6, 8000} {
+		p := e.Violations[i].Present
+		if p == nil || len(p.Text) < least {
+			t.Fatalf("%d: %+v", i, p)
+		}
+		sum += len(p.Text)
+	}
+	if sum > 16<<10 || e.Violations[1].Present.Cut != "" {
+		t.Errorf("%d bytes, %q", sum, e.Violations[1].Present.Cut)
+	}
+}

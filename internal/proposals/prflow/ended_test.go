@@ -1,0 +1,173 @@
+package prflow_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// What people do to a pull request between our look and our commit is told, and nothing is commented there.
+func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(b *bench)
+		says string
+	}{
+		"merged":                     {func(b *bench) { b.world().Merge(1) }, "was merged while the revision was on its way, and without it: the commit "},
+		"closed":                     {func(b *bench) { b.world().Close(1) }, "was closed while the revision was on its way, and without it: the commit "},
+		"merged, branch removed too": {func(b *bench) { b.world().Merge(1); b.world().DeleteBranch(plainBranch) }, "was merged since it was read a moment ago; nothing"},
+		"squashed": {func(b *bench) {
+			b.world().Push("main", providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
+			b.world().Merge(1)
+		}, "was merged while the revision was on its way, and without it: the commit "},
+	} {
+		for what, spoil := range map[string]func(b *bench){
+			"":                                      func(*bench) {},
+			", and the answer to the title is lost": func(b *bench) { b.fake.Script.FailAfter(forgetest.MethodSetText) },
+			", and the title is refused": func(b *bench) {
+				b.fake.Script.FailBefore(forgetest.MethodSetText, fault.New(fault.RepoNotAllowed, "no"))
+			},
+		} {
+			t.Run(name+what, func(t *testing.T) {
+				b := newBench(t)
+				b.reviewed()
+				b.fake.Script.Before(forgetest.MethodAppend, func() { c.end(b) })
+				spoil(b)
+				_, err := b.create(revising(nil))
+				e := fault.From(err)
+				if fault.CodeOf(err) != fault.Conflict || !strings.Contains(e.Message, c.says) || !strings.Contains(e.Next, "without revises") {
+					t.Fatalf("%v, next %q", err, e.Next)
+				}
+				if tip := b.tip(plainBranch); tip != "" && !strings.Contains(e.Message, tip[:12]) {
+					t.Errorf("%q does not name the commit %s", e.Message, tip)
+				}
+				if len(b.comments()) > 0 {
+					t.Errorf("commented: %q", b.comments())
+				}
+				if row := b.attempts()[0]; row.Outcome != record.OutcomeRefused || row.Code != fault.Conflict {
+					t.Errorf("the audit has %+v", row)
+				}
+				b.mustHoldNothing()
+			})
+		}
+	}
+}
+
+// mustHoldNothing demands that no files are reserved, and a whole audit.
+func (b *bench) mustHoldNothing() {
+	b.Helper()
+	if left, err := b.store.History.Unfinished(context.Background()); err != nil || len(left) > 0 {
+		b.Errorf("still reserved: %+v, %v", left, err)
+	}
+	b.mustVerify()
+}
+
+func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
+	b := newBench(t)
+	b.reviewed()
+	b.fake.Script.After(forgetest.MethodAppend, func() { b.world().Merge(1) })
+	result, err := b.create(revising(nil))
+	if err != nil || !result.Revised || !slices.Contains(result.Warnings, "#1 was merged a moment ago, with this revision") {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if len(b.comments()) > 0 {
+		t.Errorf("commented: %q", b.comments())
+	}
+	b.mustHoldNothing()
+}
+
+// A process that dies after its commit leaves the same to be told by whoever settles it.
+func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  func(s *forgetest.Script, do func())
+		outcome record.Outcome
+	}{
+		"merged before the commit": {func(s *forgetest.Script, do func()) { s.Before(forgetest.MethodAppend, do) }, record.OutcomeFailed},
+		"merged after the commit":  {func(s *forgetest.Script, do func()) { s.After(forgetest.MethodAppend, do) }, record.OutcomeRevised},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.reviewed()
+			c.script(b.fake.Script, func() { b.world().Merge(1) })
+			failure := fault.New(fault.UpstreamError, "no answer")
+			b.fake.Script.FailAfter(forgetest.MethodAppend)
+			b.fake.Script.FailBefore(forgetest.MethodBranchTip, failure)
+			if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.UpstreamError {
+				t.Fatal(err)
+			}
+			b.clock.advance(time.Hour)
+			if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if row := b.attempts()[0]; row.Outcome != c.outcome || row.Action != record.ActionSettle {
+				t.Errorf("the audit has %+v", row)
+			}
+			if len(b.comments()) > 0 {
+				t.Errorf("commented: %q", b.comments())
+			}
+			b.mustHoldNothing()
+		})
+	}
+}
+
+// A title that the forge refuses is tried again, and told again, by each identical call.
+func TestARefusedTitleIsTriedAgainAndWarnedOfAgain(t *testing.T) {
+	b := newBench(t)
+	b.reviewed()
+	refused := fault.New(fault.RepoNotAllowed, "the forge refuses")
+	const warning = "title and body could not be set: the forge refuses"
+	for i := range 3 {
+		b.fake.Script.FailBefore(forgetest.MethodSetText, refused)
+		result, err := b.create(revising(with("title", "Check inodes, and how")))
+		if err != nil || result.Number != 1 || result.Reused != (i > 0) || !slices.Contains(result.Warnings, warning) {
+			t.Fatalf("call %d: %+v, %v", i, result, err)
+		}
+	}
+	result, err := b.create(revising(with("title", "Check inodes, and how")))
+	if err != nil || !result.Reused || len(result.Warnings) > 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if pr := b.pull(1); pr.Title != "Check inodes, and how" || !strings.Contains(pr.Body, "Revision 1 of") || len(b.comments()) != 1 {
+		t.Errorf("%q: %s; %q", pr.Title, pr.Body, b.comments())
+	}
+	b.fake.Script.ForgetCalls()
+	if _, err := b.create(revising(with("title", "Check inodes, and how"))); err != nil || b.fake.Script.Writes() > 0 {
+		t.Errorf("%v, %v", err, b.fake.Script.Calls())
+	}
+}
+
+// The record knows a commit that somebody has taken off the branch since: what the provider says counts.
+func TestARecordedCommitThatIsGoneIsSettledAsNotMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		remove  bool
+		outcome record.Outcome
+	}{"removed": {true, record.OutcomeFailed}, "there": {false, record.OutcomeRevised}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			first := b.reviewed()
+			b.fake.Script.FailBefore(forgetest.MethodComment, fault.New(fault.UpstreamError, "no answer"))
+			if _, err := b.create(revising(nil)); err != nil {
+				t.Fatal(err)
+			}
+			if c.remove {
+				b.fake.People.PointBranch(infra, plainBranch, first.Commit)
+			}
+			b.clock.advance(time.Hour)
+			settled, err := prflow.New(b.options).Resume(context.Background())
+			if err != nil || len(settled) != 1 || settled[0].Error != "" || (settled[0].Number == 1) == c.remove {
+				t.Errorf("%+v, %v", settled, err)
+			}
+			if row := b.attempts()[0]; row.Outcome != c.outcome || row.Action != record.ActionSettle {
+				t.Errorf("the audit has %+v", row)
+			}
+			b.mustHoldNothing()
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package prflow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// evidence is what was read for one request: of its repository at the provider, and of our own record. Its methods read more,
+// when a gate comes to it; none writes.
+type evidence struct {
+	resolution gitprovider.Resolution
+	unresolved *fault.Error          // why there is no resolution
+	snapshot   *gitprovider.Snapshot // nil if the repository was not read
+	seen       record.Position       // where the record stood before the snapshot was taken
+	marks      map[int]mark          // the true marks of the snapshot's pull requests, by number
+	usage      record.Usage          // of the caps
+	lines      []FileLines           // how the files differ from the base branch, sorted by path
+	revision   *revision             // what the request adds to; nil if it opens a pull request of its own
+
+	registry *gitprovider.Registry
+	history  History
+	settler  *settler // tells whose a pull request is
+	log      redactedLog
+}
+
+// resolve finds the provider of the repository.
+func (e *evidence) resolve(r *request) {
+	var err error
+	switch {
+	case r.repo.Owner == "":
+		return
+	case r.promoted != nil:
+		e.resolution, err = e.registry.ResolveAt(r.promoted.Provider, r.repo)
+	default:
+		e.resolution, err = e.registry.Resolve(r.repo)
+	}
+	e.unresolved = fault.From(err)
+}
+
+// mayRead reports whether the provider may be asked.
+func (e *evidence) mayRead(on rules) bool {
+	p := e.resolution.Provider
+	return p != nil && e.unresolved == nil && notListed(on.Policy, p.Name(), e.resolution.Repo) == nil
+}
+
+// read takes the snapshot that everything is judged by.
+func (e *evidence) read(ctx context.Context, q gitprovider.SnapshotQuery) error {
+	seen, err := e.history.Position(ctx)
+	if err != nil {
+		return err
+	}
+	snapshot, err := e.resolution.Provider.Snapshot(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := e.sortByOrigin(snapshot); err != nil {
+		return err
+	}
+	e.seen, e.snapshot = seen, snapshot
+	return nil
+}
+
+// readPullsAgain reads the pull requests once more. The base branch stays what the other gates have judged.
+func (e *evidence) readPullsAgain(ctx context.Context, closedSince time.Time) error {
+	was := *e.snapshot
+	err := e.read(ctx, gitprovider.SnapshotQuery{Repo: was.Repo, Base: was.Base, ClosedSince: closedSince, Foreign: true})
+	if err != nil {
+		return err
+	}
+	now := e.snapshot
+	was.Open, was.Closed, was.LastNumber = now.Open, now.Closed, now.LastNumber
+	was.Foreign, was.ForeignUnread = now.Foreign, now.ForeignUnread
+	e.snapshot = &was
+	return nil
+}
+
+// sortByOrigin takes the pull requests that only claim to be ours for those of others, and keeps the true marks.
+func (e *evidence) sortByOrigin(snapshot *gitprovider.Snapshot) error {
+	reader, err := e.settler.marksOf(e.resolution.Provider.Name(), snapshot.Repo)
+	if err != nil {
+		return err
+	}
+	e.marks = map[int]mark{}
+	isForeign := func(pr gitprovider.PullRequest) bool {
+		m, isTrue := reader.read(pr)
+		if isTrue {
+			e.marks[pr.Number] = m
+		}
+		return !isTrue && !gitprovider.ClearlyOurs(pr)
+	}
+	for _, pr := range snapshot.Open {
+		if isForeign(pr) && pr.Base == snapshot.Base {
+			snapshot.Foreign = append(snapshot.Foreign, pr)
+		}
+	}
+	snapshot.Open = slices.DeleteFunc(snapshot.Open, isForeign)
+	snapshot.Closed = slices.DeleteFunc(snapshot.Closed, isForeign)
+	return nil
+}
+
+// digest identifies the change at its place.
+func (e *evidence) digest(r *request) string {
+	files := r.digests.files
+	if r.asked.Revises > 0 { // as asked for: once it is made, edits do not fit any more
+		files = hashJSON([]any{"revises", r.asked.Revises, r.digests.asked})
+	}
+	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, files)
+}
+
+// sameChange is an open pull request that holds the very change that is asked for.
+type sameChange struct {
+	pr gitprovider.PullRequest
+	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request, or one
+	// whose own may be open beside it.
+	left *record.Proposal
+}
+
+// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is told by the proposals
+// of the record, by its mark, and, for one that neither knows (the state folder was lost), by what its branch holds.
+func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, error) {
+	digest := e.digest(r)
+	proposals, err := e.history.ByDigest(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	proposals = slices.DeleteFunc(proposals, func(p record.Proposal) bool { return p.ID == r.id })
+	var left *record.Proposal
+	if at := slices.IndexFunc(proposals, e.settler.abandoned); at >= 0 {
+		left = &proposals[at]
+	}
+	open := slices.Clone(e.snapshot.Open)
+	slices.SortStableFunc(open, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
+	for _, pr := range open {
+		if pr.Base != e.snapshot.Base {
+			continue
+		}
+		for _, p := range proposals {
+			its, err := e.became(p, pr)
+			if err != nil {
+				return nil, err
+			}
+			if its {
+				if e.settler.abandoned(p) {
+					left = &p
+				}
+				return &sameChange{pr: pr, left: left}, nil
+			}
+		}
+		holds, err := e.holdsChange(ctx, r, pr, digest)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			return &sameChange{pr: pr, left: left}, nil
+		}
+	}
+	return nil, nil
+}
+
+// became reports whether a pull request is the one that the proposal became, or that it has opened and not recorded yet.
+func (e *evidence) became(p record.Proposal, pr gitprovider.PullRequest) (bool, error) {
+	switch {
+	case pr.Branch != p.Branch:
+		return false, nil
+	case p.State == record.StateOpened:
+		return p.PRNumber == 0 || p.PRNumber == pr.Number, nil
+	}
+	return e.settler.owns(p, pr)
+}
+
+// holdsChange reports whether a pull request holds the change, by its mark or by what its branch holds.
+func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.PullRequest, digest string) (bool, error) {
+	if e.marks[pr.Number].Digest == digest {
+		return true, nil
+	}
+	if len(pr.Paths) != r.changes.Len() || len(r.overlap(pr.Paths)) != r.changes.Len() {
+		return false, nil
+	}
+	holds, err := branchHolds(ctx, e.resolution.Provider, e.snapshot.Repo, pr.Branch, r.changes.Changes())
+	if fault.CodeOf(err) == fault.NotFound { // its branch was removed a moment ago
+		return false, nil
+	}
+	return holds, err
+}
+
+// sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark, or, for one that was opened
+// before marks had that, by its record.
+func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.PullRequest) (paths []string, err error) {
+	m := e.marks[pr.Number]
+	if m.Contents == "" && m.Digest != "" {
+		proposals, err := e.history.ByDigest(ctx, m.Digest)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range proposals {
+			for _, f := range p.Files {
+				if print := f.Fingerprint(); print != "" && p.Branch == pr.Branch {
+					m.Contents += print[:markDigits]
+				}
+			}
+		}
+	}
+	for _, c := range r.changes.Changes() {
+		if m.holdsText(fingerprint(c)) {
+			paths = append(paths, c.Path.String())
+		}
+	}
+	return paths, nil
+}
+
+// closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
+// before it was there to be seen. The first a mark says, whosever key it is signed with, the second the records.
+func (e *evidence) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {
+	if newMarkReader(nil, e.resolution.Provider.Name(), e.snapshot.Repo).withdrawn(pr) {
+		return true, nil
+	}
+	m, ours := e.marks[pr.Number]
+	if !ours {
+		return false, nil
+	}
+	return e.history.Undone(ctx, m.Request)
+}
+
+// rememberPaths fills in, from the record, the paths of rejected pull requests whose branch the provider has no more.
+func (e *evidence) rememberPaths(ctx context.Context) error {
+	repo := e.snapshot.Repo
+	for i, pr := range e.snapshot.Closed {
+		if len(pr.Paths) > 0 {
+			continue
+		}
+		paths, err := e.history.PathsOf(ctx, e.resolution.Provider.Name(), repo.Owner, repo.Name, pr.Number)
+		if err != nil {
+			return err
+		}
+		e.snapshot.Closed[i].Paths = paths
+	}
+	return nil
+}
+
+// lastRemark is what somebody who may decide about the pull request said last, in a review or a comment: "comment and close"
+// is how most are rejected. nil if nobody did, or if it cannot be read: the cooldown holds without it.
+func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
+	reader, can := e.resolution.Provider.(gitprovider.RemarkReader)
+	if !can {
+		return nil
+	}
+	remarks, err := reader.Remarks(ctx, e.snapshot.Repo, number)
+	last := gitprovider.LastRemark(remarks)
+	if err != nil {
+		e.log.warn("remarks not read", err, "pr", number)
+	}
+	if err != nil || last == nil {
+		return nil
+	}
+	return quoted(last, last.Lines)
+}
+
+// claim is what whoever reserves knows.
+func (e *evidence) claim() record.Claim {
+	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
+	for _, pr := range e.snapshot.Open {
+		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit, Request: e.marks[pr.Number].Request})
+	}
+	return claim
+}

@@ -1,0 +1,125 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// baseTreeGate denies what does not fit the base commit; gitprovider.Tree.Mismatch has the rule, which every Commit asks again.
+// It warns of files that are replaced as a whole by somebody who does not say which text they have read.
+func baseTreeGate() gate {
+	return gate{
+		Name: record.GateBaseTree, Phase: phaseRepository,
+		Asks:  "whether each file is there or not as its action says, is a plain file and the one that the agent has read, and would change",
+		Judge: judgeBaseTree,
+	}
+}
+
+func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+	target := e.target()
+	if target == nil {
+		return ruling{skipped: true}, nil
+	}
+	out := ruling{detail: "base " + target.Base + " at " + short(target.BaseCommit)}
+	var lacks []lacking
+	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
+		v := r.mismatch(change, target.Tree)
+		if v == nil && e.revision != nil {
+			v = blockedOnBase(change, e.snapshot.Tree)
+		}
+		if v == nil {
+			continue
+		}
+		if e.revision != nil {
+			*v = v.Map(func(text string) string {
+				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
+			})
+		}
+		out.violations, lacks = append(out.violations, *v), append(lacks, lacking{change.Path, r.edited.unfit[change.Path.String()].near})
+	}
+	showPresent(target, out.violations, lacks)
+	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
+		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that newer lines may be lost: " +
+			listed(blind) + "."}
+	}
+	if len(r.edited.behind) > 0 {
+		out.warnings = append(out.warnings, "Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
+	}
+	return out, nil
+}
+
+// showPresent gives the conflicts among violations what the branch has at their files.
+func showPresent(target *gitprovider.Snapshot, violations []fault.Violation, files []lacking) {
+	var shown []lacking
+	var of []int
+	for i, v := range violations {
+		if v.Code == fault.Conflict {
+			shown, of = append(shown, files[i]), append(of, i)
+		}
+	}
+	for i, present := range presents(target, shown) {
+		violations[of[i]].Present = present
+	}
+}
+
+// blockedOnBase says what on the base branch would keep a revised file from being merged as a plain one: a link or a folder at its path or above
+// it.
+func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Violation {
+	if v := base.Mismatch(change); v != nil && v.Code == fault.ScopeDenied {
+		return v
+	}
+	return nil
+}
+
+// mismatch says why a change does not fit the base commit; nil if it does.
+func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
+	path := change.Path.String()
+	if misfit, unfit := r.edited.unfit[path]; unfit {
+		return &misfit.violation
+	}
+	if v := tree.Mismatch(change); v != nil {
+		return v
+	}
+	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == path })
+	f := r.asked.Files[at]
+	if entry, exists := tree[path]; exists {
+		if len(f.Edits) > 0 {
+			return nil // which knew what they were made from
+		}
+		return f.stale(entry.ID)
+	}
+	if f.BaseSHA != "" {
+		return &fault.Violation{
+			Code: fault.Conflict, Path: path, Rule: "base-sha",
+			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", path),
+			Suggestion: "leave base_sha out to create the file",
+		}
+	}
+	return nil
+}
+
+// blind lists the files of which whole new contents remove lines, although nothing says what they replace: no base_sha, and no
+// dry run on the same commit.
+func (r *request) blind(lines []FileLines, baseCommit string) (out []string) {
+	if r.promoted != nil && r.promoted.BaseCommit == baseCommit {
+		return nil
+	}
+	for _, l := range lines {
+		isBlind := func(f FileRequest) bool {
+			return f.Path == l.Path && f.Action == string(gitprovider.ActionUpdate) && len(f.Edits) == 0 && f.BaseSHA == ""
+		}
+		if l.Removed > 0 && slices.ContainsFunc(r.asked.Files, isBlind) {
+			out = append(out, fmt.Sprintf("%s (lines removed: %d)", l.Path, l.Removed))
+		}
+	}
+	return out
+}
+
+// short is a commit for people.
+func short(commit string) string { return commit[:min(len(commit), 12)] }

@@ -1,0 +1,228 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textedit"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
+const contentTimeout = 60 * time.Second
+
+// maxSearched bounds a title or a path that is searched for secrets, in bytes. What is longer is refused anyway (see
+// MaxTitleRunes and gitprovider.ParsePath), costs nothing more, and is withheld from the record.
+const maxSearched = 8 << 10
+
+// contentGate denies texts that nobody may publish.
+func contentGate() gate {
+	return gate{
+		Name: record.GateContent, Phase: phaseRequest,
+		Asks:  "sizes, hidden characters, secrets in files, title, body and paths, and whether files of a kind that the policy names are sound",
+		Judge: judgeContent,
+	}
+}
+
+// judgeContent fails if the search for secrets cannot work.
+func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (ruling, error) {
+	judged := r.judged()
+	out := ruling{violations: checkSizes(judged.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
+	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
+	texts, skipped := searchable(judged, out.violations)
+	out.withhold = skipped
+	kept := newKeptTexts(texts)
+	search, cancel := context.WithTimeout(ctx, contentTimeout)
+	defer cancel()
+	for _, t := range texts {
+		if !t.isPath {
+			out.violations = append(out.violations, checkCharacters(t)...)
+		}
+		found, err := on.secrets.Secrets(search, t.label, t.value)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ruling{}, fault.From(ctx.Err())
+		case err != nil:
+			return ruling{}, fault.Wrap(err, fault.Internal, "the search for secrets could not run, so nothing is proposed")
+		}
+		for _, secret := range found {
+			out.violations = append(out.violations, secretViolation(t, secret))
+			kept.withhold(t, secret)
+			out.withhold = out.withhold || t.isPath || t.label == "title"
+		}
+	}
+	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
+	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
+		out.violations = append(out.violations, *v)
+		out.withhold = true // which part is where cannot be told
+	}
+	if !out.withhold && !slices.ContainsFunc(out.violations, isOwn) {
+		out.wanted = kept.wanted(r)
+	}
+	return out, nil
+}
+
+// text is something of a request that will be read by others: a file's content, the title, the body, a path.
+type text struct {
+	label  string // a file's path, "title" or "body"
+	what   string // for messages
+	value  string
+	isPath bool // its characters are for the scope to judge
+}
+
+// texts lists all texts of a request, title and body first.
+func (r CreateRequest) texts() []text {
+	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
+	for i, f := range r.Files {
+		switch {
+		case f.Content != nil:
+			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
+		case len(f.Edits) > 0: // they could not be made
+			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
+		}
+		at := fmt.Sprintf("files[%d].path", i)
+		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
+	}
+	return out
+}
+
+// newTexts are what edits bring, each on lines of its own.
+func newTexts(edits []textedit.Edit) string {
+	parts := make([]string, len(edits))
+	for i, e := range edits {
+		parts[i] = e.New
+	}
+	return strings.Join(parts, "\n")
+}
+
+// quote renders an untrusted name as printable ASCII, cut at 120 bytes.
+func quote(s string) string {
+	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
+}
+
+// searchable are the texts that are worth a search: those that are not refused for their size already. skipped says that a
+// title or a path is not among them.
+func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipped bool) {
+	for _, t := range asked.texts() {
+		tooLong := false
+		switch {
+		case t.isPath || t.what == "title":
+			tooLong = len(t.value) > maxSearched
+			skipped = skipped || tooLong
+		case t.what == "body":
+			tooLong = len(t.value) > MaxBodyBytes()
+		default:
+			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool { return v.Path == t.label || v.Rule == "total-size" })
+		}
+		if !tooLong {
+			out = append(out, t)
+		}
+	}
+	return out, skipped
+}
+
+// checkSpread looks for one of our own credentials in parts that stand in several texts of a request.
+func checkSpread(secrets Secrets, all []text) *fault.Violation {
+	values := make([]string, len(all))
+	for i, t := range all {
+		values[i] = t.value
+	}
+	holders := secrets.Spread(values)
+	if len(holders) == 0 {
+		return nil
+	}
+	var where []string
+	for _, i := range holders {
+		if i < len(all) {
+			where = append(where, all[i].what)
+		}
+	}
+	if len(where) == 0 {
+		where = []string{"texts, read one after the other"}
+	}
+	return &fault.Violation{
+		Code: fault.ContentDenied, Rule: "secret:" + content.OwnTokenRule,
+		Message:    "parts of a credential of this server stand in the " + strings.Join(where, ", the "),
+		Suggestion: "remove them; tell a person to revoke the credential",
+	}
+}
+
+func checkSizes(files []FileRequest, maxFile, maxTotal int) []fault.Violation {
+	var out []fault.Violation
+	total := 0
+	for _, f := range files {
+		what, size := "content", 0
+		if f.Content != nil {
+			size = len(*f.Content)
+		} else { // of a delete, or the edits could not be made
+			what, size = "new text", len(newTexts(f.Edits))
+		}
+		total += size
+		if size > maxFile {
+			out = append(out, fault.Violation{
+				Code: fault.ContentDenied, Path: f.Path, Rule: "file-size",
+				Message:    fmt.Sprintf("the %s of %s has %d bytes; at most %d are accepted", what, quote(f.Path), size, maxFile),
+				Suggestion: "keep procedures short, or split the file",
+			})
+		}
+	}
+	if total > maxTotal {
+		out = append(out, fault.Violation{
+			Code: fault.ContentDenied, Rule: "total-size",
+			Message:    fmt.Sprintf("all files together have %d bytes; at most %d are accepted", total, maxTotal),
+			Suggestion: "split the change by topic",
+		})
+	}
+	return out
+}
+
+func checkCharacters(t text) []fault.Violation {
+	var out []fault.Violation
+	if at := strings.IndexByte(t.value, 0); at >= 0 {
+		out = append(out, fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "binary",
+			Message:    fmt.Sprintf("the %s has a NUL byte (byte %d): binary content is not accepted", t.what, at),
+			Suggestion: "propose text",
+		})
+		return out
+	}
+	for _, h := range content.Hidden(t.value) {
+		out = append(out, fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "hidden-character",
+			Message: fmt.Sprintf("the %s has a character that a reviewer cannot see, %s, at line %d, column %d",
+				t.what, h.Name, h.Line, h.Column),
+			Suggestion: "remove the character",
+		})
+	}
+	return out
+}
+
+func secretViolation(t text, secret content.Secret) fault.Violation {
+	if secret.Rule == content.EncodedRule {
+		return fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+			Message: fmt.Sprintf("the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
+				"or unpacks to too much", t.what, secret.Line),
+			Suggestion: "propose it as plain text",
+		}
+	}
+	if secret.Rule == content.DividedRule {
+		return fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+			Message: fmt.Sprintf("the %s has, from line %d on, more words that may be parts of secrets than can be put together in all ways",
+				t.what, secret.Line),
+			Suggestion: "divide it into smaller files, or leave lists of keys out",
+		}
+	}
+	return fault.Violation{
+		Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+		Message: fmt.Sprintf("the %s has what looks like a secret (%s) at line %d; a pull request would publish it",
+			t.what, secret.Rule, secret.Line),
+		Suggestion: "remove it and refer to where the secret is kept; if it was real, tell a person to revoke it",
+	}
+}

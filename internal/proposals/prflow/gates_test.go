@@ -1,0 +1,453 @@
+package prflow_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
+	b := newBench(t)
+	result := b.mustOpen(request(files(
+		file("checks/disk.md", "update", "# Disk\n\nMore.\n"), file("checks/inodes.md", "create", "# Inodes\n"), file("checks/old.md", "delete"),
+	)))
+	if result.Branch != "claude-ops/fix/check-inodes-too" || b.tip(result.Branch) != result.Commit {
+		t.Errorf("branch %s at %s, result %+v", result.Branch, b.tip(result.Branch), result)
+	}
+	if got := strings.Join(result.Files, " "); got != "checks/disk.md checks/inodes.md checks/old.md" {
+		t.Errorf("files %s", got)
+	}
+	w := b.world()
+	if parents := w.Parents(result.Commit); len(parents) != 1 || parents[0] != b.tip("main") {
+		t.Errorf("parents %v", parents)
+	}
+	have := map[string]string{}
+	for _, f := range w.Files(result.Commit) {
+		have[f.Path] = f.Content
+	}
+	if len(have) != 4 || have["checks/disk.md"] != "# Disk\n\nMore.\n" || have["checks/inodes.md"] != "# Inodes\n" || have["README.md"] == "" {
+		t.Errorf("the commit has %v", have)
+	}
+	if row := b.attempts()[0]; row.Outcome != record.OutcomeOpened || row.PRNumber != result.Number || row.Caller != agent.Name ||
+		row.Door != record.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 || len(row.Verdicts) != len(prflow.Gates()) {
+		t.Errorf("the audit has %+v", row)
+	}
+	for _, v := range b.attempts()[0].Verdicts {
+		if v.Ruling != record.Pass {
+			t.Errorf("gate %s: %s", v.Gate, v.Ruling)
+		}
+	}
+}
+
+// violationsOf lists code and rule of each violation.
+func violationsOf(e *fault.Error) string {
+	var out []string
+	for _, v := range e.Violations {
+		out = append(out, string(v.Code)+":"+v.Rule)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestArgumentsGate(t *testing.T) {
+	cases := map[string]struct {
+		raw  []byte
+		says []string
+	}{
+		"no arguments at all":               {nil, []string{"repo_owner", "repo_name", "title", "body", "files"}},
+		"not JSON":                          {[]byte(`{"repo_owner":`), []string{""}},
+		"an array":                          {[]byte(`[]`), []string{""}},
+		"an unknown field":                  {request(with("tier", 3)), []string{"tier"}},
+		"a field in the wrong case":         {request(with("Title", "x")), []string{"Title"}},
+		"a wrong type":                      {request(with("title", 7)), []string{"title"}},
+		"a null":                            {request(with("files", nil)), []string{"files"}},
+		"an empty title":                    {request(with("title", "")), []string{"title"}},
+		"a title of spaces":                 {request(with("title", "   ")), []string{"title"}},
+		"a title of 73 characters":          {request(with("title", strings.Repeat("ä", 72)+"x")), []string{"title"}},
+		"a title of two lines":              {request(with("title", "one\ntwo")), []string{"title"}},
+		"a title without a letter":          {request(with("title", "!!!")), []string{"title"}},
+		"an empty body":                     {request(with("body", " \n")), []string{"body"}},
+		"a huge body":                       {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))), []string{"body"}},
+		"an unknown change type":            {request(with("change_type", "hack")), []string{"change_type"}},
+		"a malformed base branch":           {request(with("base_branch", "a..b")), []string{"base_branch"}},
+		"a base branch like an option":      {request(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},
+		"no files":                          {request(files()), []string{"files"}},
+		"an empty path":                     {request(files(file("", "create", "x"))), []string{"files[0].path"}},
+		"an unknown action":                 {request(files(file("checks/x.md", "move", "x"))), []string{"files[0].action"}},
+		"an action in capitals":             {request(files(file("checks/x.md", "Create", "x"))), []string{"files[0].action"}},
+		"a create without content":          {request(files(file("checks/x.md", "create"))), []string{"files[0].content"}},
+		"a delete with content":             {request(files(file("checks/old.md", "delete", ""))), []string{"files[0].content"}},
+		"a bad owner":                       {request(with("repo_owner", "../x")), []string{"repo_owner"}},
+		"a clone URL with a token":          {request(with("clone_url", "https://x:y@git.example.org/joe/infra")), []string{"clone_url"}},
+		"a clone URL of another repository": {request(with("clone_url", "https://git.example.org/joe/other")), []string{"clone_url"}},
+		"several at once":                   {request(func(r map[string]any) { r["title"], r["body"], r["change_type"] = "", "", "x" }), []string{"title", "body", "change_type"}},
+		"a repeated key":                    {[]byte(strings.Replace(string(request(nil)), `"title"`, `"title":"other","title"`, 1)), []string{"title"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			e, _ := b.mustRefuse(c.raw, fault.InvalidArgument)
+			said := map[string]bool{}
+			for _, v := range e.Violations {
+				said[v.Path] = true
+			}
+			for _, path := range c.says {
+				if !said[path] {
+					t.Errorf("no violation names %q: %+v", path, e.Violations)
+				}
+			}
+		})
+	}
+}
+
+func TestATitleOf72CharactersIsAccepted(t *testing.T) {
+	b := newBench(t)
+	b.mustOpen(request(with("title", "x"+strings.Repeat("ä", 71))))
+}
+
+func TestTierGate(t *testing.T) {
+	four := files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"), file("checks/3.md", "create", "3"),
+		file("checks/4.md", "create", "4"))
+	cases := []struct {
+		tier   gitprovider.Tier
+		change func(map[string]any)
+		denied bool
+	}{
+		{0, nil, true}, {1, nil, true}, {2, nil, false}, {2, four, true}, {3, four, false}, {4, nil, true}, {-1, nil, true},
+	}
+	for i, c := range cases {
+		t.Run(fmt.Sprintf("row %d: tier %d", i, c.tier), func(t *testing.T) {
+			b := newBench(t)
+			b.options.Authority.Tier = c.tier
+			if !c.denied {
+				b.mustOpen(request(c.change))
+				return
+			}
+			e, row := b.mustRefuse(request(c.change), fault.TierDenied)
+			if !strings.Contains(e.Message, "tier") || row.Tier != c.tier {
+				t.Errorf("%v, row %+v", e, row)
+			}
+		})
+	}
+	t.Run("tier 1 does not even contact the provider", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Authority.Tier = 1
+		b.mustRefuse(request(nil), fault.TierDenied)
+		if calls := b.fake.Script.Calls(); len(calls) != 0 {
+			t.Errorf("calls %v", calls)
+		}
+	})
+}
+
+func TestScopeGate(t *testing.T) {
+	for _, path := range []string{
+		"README.md", "prompts/tier3-remediate.md", "CLAUDE.md", ".claude/settings.json", ".github/workflows/x.yml", "checks/../README.md",
+		"./checks/x.md", "checks//x.md", "/checks/x.md", `checks\x.md`, "checks/%2e%2e/x.md", "checks/x.md\x00", "checks/x\n.md",
+		"сhecks/x.md", "checks/e\u0301.md", "Checks/x.md", "checks/x.md.", "checks/x.md ", ".git/config", ".GIT/hooks/pre-commit",
+		"checks/.git/x.md", "GIT~1/x.md", ".g\u200cit/x", "checks/con.md", "checks/" + strings.Repeat("a", 260) + ".md",
+		"claudeops-policy.yaml", "checks/sub/x.md",
+	} {
+		t.Run(fmt.Sprintf("%q", path), func(t *testing.T) {
+			b := newBench(t)
+			_, row := b.mustRefuse(request(files(file(path, "create", "x\n"))), fault.ScopeDenied)
+			if len(row.Paths) != 1 {
+				t.Errorf("the audit has the paths %q", row.Paths)
+			}
+		})
+	}
+	t.Run("every path is named at once", func(t *testing.T) {
+		b := newBench(t)
+		e, _ := b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"), file("prompts/a.md", "create", "x"))),
+			fault.ScopeDenied)
+		if got := violationsOf(e); got != "scope_denied:not-in-allow-list scope_denied:prompts/**" {
+			t.Errorf("violations %s", got)
+		}
+	})
+	t.Run("the same path twice, and in another case", func(t *testing.T) {
+		b := newBench(t)
+		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))), fault.ScopeDenied)
+		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))), fault.ScopeDenied)
+	})
+}
+
+func TestBaseTreeGate(t *testing.T) {
+	kinds := []providertest.File{
+		{Path: "checks/link.md", Kind: gitprovider.KindSymlink, Content: "../README.md"},
+		{Path: "playbooks", Kind: gitprovider.KindSymlink, Content: "checks"},
+		{Path: ".claude-ops/checks", Kind: gitprovider.KindSubmodule, Content: strings.Repeat("a", 40)},
+		{Path: "checks/disk.md", Content: "# Disk\n"},
+		{Path: "CLAUDE-OPS.md/x.md", Content: "a folder where a file should be\n"},
+	}
+	cases := []struct {
+		name string
+		file map[string]any
+		code fault.Code
+		rule string
+	}{
+		{"create of a file that exists", file("checks/disk.md", "create", "x"), fault.Conflict, "exists"},
+		{"update of a file that is missing", file("checks/none.md", "update", "x"), fault.Conflict, "missing"},
+		{"delete of a file that is missing", file("checks/none.md", "delete"), fault.NoChange, "missing"},
+		{"an update that changes nothing", file("checks/disk.md", "update", "# Disk\n"), fault.NoChange, "identical"},
+		{"a create that is on the base already", file("checks/disk.md", "create", "# Disk\n"), fault.NoChange, "identical"},
+		{"a symbolic link as the file", file("checks/link.md", "update", "x"), fault.ScopeDenied, "not-a-file"},
+		{"deleting a symbolic link", file("checks/link.md", "delete"), fault.ScopeDenied, "not-a-file"},
+		{"a symbolic link as the folder", file("playbooks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
+		{"a submodule as the folder", file(".claude-ops/checks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
+		{"a folder as the file", file("CLAUDE-OPS.md", "create", "x"), fault.ScopeDenied, "not-a-file"},
+		{"another spelling of a file that exists", file("checks/Disk.md", "create", "x"), fault.Conflict, "path-collision"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.fake.AddRepoFiles("joe", "infra", kinds...)
+			e, _ := b.mustRefuse(request(files(c.file)), c.code)
+			if got := violationsOf(e); got != string(c.code)+":"+c.rule {
+				t.Errorf("violations %s", got)
+			}
+		})
+	}
+}
+
+// encodedOften is text in seven layers of base64.
+func encodedOften() string {
+	text := "text that nobody needs to encode"
+	for range 7 {
+		text = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	return text
+}
+
+func TestContentGate(t *testing.T) {
+	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
+	body := func(content string) func(map[string]any) { return files(file("checks/x.md", "create", content)) }
+	cases := []struct {
+		name   string
+		change func(map[string]any)
+		rule   string
+		says   string
+	}{
+		{"a bidi override in a file", body("a\nb \u202e c\n"), "hidden-character", "line 2, column 3"},
+		{"a zero-width space in a file", body("x\u200by"), "hidden-character", "line 1, column 2"},
+		{"a bidi override in the title", with("title", "Check \u2066disk"), "hidden-character", "title"},
+		{"a tag character in the body", with("body", "x \U000e0041"), "hidden-character", "body"},
+		{"an escape sequence", body("\x1b[2J"), "hidden-character", "line 1, column 1"},
+		{"a NUL", body("a\x00b"), "binary", "NUL"},
+		{"a secret in a file", body("\n\ntoken: " + token + "\n"), "secret:github-pat", "line 3"},
+		{"a secret in the title", with("title", token), "secret:github-pat", "title"},
+		{"a secret in the body", with("body", "use "+token), "secret:github-pat", "body"},
+		{"a secret in a path", files(file("checks/"+token+".md", "create", "x")), "secret:github-pat", "files[0].path"},
+		{"our own token", body("x " + ownToken + " y"), "secret:own-token", "line 1"},
+		{"our own token in pieces over files and body", func(r map[string]any) {
+			r["body"] = "ends in " + ownToken[24:]
+			files(file("checks/a.md", "create", "one "+ownToken[:12]), file("checks/b.md", "create", "two "+ownToken[12:24]))(r)
+		}, "secret:own-token", `content of "checks/a.md", the content of "checks/b.md"`},
+		{"a secret in entities", body("gh&#112;_" + token[4:]), "secret:github-pat", "line 1"},
+		{"text that is encoded too often", body(encodedOften()), "secret:encoded-text", "line 1"},
+		{"a file of 256 KiB and one byte", body(strings.Repeat("x\n", 128<<10) + "y"), "file-size", "262145 bytes"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			e, row := b.mustRefuse(request(c.change), fault.ContentDenied)
+			if e.Violations[0].Rule != c.rule || !strings.Contains(e.Violations[0].Message, c.says) {
+				t.Errorf("violation %+v, want rule %s and %q", e.Violations[0], c.rule, c.says)
+			}
+			kept, err := b.store.History.Wanted(t.Context(), row.RequestID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record, err := json.Marshal([]any{row, kept})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range []string{token, ownToken} {
+				if strings.Contains(fmt.Sprintf("%+v", e), secret) && !strings.Contains(c.name, "path") || strings.Contains(string(record), secret) {
+					t.Errorf("the secret is repeated: %v, record %s", e, record)
+				}
+			}
+		})
+	}
+	t.Run("1 MiB in all is the limit", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Authority.Tier = 3
+		var list []any
+		for i := range 5 {
+			list = append(list, file(fmt.Sprintf("checks/%d.md", i), "create", strings.Repeat("x\n", 110<<10)))
+		}
+		e, _ := b.mustRefuse(request(files(list...)), fault.ContentDenied)
+		if violationsOf(e) != "content_denied:total-size" {
+			t.Errorf("violations %s", violationsOf(e))
+		}
+	})
+	t.Run("emoji with variation selectors and joiners are fine", func(t *testing.T) {
+		b := newBench(t)
+		b.mustOpen(request(body("⚠️ 👨‍👩‍👧 done ✔️\n")))
+	})
+}
+
+func TestRepositoryGate(t *testing.T) {
+	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
+		b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		if calls := b.fake.Script.Calls(); len(calls) != 0 {
+			t.Errorf("calls %v", calls)
+		}
+	})
+	t.Run("a missing repository", func(t *testing.T) {
+		newBench(t).mustRefuse(request(with("repo_name", "absent")), fault.NotFound)
+	})
+	t.Run("an empty repository", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.AddRepo("joe", "empty", nil)
+		b.mustRefuse(request(with("repo_name", "empty")), fault.NotFound)
+	})
+	t.Run("a missing base branch", func(t *testing.T) {
+		newBench(t).mustRefuse(request(with("base_branch", "absent")), fault.NotFound)
+	})
+	t.Run("a base branch that the policy does not allow", func(t *testing.T) {
+		b := newBench(t)
+		b.world().Push("release")
+		e, _ := b.mustRefuse(request(with("base_branch", "release")), fault.RepoNotAllowed)
+		if violationsOf(e) != "repo_not_allowed:base_branches" {
+			t.Errorf("violations %s", violationsOf(e))
+		}
+	})
+	t.Run("a base branch that the policy allows", func(t *testing.T) {
+		b := newBench(t)
+		b.world().Push("release")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
+		b.mustOpen(request(with("base_branch", "release")))
+	})
+	t.Run("a branch of another proposal as the base", func(t *testing.T) {
+		b := newBench(t)
+		first := b.mustOpen(request(nil))
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"**\"]")
+		b.mustRefuse(request(func(r map[string]any) {
+			r["base_branch"], r["title"] = first.Branch, "Stack one on top"
+			r["files"] = []any{file("checks/second.md", "create", "x")}
+		}), fault.RepoNotAllowed)
+	})
+	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
+		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}}, nil, "", nil)
+		b.mustRefuse(request(nil), fault.RepoNotAllowed)
+	})
+	t.Run("an archived repository", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.People.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
+		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		if violationsOf(e) != "repo_not_allowed:archived" {
+			t.Errorf("violations %s", violationsOf(e))
+		}
+	})
+	t.Run("a fork", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.People.Alter(infra, false, true, "main")
+		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		if violationsOf(e) != "repo_not_allowed:allow_forks" {
+			t.Errorf("violations %s", violationsOf(e))
+		}
+		b.options.Authority.Policy = mustPolicy(t, "allow_forks: true")
+		b.mustOpen(request(nil))
+	})
+	t.Run("a host that no provider has", func(t *testing.T) {
+		newBench(t).mustRefuse(request(with("clone_url", "https://elsewhere.example/joe/infra")), fault.ProviderUnresolved)
+	})
+	t.Run("a provider that is disabled", func(t *testing.T) {
+		e, _ := newBench(t).mustRefuse(request(with("clone_url", "https://gitea.example.org/joe/infra")), fault.ProviderDisabled)
+		if !strings.Contains(e.Message, "GITEA_TOKEN") {
+			t.Errorf("%v does not name the variable", e)
+		}
+	})
+}
+
+// renaming is a provider that knows every repository by a new name, as after a transfer.
+type renaming struct{ *forgetest.Fake }
+
+func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := r.Fake.Snapshot(ctx, q)
+	if snap != nil {
+		snap.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"}
+	}
+	return snap, err
+}
+
+func TestGatesOneToSixAnswerTogether(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
+	e, row := b.mustRefuse(request(func(r map[string]any) {
+		r["title"] = strings.Repeat("long ", 20)
+		r["files"] = []any{
+			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), file("checks/none.md", "update", "a\u200bb"),
+			file("checks/y.md", "create", ownToken),
+		}
+	}), fault.ScopeDenied)
+	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section tier_denied:tier-max-files " +
+		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token repo_not_allowed:base_branches"
+	if got := violationsOf(e); got != want {
+		t.Errorf("violations\n%s, want\n%s", got, want)
+	}
+	for _, v := range row.Verdicts {
+		if later := v.Gate == record.GateDuplicate || v.Gate == record.GateCooldown || v.Gate == record.GateAudit || v.Gate == record.GateCaps; later != (v.Ruling == record.Skipped) {
+			t.Errorf("gate %s: %s", v.Gate, v.Ruling)
+		}
+	}
+	for _, v := range e.Violations {
+		if v.Message == "" || strings.Contains(v.Message, "%!") {
+			t.Errorf("message %q", v.Message)
+		}
+	}
+}
+
+func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
+	b := newBench(t)
+	e, row := b.mustRefuse(request(func(r map[string]any) {
+		r["titel"], r["change_type"], r["body"] = "Misspelled", "chore", " "
+		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), map[string]any{"path": 7, "action": "create"}, file("checks/b.md", "create")}
+	}), fault.ScopeDenied)
+	var paths []string
+	for _, v := range e.Violations {
+		paths = append(paths, v.Path)
+	}
+	want := []string{
+		"README.md", "files[2].path", "titel", "change_type", "body", "files[3].content", "", "checks/disk.md", // "" is the number of files
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	if row.Owner != "joe" || row.Repo != "infra" || len(row.Paths) != 4 || row.Paths[0] != "README.md" {
+		t.Errorf("the audit has %+v", row)
+	}
+}
+
+func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
+	b := newBench(t)
+	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
+	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
+	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
+		t.Errorf("outcome %s", row.Outcome)
+	}
+}
+
+func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
+	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)
+	if !strings.Contains(e.Message, "line 3") || len(b.fake.Script.Calls()) != 0 {
+		t.Errorf("%v, calls %v", e, b.fake.Script.Calls())
+	}
+}

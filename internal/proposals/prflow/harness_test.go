@@ -1,0 +1,222 @@
+package prflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// ownToken is a token of ours that no text may carry.
+const ownToken = "own-token-value-0123456789"
+
+// scanner is shared: its rules take long to load under the race detector.
+var scanner = content.NewScanner([]string{ownToken})
+
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
+
+// infra is the repository that requests are about.
+var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+
+// bench is a Service over the stateful fake and a real SQLite store, with a clock that the test moves.
+type bench struct {
+	*testing.T
+	fake    *forgetest.Fake
+	store   *store.Store
+	dir     string // state folder
+	clock   *clock
+	options prflow.Options
+}
+
+type clock struct{ now atomic.Int64 }
+
+func (c *clock) Now() time.Time          { return time.UnixMicro(c.now.Load()).UTC() }
+func (c *clock) advance(d time.Duration) { c.now.Add(d.Microseconds()) }
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{T: t, fake: forgetest.NewFake(), clock: &clock{}}
+	b.clock.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
+	b.fake.SetClock(b.clock.Now)
+	b.fake.AddRepo("joe", "infra", map[string]string{
+		"checks/disk.md": "# Disk\n", "checks/old.md": "# Old\n", "playbooks/a.md": "# A\n", "README.md": "# Infra\n",
+	})
+	b.dir = t.TempDir()
+	s := emptyRecords.Open(t, b.dir, store.Options{Now: b.clock.Now})
+	b.store = s
+	var ids atomic.Int64
+	b.options = prflow.Options{
+		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
+			{Name: "fake", Provider: b.fake, Hosts: []string{"git.example.org"}},
+			{Name: "gitea", Disabled: "GITEA_TOKEN is not set", Hosts: []string{"gitea.example.org"}},
+		}, nil, "", nil),
+		Ledger: s.Ledger, History: s.History, Secrets: scanner,
+		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate},
+		Log:       slog.New(slog.DiscardHandler),
+		Clock:     prflow.Clock{Now: b.clock.Now, Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) }},
+		NewID:     func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
+		Proof:     prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
+	}
+	return b
+}
+
+// request is a good request; change alters it.
+func request(change func(map[string]any)) []byte {
+	r := map[string]any{
+		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too", "body": "## Why\n\nDisks fill up with small files.\n",
+		"files": []any{file("checks/inodes.md", "create", "# Inodes\n")}, "preview": "full",
+	}
+	if change != nil {
+		change(r)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func file(path, action string, content ...string) map[string]any {
+	f := map[string]any{"path": path, "action": action}
+	if len(content) > 0 {
+		f["content"] = content[0]
+	}
+	return f
+}
+
+func files(list ...any) func(map[string]any) {
+	return func(r map[string]any) { r["files"] = list }
+}
+
+func with(key string, value any) func(map[string]any) {
+	return func(r map[string]any) { r[key] = value }
+}
+
+var agent = operation.Caller{Door: record.DoorMCP, Name: "test-agent 1"}
+
+func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
+	b.Helper()
+	return prflow.New(b.options).Create(context.Background(), agent, raw)
+}
+
+// mustOpen creates and fails the test unless a pull request was opened.
+func (b *bench) mustOpen(raw []byte) prflow.CreateResult {
+	b.Helper()
+	result, err := b.create(raw)
+	if err != nil {
+		b.Fatalf("refused: %v", err)
+	}
+	if result.Number == 0 || result.Reused || result.DryRun {
+		b.Fatalf("nothing was opened: %+v", result)
+	}
+	return result
+}
+
+// mustRefuse creates and fails the test unless it is refused with the code, without a write and with one audit row that
+// says the same. It returns the refusal and the row.
+func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.Attempt) {
+	b.Helper()
+	b.fake.Script.ForgetCalls()
+	before := len(b.attempts())
+	result, err := b.create(raw)
+	if err == nil {
+		b.Fatalf("not refused: %+v", result)
+	}
+	e := fault.From(err)
+	if e.Code != code {
+		b.Fatalf("refused with %v, want %s", e, code)
+	}
+	if writes := b.fake.Script.Writes(); writes != 0 {
+		b.Errorf("%d writes: %v", writes, b.fake.Script.Calls())
+	}
+	attempts := b.attempts()
+	if len(attempts) != before+1 {
+		b.Fatalf("%d audit rows for one attempt", len(attempts)-before)
+	}
+	row := attempts[0]
+	if row.Code != code || row.RequestID != operation.RequestIDOf(err) || row.RequestID != operation.AttemptIDOf(err) || row.RequestID == "" {
+		b.Errorf("the audit has %+v for %v", row, err)
+	}
+	b.mustVerify()
+	return e, row
+}
+
+// attempts are the audit's rows, newest first.
+func (b *bench) attempts() []record.Attempt {
+	b.Helper()
+	rows, err := b.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := make([]record.Attempt, len(rows))
+	for i, r := range rows {
+		out[i] = r.Attempt
+	}
+	return out
+}
+
+func (b *bench) mustVerify() {
+	b.Helper()
+	report, err := b.store.Audit.Verify(context.Background(), "")
+	if err != nil || !report.OK() {
+		b.Errorf("the audit is not whole: %+v, %v", report, err)
+	}
+}
+
+// open lists the numbers of the open pull requests at the provider.
+func (b *bench) open() (numbers []int) {
+	b.Helper()
+	prs, err := b.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, gitprovider.LabelOurs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, pr := range prs {
+		numbers = append(numbers, pr.Number)
+	}
+	return numbers
+}
+
+// tip is the commit of a branch at the provider, or "".
+func (b *bench) tip(branch string) string {
+	b.Helper()
+	tip, err := b.fake.BranchTip(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, branch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return tip
+}
+
+// die plays a process that reserves a proposal and ends: a store of its own, closed.
+func (b *bench) die(p record.Proposal) {
+	b.Helper()
+	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
+		b.Fatalf("reserve: %v, %v", taken, err)
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) world() providertest.World {
+	return b.fake.World(b.T, gitprovider.RepoRef{Owner: "joe", Name: "infra"})
+}

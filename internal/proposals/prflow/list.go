@@ -1,0 +1,257 @@
+package prflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// ListRequest asks for the open pull requests of a repository, a page at a time.
+type ListRequest struct {
+	RepoOwner string `json:"repo_owner" required:"true"`
+	RepoName  string `json:"repo_name" required:"true"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
+	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Entries of the page; default: as many as have 4 KB" brief:"true"`
+	After     int    `json:"after,omitempty" minimum:"1" doc:"Number after which the page begins: next of the page before" brief:"true"`
+	State     string `json:"state_of_review,omitempty" enum:"none,approved,changes_requested" doc:"Only ours whose reviews stand so" brief:"true" fix:"leave it out for all"`
+}
+
+// ListResult is the answer to a ListRequest (design §4).
+type ListResult struct {
+	PRs       []PRSummary `json:"prs" brief:"true"`
+	Total     int         `json:"total" brief:"true" doc:"Open ones in all, whatever the filter"`
+	Next      int         `json:"next,omitempty" brief:"true" doc:"What after is for the next page; left out on the last"`
+	Untrusted string      `json:"untrusted"`
+	Warnings  []string    `json:"warnings,omitempty"` // which of them lack the label
+}
+
+// PRSummary is one open pull request.
+type PRSummary struct {
+	Number    int      `json:"number"`
+	Title     string   `json:"title"`
+	URL       string   `json:"url"`
+	Branch    string   `json:"branch"`
+	CreatedAt string   `json:"created_at"` // RFC 3339, UTC
+	Files     []string `json:"files"`
+	Ours      bool     `json:"ours,omitempty" brief:"true" doc:"Has our mark: create_pr may revise it after a review"`
+	State     string   `json:"state_of_review,omitempty" doc:"Of ours: none, approved or changes_requested, by those who may write"`
+}
+
+// Bounds of a page.
+const (
+	maxListBytes = 4096 // of JSON, without a limit
+	maxListRead  = gitprovider.MaxReviewStates
+	maxPathsRead = 40 // pull requests whose files are asked for, where that costs a request for each
+	// listFrame is what a page has beside its entries: names of members, the note about what others wrote, the numbers.
+	listFrame = 256
+)
+
+// readTimeout bounds one list, whatever it costs: what a read of a provider may take.
+const readTimeout = 30 * time.Second
+
+// reviewNone is the state of a pull request of ours that nobody has approved, and nobody asks to be changed.
+const reviewNone = "none"
+
+// List returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and have our
+// mark, oldest first. raw is the JSON object of a ListRequest. Every tier may call it. A filtered page looks at up to
+// maxListRead pull requests, and may have fewer entries than there are: as long as Next is set, there may be more.
+func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
+	var req ListRequest
+	reader := s.Reader()
+	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
+	if len(violations) > 0 {
+		return ListResult{}, reader.failed(fault.Refusal(violations))
+	}
+	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
+	if err != nil {
+		return ListResult{}, reader.failed(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	known, err := reader.listKnown(ctx, resolution)
+	if err != nil {
+		return ListResult{}, reader.failed(err)
+	}
+	marks, err := reader.marks(resolution.Provider.Name(), resolution.Repo)
+	if err != nil {
+		return ListResult{}, reader.failed(err)
+	}
+	page := listPage{Reader: reader, at: resolution, marks: marks, req: req, known: known}
+	out, err := page.of(ctx, known.PRs)
+	return out, reader.failed(err)
+}
+
+// listPage makes a page of a list.
+type listPage struct {
+	Reader
+	at    gitprovider.Resolution
+	marks markReader
+	req   ListRequest
+	known gitprovider.KnownList
+	size  int // bytes of the entries so far
+}
+
+func (p *listPage) of(ctx context.Context, prs []gitprovider.PullRequest) (ListResult, error) {
+	out := ListResult{PRs: []PRSummary{}, Total: len(prs), Untrusted: untrustedList}
+	slices.SortFunc(prs, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
+	rest := slices.DeleteFunc(slices.Clone(prs), func(pr gitprovider.PullRequest) bool { return pr.Number <= p.req.After })
+	chosen, looked := p.choose(rest)
+	chosen, looked, err := p.withPaths(ctx, chosen, looked)
+	if err != nil {
+		return out, err
+	}
+	states, err := p.states(ctx, chosen)
+	if err != nil {
+		if p.req.State != "" {
+			return out, err
+		}
+		p.log.warn("not seen how the reviews stand", err)
+		out.Warnings = append(out.Warnings, "how the reviews stand could not be read: "+p.log.shown(err))
+	}
+	last := p.req.After
+	for _, pr := range chosen {
+		entry := p.entry(pr, states)
+		if !p.fits(entry, len(out.PRs)) {
+			looked = false
+			break
+		}
+		last = pr.Number
+		if p.req.State != "" && entry.State != p.req.State {
+			continue
+		}
+		p.size += entrySize(entry)
+		out.PRs = append(out.PRs, entry)
+		if !isLabelled(pr) {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("#%d lacks the label %s and was found by the mark in its body; "+
+				"the same create_pr again puts the label back, if the repository has it", pr.Number, gitprovider.LabelOurs))
+		}
+	}
+	if !looked && last > 0 {
+		out.Next = last
+	}
+	return out, nil
+}
+
+// choose is what a page may have, and whether that is all of the rest. With a filter it is what is looked at.
+func (p *listPage) choose(rest []gitprovider.PullRequest) (chosen []gitprovider.PullRequest, all bool) {
+	if p.req.State != "" { // of ours alone anything is known
+		rest = slices.DeleteFunc(rest, func(pr gitprovider.PullRequest) bool { return !p.isOurs(pr) })
+		most := min(len(rest), maxListRead)
+		return rest[:most], most == len(rest)
+	}
+	size := 0
+	for i, pr := range rest {
+		if p.req.Limit > 0 && i == p.req.Limit {
+			return rest[:i], false
+		}
+		// The state is not known yet; the longest takes the room.
+		size += entrySize(p.entry(pr, map[int]gitprovider.ReviewState{pr.Number: gitprovider.ReviewChangesRequested}))
+		if p.req.Limit == 0 && i > 0 && size > maxListBytes-listFrame {
+			return rest[:i], false
+		}
+	}
+	return rest, true
+}
+
+// withPaths reads the files of those that were chosen, if they are not known, of at most maxPathsRead: there the page
+// ends. What was read is remembered.
+func (p *listPage) withPaths(ctx context.Context, chosen []gitprovider.PullRequest, all bool) ([]gitprovider.PullRequest, bool, error) {
+	var unread []int
+	for i, pr := range chosen {
+		if !slices.Contains(p.known.Unread, pr.Number) {
+			continue
+		}
+		if len(unread) == maxPathsRead {
+			chosen, all = chosen[:i], false
+			break
+		}
+		unread = append(unread, pr.Number)
+	}
+	if len(unread) == 0 {
+		return chosen, all, nil
+	}
+	paths, err := p.known.ReadPaths(ctx, unread)
+	chosen = slices.Clone(chosen)
+	for i, pr := range chosen {
+		if read, done := paths[pr.Number]; done {
+			chosen[i].Paths = read
+		}
+	}
+	return chosen, all, err
+}
+
+// fits reports whether a page with n entries has room for another one.
+func (p *listPage) fits(entry PRSummary, n int) bool {
+	if p.req.Limit > 0 {
+		return n < p.req.Limit
+	}
+	return n == 0 || p.size+entrySize(entry) <= maxListBytes-listFrame
+}
+
+func (p *listPage) isOurs(pr gitprovider.PullRequest) bool {
+	_, ours := p.marks.read(pr)
+	return ours
+}
+
+// states reads how the reviews of those that are ours stand.
+func (p *listPage) states(ctx context.Context, prs []gitprovider.PullRequest) (map[int]gitprovider.ReviewState, error) {
+	states := map[int]gitprovider.ReviewState{}
+	var numbers []int
+	for _, pr := range prs {
+		switch {
+		case !p.isOurs(pr):
+		case pr.Unreviewed:
+			states[pr.Number] = ""
+		default:
+			numbers = append(numbers, pr.Number)
+		}
+	}
+	lister, can := p.at.Provider.(gitprovider.ReviewLister)
+	if !can && len(numbers) > 0 {
+		return nil, fault.New(fault.ProviderDisabled, "the provider %s does not tell", p.at.Provider.Name())
+	}
+	for some := range slices.Chunk(numbers, gitprovider.MaxReviewStates) {
+		of, err := lister.ReviewStates(ctx, p.at.Repo, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range some {
+			states[number] = of[number]
+		}
+	}
+	return states, nil
+}
+
+// entry is a pull request as the page has it. states has those whose state was read.
+func (p *listPage) entry(pr gitprovider.PullRequest, states map[int]gitprovider.ReviewState) PRSummary {
+	out := PRSummary{
+		Ours:   p.isOurs(pr),
+		Number: pr.Number, Title: clean(pr.Title, maxTitle), URL: pr.URL, Branch: clean(pr.Branch, maxTitle),
+		CreatedAt: timestamp(pr.CreatedAt), Files: cleanAll(pr.Paths, gitprovider.MaxPathBytes),
+	}
+	if state, read := states[pr.Number]; read && out.Ours {
+		out.State = string(state)
+		if state == "" {
+			out.State = reviewNone
+		}
+	}
+	return out
+}
+
+// entrySize is the room of an entry in the answer, with the comma after it.
+func entrySize(entry PRSummary) int {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(entry); err != nil {
+		return maxListBytes
+	}
+	return b.Len()
+}

@@ -1,0 +1,161 @@
+package prflow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+func (b *bench) listing(change ...func(map[string]any)) (prflow.ListResult, error) {
+	b.Helper()
+	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
+	for _, c := range change {
+		c(r)
+	}
+	if r["after"] == 0 {
+		delete(r, "after")
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return prflow.New(b.options).List(b.Context(), raw)
+}
+
+func (b *bench) list(change ...func(map[string]any)) prflow.ListResult {
+	b.Helper()
+	out, err := b.listing(change...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out
+}
+
+func numbers(r prflow.ListResult) (out []int) {
+	for _, pr := range r.PRs {
+		out = append(out, pr.Number)
+	}
+	return out
+}
+
+// many opens pull requests of ours, #1 to #n.
+func (b *bench) many(n int) {
+	b.Helper()
+	p, err := policy.Parse("test.yaml", fmt.Appendf(nil, "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\n", n+1, n+1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.options.Authority.Policy = p
+	for i := range n {
+		b.mustOpen(request(func(r map[string]any) {
+			r["title"], r["files"] = fmt.Sprintf("Add check number %d", i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
+		}))
+	}
+}
+
+func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
+	b := newBench(t)
+	b.many(10)
+	for _, c := range []struct {
+		limit, after int
+		want         []int
+		next         int
+	}{
+		{4, 0, []int{1, 2, 3, 4}, 4}, {4, 4, []int{5, 6, 7, 8}, 8}, {4, 8, []int{9, 10}, 0}, {10, 0, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0},
+		{2, 8, []int{9, 10}, 0}, {1, 99, nil, 0}, {100, 3, []int{4, 5, 6, 7, 8, 9, 10}, 0},
+	} {
+		got := b.list(with("limit", c.limit), with("after", c.after))
+		if !slices.Equal(numbers(got), c.want) || got.Next != c.next || got.Total != 10 {
+			t.Errorf("limit %d after %d: %v of %d, next %d", c.limit, c.after, numbers(got), got.Total, got.Next)
+		}
+	}
+	for _, wrong := range []func(map[string]any){with("limit", 0), with("limit", 101), with("after", -1), with("state_of_review", "open")} {
+		if _, err := b.listing(wrong); fault.CodeOf(err) != fault.InvalidArgument {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
+	b := newBench(t)
+	b.many(6)
+	review := func(number int, who string, state gitprovider.ReviewState) {
+		b.clock.advance(time.Minute)
+		b.world().Review(number, who, state, "Well.")
+	}
+	review(2, "ann", gitprovider.ReviewChangesRequested)
+	review(3, "ann", gitprovider.ReviewApproved)
+	review(4, "ann", gitprovider.ReviewCommented)
+	review(5, "ann", gitprovider.ReviewChangesRequested)
+	review(5, "ann", gitprovider.ReviewApproved)
+	review(6, "eve", gitprovider.ReviewApproved) // who may not write
+	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
+	other := b.world().OpenPR("claude-ops/fix/other", "Labelled by somebody", gitprovider.LabelOurs)
+	b.world().Review(other, "ann", gitprovider.ReviewApproved, "Good.")
+	var states []string
+	for _, pr := range b.list().PRs {
+		states = append(states, pr.State)
+	}
+	want := []string{"none", "changes_requested", "approved", "none", "approved", "none", ""}
+	if !slices.Equal(states, want) {
+		t.Errorf("%q, want %q", states, want)
+	}
+	for state, want := range map[string][]int{"none": {1, 4, 6}, "changes_requested": {2}, "approved": {3, 5}} {
+		if got := b.list(with("state_of_review", state)); !slices.Equal(numbers(got), want) || got.Next != 0 || got.Total != 7 {
+			t.Errorf("%s: %v, next %d of %d", state, numbers(got), got.Next, got.Total)
+		}
+	}
+	got := b.list(with("state_of_review", "none"), with("limit", 2))
+	if !slices.Equal(numbers(got), []int{1, 4}) || got.Next == 0 {
+		t.Errorf("%v, next %d", numbers(got), got.Next)
+	}
+	if got = b.list(with("state_of_review", "none"), with("limit", 2), with("after", got.Next)); !slices.Equal(numbers(got), []int{6}) || got.Next != 0 {
+		t.Errorf("%v, next %d", numbers(got), got.Next)
+	}
+}
+
+func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
+	b := newBench(t)
+	b.many(60)
+	b.ask(57, "Say how.")
+	b.fake.Script.ForgetCalls()
+	page := b.list()
+	text, _ := json.Marshal(page)
+	if len(text) > 4096 || len(text) < 3000 || page.Total != 60 || page.Next == 0 {
+		t.Errorf("%d bytes, %d of %d, next %d", len(text), len(page.PRs), page.Total, page.Next)
+	}
+	if calls := b.fake.Script.Calls(); len(calls) != 2 {
+		t.Errorf("calls %v", calls)
+	}
+	got := b.list(with("state_of_review", "changes_requested"))
+	if len(got.PRs) != 0 || got.Next != 50 { // it looks at 50 at a time, and says so
+		t.Errorf("%v, next %d", numbers(got), got.Next)
+	}
+	if got = b.list(with("state_of_review", "changes_requested"), with("after", got.Next)); !slices.Equal(numbers(got), []int{57}) || got.Next != 0 {
+		t.Errorf("%v, next %d", numbers(got), got.Next)
+	}
+}
+
+func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {
+	b := newBench(t)
+	b.many(1)
+	b.fake.Script.FailBefore(forgetest.MethodReviewStates, fault.New(fault.UpstreamError, "no answer"))
+	got := b.list()
+	if len(got.PRs) != 1 || got.PRs[0].State != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "no answer") {
+		t.Errorf("%+v", got)
+	}
+	b.fake.Script.FailBefore(forgetest.MethodReviewStates, fault.New(fault.UpstreamError, "no answer"))
+	if _, err := b.listing(with("state_of_review", "none")); fault.CodeOf(err) != fault.UpstreamError {
+		t.Errorf("got %v", err)
+	}
+}

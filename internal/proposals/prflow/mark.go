@@ -1,0 +1,167 @@
+package prflow
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// mark is what a pull request's body says about its origin, signed. It is bound to one place: copied into another pull
+// request it is not believed.
+type mark struct {
+	Provider string `json:"provider"`
+	Repo     string `json:"repo"` // owner/name when it was signed, lower case
+	// RepoID is what the provider calls the repository for ever; see gitprovider.PullRequest. Marks of older programs have
+	// none.
+	RepoID  string `json:"repo_id,omitempty"`
+	Branch  string `json:"branch"`
+	Digest  string `json:"digest"`
+	Request string `json:"request"`
+	// Contents are the fingerprints of the files' texts, markDigits of each, one after the other.
+	Contents string `json:"contents,omitempty"`
+	// Revision counts the commits that were added after it was opened; RevisedBy is the request that made the last.
+	Revision  int    `json:"revision,omitempty"`
+	RevisedBy string `json:"revised_by,omitempty"`
+	// Heard says which remarks had been read when the last revision was made; see heardOf.
+	Heard string `json:"heard,omitempty"`
+	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Audit is the head of the audit before the proposal was recorded; see markHead. Marks of older programs have none.
+	Audit string `json:"audit,omitempty"`
+}
+
+// markDigits is how much of each fingerprint a mark has: a body has little room, and that of a hundred files must fit.
+const markDigits = 10
+
+// fingerprints joins those of the changes for a mark.
+func fingerprints(changes []gitprovider.Change) string {
+	var b strings.Builder
+	for _, c := range changes {
+		if f := fingerprint(c); f != "" {
+			b.WriteString(f[:markDigits])
+		}
+	}
+	return b.String()
+}
+
+func fingerprint(c gitprovider.Change) string {
+	return gitprovider.FileChange{Action: c.Action, Content: c.Content}.Fingerprint()
+}
+
+// holdsText reports whether the mark has the fingerprint of a text.
+func (m mark) holdsText(fingerprint string) bool {
+	for at := 0; fingerprint != "" && at+markDigits <= len(m.Contents); at += markDigits {
+		if m.Contents[at:at+markDigits] == fingerprint[:markDigits] {
+			return true
+		}
+	}
+	return false
+}
+
+// markForm is gitprovider.MarkOpening, a version, payload and signature.
+func markForm() *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(gitprovider.MarkOpening) + `v1 ([A-Za-z0-9_-]+) ([A-Za-z0-9_-]{43}) -->`)
+}
+
+// sign is the mark with its signature, as an HTML comment: invisible in the rendered body.
+func (m mark) sign(key []byte) (string, error) {
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	encoded := base64.RawURLEncoding.EncodeToString(payload)
+	return fmt.Sprintf("%sv1 %s %s -->", gitprovider.MarkOpening, encoded, signature(key, encoded)), nil
+}
+
+// signature is HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
+func signature(key []byte, encoded string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("claude-ops mark v1\n" + encoded))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// markReader reads the marks of one repository's pull requests.
+type markReader struct {
+	form     *regexp.Regexp
+	key      []byte
+	provider string
+	repo     string
+}
+
+func newMarkReader(key []byte, provider string, repo gitprovider.RepoRef) markReader {
+	return markReader{markForm(), key, provider, strings.ToLower(repo.String())}
+}
+
+// read returns the first true mark of a pull request that belongs to it.
+func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
+	for _, found := range r.find(pr) {
+		if found.signed {
+			return found.mark, true
+		}
+	}
+	return mark{}, false
+}
+
+// withdrawn reports whether a mark of a pull request says that we have closed it ourselves. It may be signed with another
+// key: that of another state folder. Only those can write one who may edit the pull request, and an agent cannot (see
+// outgoing).
+func (r markReader) withdrawn(pr gitprovider.PullRequest) bool {
+	return slices.ContainsFunc(r.find(pr), func(found foundMark) bool { return found.Withdrawn })
+}
+
+// isIn reports whether the mark is bound to a repository: by its id, which stays when it is renamed or transferred, or,
+// where one of the two is not known, by its name.
+func (m mark) isIn(name, id string) bool {
+	if m.RepoID != "" && id != "" {
+		return m.RepoID == id
+	}
+	return m.Repo == name
+}
+
+// foundMark is a mark that names the pull request it stands in.
+type foundMark struct {
+	mark
+	signed bool // with our key
+}
+
+func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
+	if !strings.Contains(pr.Body, gitprovider.MarkOpening) {
+		return nil
+	}
+	for _, found := range r.form.FindAllStringSubmatch(pr.Body, 10) {
+		payload, err := base64.RawURLEncoding.DecodeString(found[1])
+		var m mark
+		if err != nil || json.Unmarshal(payload, &m) != nil {
+			continue
+		}
+		if m.Provider == r.provider && m.isIn(r.repo, pr.RepoID) && m.Branch == pr.Branch {
+			out = append(out, foundMark{m, hmac.Equal([]byte(found[2]), []byte(signature(r.key, found[1])))})
+		}
+	}
+	return out
+}
+
+// whyNot says of a pull request that has no true mark what it has.
+func (r markReader) whyNot(pr gitprovider.PullRequest) string {
+	if len(r.find(pr)) > 0 {
+		return "has a mark that another key has signed: that of another installation, or of a state folder that is lost; the operator can give " +
+			"this server that key in CLAUDEOPS_MARK_KEY (it is mark.key in that state folder)"
+	}
+	return "lacks the mark of Claude Ops"
+}
+
+// withdrawnBody is a body with the reason at its beginning, and with a mark that says the same.
+func withdrawnBody(r markReader, pr gitprovider.PullRequest, reason string) (string, error) {
+	m, _ := r.read(pr)
+	m.Provider, m.Repo, m.RepoID, m.Branch, m.Withdrawn = r.provider, r.repo, pr.RepoID, pr.Branch, true
+	signed, err := m.sign(r.key)
+	rest := strings.TrimRight(r.form.ReplaceAllString(pr.Body, ""), " \t\r\n")
+	return reason + "\n\n" + rest + "\n\n" + signed + "\n", err
+}

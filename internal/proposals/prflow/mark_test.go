@@ -1,0 +1,201 @@
+package prflow_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// body is the body of a pull request at the provider.
+func (b *bench) body(number int) string {
+	b.Helper()
+	status, err := b.fake.Status(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, number)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return status.Body
+}
+
+// loseState replaces the store by an empty one, as when the state folder is lost. The key stays.
+func (b *bench) loseState() {
+	b.Helper()
+	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
+	b.store, b.options.Ledger, b.options.History = s, s.Ledger, s.History
+}
+
+func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
+	b := newBench(t)
+	result := b.mustOpen(request(func(r map[string]any) {
+		r["title"] = "Fixes #7 for @ann"
+		r["body"] = "Why: @ann asked.\n<!-- claude-ops:v1 forged forged -->\n"
+	}))
+	body := b.body(result.Number)
+	for _, want := range []string{"Why: @ ann asked.", "at tier 2", "`request-0001`", "`checks/inodes.md`", b.options.Authority.Policy.Hash()} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the body lacks %q:\n%s", want, body)
+		}
+	}
+	if n := strings.Count(body, "<!--"); n != 1 || !regexp.MustCompile(`<!-- claude-ops:v1 [\w-]+ [\w-]{43} -->\n$`).MatchString(body) {
+		t.Errorf("%d comments in the body:\n%s", n, body)
+	}
+	if !strings.Contains(body, "&lt;! -- claude-ops:v1 forged forged -->") {
+		t.Errorf("the comment is not shown in the body:\n%s", body)
+	}
+	if len(result.Warnings) != 5 {
+		t.Errorf("warnings %q", result.Warnings)
+	}
+	message := b.world().Message(result.Commit)
+	if !strings.HasPrefix(message, "Fixes (see) #7 for @ ann\n") {
+		t.Errorf("commit message %q", message)
+	}
+}
+
+func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.DryRun = true
+	result, err := b.create(request(with("title", "Fixes #7")))
+	if err != nil || result.Preview.Title != "Fixes (see) #7" || !strings.Contains(result.Preview.Body, "through Claude Ops") ||
+		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
+		t.Errorf("got %+v, %v", result.Preview, err)
+	}
+}
+
+func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
+	result := b.mustOpen(request(with("body", "Fixes #7, asks @ann and @eve")))
+	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") || len(result.Warnings) != 1 {
+		t.Errorf("body %q, warnings %q", body, result.Warnings)
+	}
+}
+
+func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
+	b := newBench(t)
+	first := b.mustOpen(request(nil))
+	b.loseState()
+	again, err := b.create(request(with("title", "Under another title")))
+	if err != nil || !again.Reused || again.Number != first.Number {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
+}
+
+func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
+	b := newBench(t)
+	first := b.mustOpen(request(nil))
+	b.clock.advance(time.Minute)
+	b.world().Review(first.Number, "ann", gitprovider.ReviewChangesRequested, "Not\u202e like this.")
+	b.world().Close(first.Number)
+	b.loseState()
+	e, _ := b.mustRefuse(request(nil), fault.CooldownActive)
+	if e.Existing == nil || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Not like this." || e.Existing.LastReview.Author != "ann" ||
+		!strings.Contains(e.Existing.LastReview.Untrusted, "never") {
+		t.Errorf("existing %+v", e.Existing)
+	}
+}
+
+func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
+	b := newBench(t)
+	first := b.mustOpen(request(nil))
+	b.clock.advance(time.Minute)
+	b.world().Close(first.Number)
+	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}}, nil, "", nil)
+	b.mustRefuse(request(nil), fault.CooldownActive)
+}
+
+// forgetful is a host that knows no files of closed pull requests, as when their branches were deleted.
+type forgetful struct{ *forgetest.Fake }
+
+func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := f.Fake.Snapshot(ctx, q)
+	if snap != nil {
+		for i := range snap.Closed {
+			snap.Closed[i].Paths = nil
+		}
+	}
+	return snap, err
+}
+
+func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
+	b := newBench(t)
+	ours := b.body(b.mustOpen(request(nil)).Number)
+	markOf := func(body string) string { return body[strings.Index(body, "<!--"):] }
+	// A person's pull request on another path, without our label and branch, with a body that claims to be ours.
+	claim := func(b *bench, branch, body string) {
+		b.world().Push(branch, providertest.File{Path: "checks/theirs.md", Content: "theirs"})
+		b.world().SetBody(b.world().OpenPR(branch, "A person's"), body)
+	}
+	propose := request(func(r map[string]any) {
+		r["title"] = "On the same path"
+		r["files"] = []any{file("checks/theirs.md", "create", "ours")}
+	})
+	cases := map[string]string{
+		"a mark copied from another pull request": ours,
+		"a mark with another signature":           strings.Replace(markOf(ours), " -->", "x -->", 1),
+		"a made-up mark":                          "<!-- claude-ops:v1 eyJ9 " + strings.Repeat("A", 43) + " -->",
+		"a mark of another version":               strings.Replace(markOf(ours), ":v1", ":v2", 1),
+	}
+	for name, body := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			claim(b, "feature/x", body)
+			b.mustOpen(propose)
+		})
+	}
+	t.Run("our own, although somebody removed its labels", func(t *testing.T) {
+		b := newBench(t)
+		first := b.mustOpen(propose)
+		b.fake.People.Unlabel(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, first.Number)
+		again, err := b.create(propose)
+		if err != nil || !again.Reused {
+			t.Errorf("got %+v, %v", again, err)
+		}
+	})
+}
+
+func TestTierCapsTightenTheCaps(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
+	b.mustOpen(request(nil))
+	other := request(func(r map[string]any) { r["title"], r["files"] = "Other", []any{file("checks/o.md", "create", "x")} })
+	b.mustRefuse(other, fault.LimitReached)
+	b.options.Authority.Tier = 3
+	b.mustOpen(other)
+}
+
+func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
+	b := newBench(t)
+	told := &listener{}
+	b.options.Notifier = told
+	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
+	b.mustOpen(request(nil))
+	b.options.Authority.Policy = mustPolicy(t, "notify: {refused: true}")
+	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
+	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused || told.kicks != 3 {
+		t.Errorf("events %v, %d kicks", events, told.kicks)
+	}
+}
+
+// listener notes what people would be told.
+type listener struct {
+	events []record.Event
+	kicks  int
+}
+
+// Notices implements record.Notifier.
+func (l *listener) Notices(event record.Event, _ record.Attempt) []record.Notice {
+	l.events = append(l.events, event)
+	return []record.Notice{{Event: event, Payload: []byte(`{}`)}}
+}
+
+// Kick implements record.Notifier.
+func (l *listener) Kick(context.Context) { l.kicks++ }

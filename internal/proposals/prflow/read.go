@@ -1,0 +1,143 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// StatusRequest asks for one pull request.
+type StatusRequest struct {
+	RepoOwner string `json:"repo_owner" required:"true"`
+	RepoName  string `json:"repo_name" required:"true"`
+	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
+	// Include asks for more about one of our own pull requests.
+	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours: the files of its branch with base_sha, the difference" brief:"true" fix:"leave it out, or give files, diff or both"`
+}
+
+// StatusResult is the answer to a StatusRequest (design §4).
+type StatusResult struct {
+	Number    int           `json:"number"`
+	Title     string        `json:"title"`
+	URL       string        `json:"url"`
+	State     string        `json:"state" enum:"open,closed,merged"`
+	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
+	Reviews   []ReviewEntry `json:"reviews" brief:"true"`
+	Checks    ChecksEntry   `json:"checks" brief:"true"`
+	Revise    string        `json:"revise,omitempty" brief:"true" doc:"Whether create_pr with revises may add to it now, or why not"`
+	Included  *Included     `json:"included,omitempty" brief:"true" doc:"What include asks for"`
+	Untrusted string        `json:"untrusted"`
+}
+
+// ReviewEntry is one review.
+type ReviewEntry struct {
+	Author      string `json:"author"`
+	State       string `json:"state" enum:"approved,changes_requested,commented,dismissed,pending"`
+	Body        string `json:"body"`
+	SubmittedAt string `json:"submitted_at,omitempty"` // RFC 3339, UTC
+
+	Comments []LineEntry `json:"comments,omitempty" doc:"On lines of files"`
+	LeftOut  int         `json:"comments_left_out,omitempty" doc:"How many older comments on lines the answer has no room for"`
+}
+
+// LineEntry is what a review says of one line of a file.
+type LineEntry struct {
+	Path     string `json:"path"`
+	Line     int    `json:"line" doc:"From 1; 0: the file as a whole"`
+	Before   bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`
+	Outdated bool   `json:"outdated,omitempty" doc:"The branch has moved since, so that the line may be another one by now"`
+	Text     string `json:"text,omitempty" doc:"Of the line, where files or difference were asked for and it is known"`
+	Resolved bool   `json:"resolved,omitempty" doc:"Somebody has marked the conversation as settled"`
+	Author   string `json:"author,omitempty" doc:"If it is not the review's"`
+	Body     string `json:"body"`
+}
+
+// ChecksEntry is the combined CI state and the contexts that fail.
+type ChecksEntry struct {
+	State   string   `json:"state" enum:"none,pending,success,failure"`
+	Failing []string `json:"failing"`
+}
+
+// Status returns one pull request. raw is the JSON object of a StatusRequest. Every tier may call it.
+func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) {
+	var req StatusRequest
+	reader := s.Reader()
+	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
+	if len(violations) > 0 {
+		return StatusResult{}, reader.failed(fault.Refusal(violations))
+	}
+	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
+	if err != nil {
+		return StatusResult{}, reader.failed(err)
+	}
+	status, err := resolution.Provider.Status(ctx, resolution.Repo, req.PRNumber)
+	if err != nil {
+		return StatusResult{}, reader.failed(err)
+	}
+	result := statusResult(status)
+	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
+		result.Revise = reader.revise(ctx, resolution, status.PullRequest)
+	}
+	if len(req.Include) > 0 {
+		what := map[string]bool{}
+		for _, name := range req.Include {
+			what[name] = true
+		}
+		if err := s.files().include(ctx, resolution, status, what, &result); err != nil {
+			return StatusResult{}, reader.failed(err)
+		}
+	}
+	return result, nil
+}
+
+// revise says whether an open pull request may be added to; "" for one that is not ours, and if that cannot be seen.
+func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest) string {
+	if !gitprovider.HasMark(pr) {
+		return ""
+	}
+	standing, err := r.adds.of(ctx, at.Provider, at.Repo, pr)
+	switch {
+	case err != nil:
+		r.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)
+		return ""
+	case standing.why != nil:
+		return "no: " + standing.why.Message
+	}
+	return fmt.Sprintf("yes: revises %d", pr.Number)
+}
+
+func statusResult(st gitprovider.Status) StatusResult {
+	out := StatusResult{
+		Number: st.Number, Title: clean(st.Title, maxTitle), URL: st.URL, State: string(st.State), Mergeable: st.Mergeable,
+		Reviews: make([]ReviewEntry, 0, len(st.Reviews)), Untrusted: untrustedStatus,
+		Checks: ChecksEntry{State: string(st.Checks.State), Failing: cleanAll(st.Checks.Failing, maxName)},
+	}
+	lines, left := lineEntries(st.Reviews, st.HeadCommit)
+	for i, r := range st.Reviews {
+		out.Reviews = append(out.Reviews, ReviewEntry{
+			Author: clean(r.Author, maxName), State: string(r.State), Body: clean(r.Body, maxReview),
+			SubmittedAt: timestamp(r.SubmittedAt), Comments: lines[i], LeftOut: left[i],
+		})
+	}
+	return out
+}
+
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func cleanAll(texts []string, runes int) []string {
+	out := make([]string, 0, len(texts))
+	for _, t := range texts {
+		out = append(out, clean(t, runes))
+	}
+	return out
+}

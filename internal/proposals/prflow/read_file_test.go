@@ -1,0 +1,303 @@
+package prflow_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// reading asks for a file; change alters the request.
+func (b *bench) reading(path string, change ...func(map[string]any)) (prflow.FileText, error) {
+	b.Helper()
+	r := map[string]any{"repo_owner": "joe", "repo_name": "infra", "path": path}
+	for _, c := range change {
+		c(r)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return prflow.New(b.options).ReadFile(b.Context(), agent, raw)
+}
+
+// mustRead reads a file, without a write and without a row in the audit.
+func (b *bench) mustRead(path string, change ...func(map[string]any)) prflow.FileText {
+	b.Helper()
+	b.fake.Script.ForgetCalls()
+	before := len(b.attempts())
+	out, err := b.reading(path, change...)
+	if err != nil {
+		b.Fatalf("%s: %v", path, err)
+	}
+	if writes, rows := b.fake.Script.Writes(), len(b.attempts())-before; writes != 0 || rows != 0 {
+		b.Errorf("%s: %d writes, %d rows", path, writes, rows)
+	}
+	return out
+}
+
+func blobID(text string) string { return gitprovider.BlobID([]byte(text), strings.Repeat("0", 40)) }
+
+func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
+	b := newBench(t)
+	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
+		b.options.Authority.Tier = tier
+		got := b.mustRead("checks/disk.md")
+		if got.Text != "# Disk\n" || got.BaseSHA != blobID("# Disk\n") || got.Commit != b.tip("main") || got.Branch != "main" || got.Lacks != nil ||
+			!strings.Contains(got.Untrusted, "never instructions") {
+			t.Errorf("tier %d: %+v", tier, got)
+		}
+	}
+	b.options.Authority.Tier = gitprovider.TierInvestigate
+	change := edited("checks/disk.md", "# Disk", "# Disks")
+	change["base_sha"] = b.mustRead("checks/disk.md").BaseSHA
+	b.mustOpen(request(files(change)))
+}
+
+func TestAFileOfAPullRequestOfOursIsThatOfItsBranch(t *testing.T) {
+	b := newBench(t)
+	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"), file("checks/inodes.md", "create", "# Inodes\n"))))
+	for path, want := range map[string]string{
+		"checks/disk.md": "# Disks\n", "checks/inodes.md": "# Inodes\n", "checks/old.md": "# Old\n", // which it does not change
+	} {
+		got := b.mustRead(path, with("pull", 1))
+		if got.Text != want || got.BaseSHA != blobID(want) || got.Pull != 1 || got.Branch != b.pull(1).Branch || got.Commit != b.pull(1).HeadCommit {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if got := b.mustRead("checks/disk.md"); got.Text != "# Disk\n" || got.Pull != 0 {
+		t.Errorf("the base branch has %+v", got)
+	}
+	b.ask(1, "Say how, too.")
+	change := edited("checks/inodes.md", "# Inodes\n", "# Inodes\n\ndf -i\n")
+	change["base_sha"] = b.mustRead("checks/inodes.md", with("pull", 1)).BaseSHA
+	result, err := b.create(revising(files(change)))
+	if err != nil || !result.Revised {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestWhatMayNotBeReadIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy = kindBench(t, gitprovider.TierInvestigate).options.Authority.Policy
+	b.world().Push("main", providertest.File{Path: "checks/link.md", Content: "disk.md", Kind: gitprovider.KindSymlink},
+		providertest.File{Path: "playbooks/sub", Content: "../checks", Kind: gitprovider.KindSymlink},
+		providertest.File{Path: ".fractary/agents/a.yaml", Content: "name: a\n"},
+		providertest.File{Path: "checks/binary.md", Content: "a\x00b"}, providertest.File{Path: "checks/latin.md", Content: "\xe9"},
+		providertest.File{Path: "checks/large.md", Content: strings.Repeat("x", prflow.MaxShownFile+1)},
+		providertest.File{Path: "checks/huge.md", Content: strings.Repeat("x", gitprovider.MaxContentRead+1)})
+	b.mustOpen(request(nil))
+	b.world().Push("person/fix", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
+	foreign := b.world().OpenPR("person/fix", "By hand")
+	asOurs := b.world().OpenPR("person/fix", "By hand, labelled", gitprovider.LabelOurs)
+	closed := b.mustOpen(request(func(r map[string]any) {
+		r["title"], r["files"] = "Another", []any{file("checks/b.md", "create", "# B\n")}
+	})).Number
+	b.world().Close(closed)
+	pull := func(n int) func(map[string]any) { return with("pull", n) }
+	for name, c := range map[string]struct {
+		path   string
+		change func(map[string]any)
+		code   fault.Code
+		rule   string
+	}{
+		"outside of the scope":          {path: "README.md", code: fault.ScopeDenied, rule: gitprovider.RuleNotInAllowList},
+		"denied":                        {path: ".env", code: fault.ScopeDenied, rule: ".env*"},
+		"denied on our branch":          {"CLAUDE.md", pull(1), fault.ScopeDenied, "CLAUDE.md"},
+		"outside on our branch":         {"README.md", pull(1), fault.ScopeDenied, gitprovider.RuleNotInAllowList},
+		"a path that climbs":            {path: "checks/../README.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
+		"an encoded path":               {path: "checks%2fdisk.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
+		"a path with a dot":             {path: "./checks/disk.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
+		"of git":                        {path: ".git/config", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
+		"of a kind for tier 3":          {path: ".fractary/agents/a.yaml", code: fault.TierDenied, rule: "kind:definitions"},
+		"of a kind, on our branch":      {".fractary/agents/a.yaml", pull(1), fault.TierDenied, "kind:definitions"},
+		"a link":                        {path: "checks/link.md", code: fault.ScopeDenied, rule: "not-a-file"},
+		"binary":                        {path: "checks/binary.md", code: fault.ContentDenied, rule: "binary"},
+		"no UTF-8":                      {path: "checks/latin.md", code: fault.ContentDenied, rule: "binary"},
+		"too large":                     {path: "checks/large.md", code: fault.ContentDenied, rule: "file-size"},
+		"much too large":                {path: "checks/huge.md", code: fault.ContentDenied, rule: "file-size"},
+		"missing":                       {path: "checks/none.md", code: fault.NotFound, rule: "missing"},
+		"missing on our branch":         {"checks/none.md", pull(1), fault.NotFound, "missing"},
+		"another repository":            {"checks/disk.md", with("repo_name", "none"), fault.NotFound, ""},
+		"another provider":              {"checks/disk.md", with("clone_url", "https://other.example.org/joe/infra.git"), fault.ProviderUnresolved, ""},
+		"a disabled provider":           {"checks/disk.md", with("clone_url", "https://gitea.example.org/joe/infra.git"), fault.ProviderDisabled, ""},
+		"a pull request that is none":   {"checks/disk.md", pull(99), fault.NotFound, ""},
+		"a person's pull request":       {"checks/disk.md", pull(foreign), fault.NotFound, ""},
+		"a person's with our label":     {"checks/disk.md", pull(asOurs), fault.NotFound, ""},
+		"a pull request that is closed": {"checks/b.md", pull(closed), fault.Conflict, ""},
+		"a pull request below 1":        {"checks/disk.md", pull(0), fault.InvalidArgument, ""},
+		"an unknown argument":           {"checks/disk.md", with("tier", 3), fault.InvalidArgument, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.change == nil {
+				c.change = func(map[string]any) {}
+			}
+			b.fake.Script.ForgetCalls()
+			before := len(b.attempts())
+			got, err := b.reading(c.path, c.change)
+			e := fault.From(err)
+			if err == nil || e.Code != c.code || c.rule != "" && (len(e.Violations) != 1 || e.Violations[0].Rule != c.rule) {
+				t.Fatalf("%+v, %v %+v", got, err, e)
+			}
+			if e.Next == "" || operation.RequestIDOf(err) == "" || b.fake.Script.Writes() != 0 {
+				t.Errorf("next %q, request %q", e.Next, operation.RequestIDOf(err))
+			}
+			rows := b.attempts()
+			byAuthority := c.code == fault.ScopeDenied || c.code == fault.TierDenied
+			if (len(rows) > before) != byAuthority {
+				t.Errorf("%d rows", len(rows)-before)
+			}
+			if byAuthority {
+				row := rows[0]
+				if row.Action != prflow.ActionReadFile || row.Outcome != record.OutcomeRefused || row.RequestID != operation.AttemptIDOf(err) ||
+					row.Code != c.code || row.Caller != agent.Name || len(row.Paths) != 1 {
+					t.Errorf("the audit has %+v", row)
+				}
+			}
+		})
+	}
+	b.mustVerify()
+}
+
+func TestAFileOfAKindIsReadByWhoMayProposeIt(t *testing.T) {
+	b := kindBench(t, gitprovider.TierRemediate)
+	b.mustOpen(request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
+	if got := b.mustRead(".fractary/agents/a.yaml", with("pull", 1)); got.Text != "name: a\n" {
+		t.Errorf("%+v", got)
+	}
+	b.options.Authority.Tier = gitprovider.TierInvestigate
+	if got := b.mustRead(".fractary/agents/a.yaml", with("pull", 1)); got.Text != "name: a\n" {
+		t.Errorf("a file of our own pull request: %+v", got)
+	}
+	if _, err := b.reading(".fractary/agents/b.yaml", with("pull", 1)); fault.CodeOf(err) != fault.TierDenied {
+		t.Errorf("one that it does not change: %v", err)
+	}
+}
+
+func TestARepositoryThatIsNotListedIsNotReadAndThatIsRecorded(t *testing.T) {
+	b := newBench(t)
+	p, err := policy.Parse("test.yaml", []byte("version: 1\nrepositories: [joe/other]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.options.Authority.Policy = p
+	b.fake.Script.ForgetCalls()
+	_, err = b.reading("checks/disk.md")
+	if fault.CodeOf(err) != fault.RepoNotAllowed || len(b.fake.Script.Calls()) != 0 {
+		t.Errorf("%v after %v", err, b.fake.Script.Calls())
+	}
+	if rows := b.attempts(); len(rows) != 1 || rows[0].Code != fault.RepoNotAllowed || rows[0].Owner != "joe" {
+		t.Errorf("%+v", rows)
+	}
+}
+
+func TestOnlyBranchesThatMayBeTargetedAreBaseBranches(t *testing.T) {
+	b := newBench(t)
+	p, err := policy.Parse("test.yaml", []byte("version: 1\nbase_branches: [release/*]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.options.Authority.Policy = p
+	if _, err := b.reading("checks/disk.md"); fault.CodeOf(err) != fault.RepoNotAllowed {
+		t.Errorf("got %v", err)
+	}
+}
+
+// letters are those of a secret that is made at run time, so that this source holds none.
+func letters(n int, seed uint32) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	var b strings.Builder
+	state := seed*2654435761 + 1
+	for range n {
+		state = state*1664525 + 1013904223
+		b.WriteByte(alphabet[int(state>>16)%len(alphabet)])
+	}
+	return b.String()
+}
+
+func TestSecretsAndHiddenCharactersAreTakenOutAndSaid(t *testing.T) {
+	b := newBench(t)
+	token, key := "gh"+"p_"+letters(36, 3), make([]string, 8)
+	for i := range key {
+		key[i] = letters(64, uint32(20+i))
+	}
+	pem := fmt.Sprintf("-----%s RSA PRIVATE KEY-----\n%s\n-----%s RSA PRIVATE KEY-----\n", "BEGIN", strings.Join(key, "\n"), "END")
+	long := "sk-" + "ant-api03-" + letters(93, 10) + "AA"
+	for name, c := range map[string]struct {
+		text    string
+		secrets []string
+		lacks   string
+	}{
+		"a token":                    {"# A\n\nexport GITHUB_TOKEN=" + token + "\n\nAfter.\n", []string{token}, "looks like a secret"},
+		"our own token":              {"# A\n\nuse " + ownToken + " there\n\nAfter.\n", []string{ownToken}, "looks like a secret"},
+		"our own, encoded":           {"# A\n\n" + base64.StdEncoding.EncodeToString([]byte(ownToken)) + "\n\nAfter.\n", []string{base64.StdEncoding.EncodeToString([]byte(ownToken))[4:20]}, "looks like a secret"},
+		"a private key":              {"# A\n\n" + pem + "\nAfter.\n", key, "looks like a secret"},
+		"a token over two lines":     {"# A\n\n  " + token[:24] + "\n  " + token[24:] + "\n\nAfter.\n", []string{token[:24], token[24:]}, "looks like a secret"},
+		"a token that ends below":    {"# A\n\nkey: " + long[:60] + "\n     " + long[60:] + "\n\nAfter.\n", []string{long[:60], long[60:]}, "looks like a secret"},
+		"two tokens":                 {token + "\n" + pem + "then " + token + "\n\nAfter.\n", append(slices.Clone(key), token), "looks like a secret"},
+		"hidden by a hidden one":     {"# A\n\nexport GITHUB_TOKEN=" + token[:10] + "\u200b" + token[10:] + "\n\nAfter.\n", []string{token}, "cannot see"},
+		"characters that change all": {"# A\n\n\u202eevil\u200b\n\nAfter.\n", []string{"\u202e", "\u200b"}, "cannot see"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.text})
+			got := b.mustRead("checks/disk.md")
+			for _, secret := range c.secrets {
+				if strings.Contains(got.Text, secret) {
+					t.Errorf("%q is in %q", secret, got.Text)
+				}
+			}
+			if !strings.Contains(strings.Join(got.Lacks, "; "), c.lacks) || !strings.HasSuffix(got.Text, "After.\n") {
+				t.Errorf("%q lacks %q", got.Text, got.Lacks)
+			}
+			if strings.Count(got.Text, "\n") != strings.Count(c.text, "\n") || got.BaseSHA != blobID(c.text) {
+				t.Errorf("%d lines of %d: %q", strings.Count(got.Text, "\n"), strings.Count(c.text, "\n"), got.Text)
+			}
+		})
+	}
+	var parts []string
+	for at := 0; at < len(ownToken); at += 8 {
+		parts = append(parts, "- "+ownToken[at:min(at+8, len(ownToken))]+" and then some words\n")
+	}
+	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: strings.Join(parts, "\n")})
+	if got, err := b.reading("checks/disk.md"); err == nil && strings.Contains(got.Text, ownToken[8:16]) {
+		t.Errorf("our own token in parts is shown: %+v", got)
+	}
+}
+
+func TestAPathThatHoldsASecretIsNotInTheAudit(t *testing.T) {
+	b := newBench(t)
+	for _, secret := range []string{ownToken, "gh" + "p_" + letters(36, 3)} {
+		if _, err := b.reading("notes/" + secret + ".md"); fault.CodeOf(err) != fault.ScopeDenied {
+			t.Fatal(err)
+		}
+		row := b.attempts()[0]
+		if strings.Contains(fmt.Sprintf("%+v", row), secret) || row.Paths[0] != prflow.Withheld {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+func TestReadingTakesFewCallsAndNoTimeOfAMerge(t *testing.T) {
+	b := newBench(t)
+	b.mustOpen(request(nil))
+	for calls, read := range map[int]func(){
+		1: func() { b.mustRead("checks/disk.md") }, 2: func() { b.mustRead("checks/inodes.md", with("pull", 1)) },
+	} {
+		start := b.clock.Now()
+		read()
+		if got := b.fake.Script.Calls(); len(got) != calls || b.clock.Now().Sub(start) > time.Second {
+			t.Errorf("%d calls, want %d: %v", len(got), calls, got)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package prflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// ReadDiffRequest asks for the difference of one of our own pull requests.
+type ReadDiffRequest struct {
+	RepoOwner string `json:"repo_owner" required:"true"`
+	RepoName  string `json:"repo_name" required:"true"`
+	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+}
+
+// PullDiff is the difference of one of our own pull requests, against its base branch as it is now.
+type PullDiff struct {
+	Number     int      `json:"number"`
+	Base       string   `json:"base"`
+	BaseCommit string   `json:"base_commit"`
+	Branch     string   `json:"branch"`
+	Commit     string   `json:"commit"`
+	Diff       string   `json:"diff" doc:"Unified"`
+	Notes      []string `json:"notes,omitempty" doc:"What is left out, and what the base branch has changed since"`
+	Untrusted  string   `json:"untrusted"`
+}
+
+// maxDiffAnswer bounds, in bytes of JSON, the difference that ReadDiff gives.
+const maxDiffAnswer = 256 << 10
+
+// ReadDiff reads what one of our own pull requests changes. raw is the JSON object of a ReadDiffRequest. Every tier may
+// call it; files that may not be read are named and left out. not_found for one that is not ours, conflict for one that
+// is not open.
+func (s *Service) ReadDiff(ctx context.Context, caller operation.Caller, raw []byte) (PullDiff, error) {
+	var req ReadDiffRequest
+	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
+	if len(violations) > 0 {
+		return PullDiff{}, s.Reader().failed(fault.Refusal(violations))
+	}
+	f := s.files()
+	out, err := f.pullDiff(ctx, req)
+	read := refusedRead{action: ActionReadDiff, owner: req.RepoOwner, repo: req.RepoName}
+	return out, s.refusedRead(ctx, caller, read, f.failed(withNext(err)))
+}
+
+func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff, error) {
+	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
+	if err != nil {
+		return PullDiff{}, err
+	}
+	status, err := at.Provider.Status(ctx, at.Repo, req.PRNumber)
+	if err != nil {
+		return PullDiff{}, err
+	}
+	contents, err := f.contents(ctx, at, status.PullRequest)
+	if err != nil {
+		return PullDiff{}, err
+	}
+	out := PullDiff{
+		Number: req.PRNumber, Base: clean(status.Base, maxTitle), BaseCommit: contents.base.BaseCommit, Branch: clean(status.Branch, maxTitle),
+		Commit: contents.head.BaseCommit, Notes: contents.notes, Untrusted: untrustedFiles,
+	}
+	diff, leftOut := contents.diff(maxDiffAnswer)
+	out.Diff, out.Notes = diff, append(out.Notes, leftOut...)
+	return out, nil
+}
+
+// Values of StatusRequest.Include.
+const (
+	includeFiles = "files"
+	includeDiff  = "diff"
+)
+
+// Bounds of what a status includes, in bytes of JSON.
+const (
+	maxIncludedFile = 64 << 10
+	maxIncluded     = 240 << 10 // all texts together, so that the answer stays below 256 KiB
+)
+
+// Included is what a status was asked to include about a pull request of ours.
+type Included struct {
+	Commit    string     `json:"commit,omitempty"` // of the branch
+	Files     []PullFile `json:"files,omitempty"`
+	Diff      string     `json:"diff,omitempty"`
+	Notes     []string   `json:"notes,omitempty"` // what is left out, and what the base branch has changed since
+	Untrusted string     `json:"untrusted"`
+}
+
+// PullFile is a file of a pull request as its branch has it. BaseSHA is what create_pr with revises takes as base_sha.
+type PullFile struct {
+	Path    string   `json:"path"`
+	Deleted bool     `json:"deleted,omitempty"`
+	BaseSHA string   `json:"base_sha,omitempty"`
+	Text    string   `json:"text"`
+	Lacks   []string `json:"lacks,omitempty"` // what was taken out of the text
+}
+
+// include adds to a status what it was asked to include, and to comments the text of their lines. Of a pull request
+// that is not ours, or not open, a note says that there is nothing.
+func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, status gitprovider.Status, what map[string]bool, out *StatusResult) error {
+	included := &Included{Untrusted: untrustedFiles}
+	out.Included = included
+	if why := f.authority.Unknown; why != "" {
+		included.Notes = []string{"nothing is included: " + why}
+		return nil
+	}
+	contents, err := f.contents(ctx, at, status.PullRequest)
+	switch code := fault.CodeOf(err); {
+	case code == fault.NotFound || code == fault.Conflict:
+		included.Notes = []string{"nothing is included: " + fault.From(err).Message}
+		return nil
+	case err != nil:
+		return err
+	}
+	included.Commit, included.Notes = contents.head.BaseCommit, contents.notes
+	room := maxIncluded
+	if what[includeDiff] {
+		share := room
+		if what[includeFiles] {
+			share /= 2
+		}
+		diff, leftOut := contents.diff(share)
+		included.Diff, included.Notes = diff, append(included.Notes, leftOut...)
+		room -= jsonLength(diff)
+	}
+	if what[includeFiles] {
+		contents.include(included, room, status.Number)
+	}
+	for i, review := range status.Reviews {
+		for j, comment := range review.Comments {
+			out.Reviews[i].Comments[j].Text = contents.lineText(comment)
+		}
+	}
+	return nil
+}
+
+// include adds the files as far as there is room.
+func (c *pullContents) include(out *Included, room, number int) {
+	for _, f := range c.files {
+		one := PullFile{Path: f.path, BaseSHA: f.id, Deleted: f.id == "", Text: f.after.text, Lacks: f.after.lacks}
+		size := jsonLength(one.Text)
+		if size > min(room, maxIncludedFile) {
+			size, one.Text = 0, ""
+			one.Lacks = append(one.Lacks, fmt.Sprintf("the text: it has %d bytes; read it alone, at pull/%d/file/%s", len(f.after.text), number, f.path))
+		}
+		room -= size
+		out.Files = append(out.Files, one)
+	}
+}
+
+// jsonLength is how many bytes a text has in an answer.
+func jsonLength(text string) int {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return len(text)
+	}
+	return len(encoded)
+}

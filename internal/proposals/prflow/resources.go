@@ -1,0 +1,199 @@
+package prflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+)
+
+// resourceScheme begins the addresses of what can be read.
+const resourceScheme = "claudeops://"
+
+// maxListed bounds how many resources are named.
+const maxListed = 60
+
+// KnownFiles are files whose names are known without asking anybody: those of an open pull request of ours, or of a
+// working copy.
+type KnownFiles struct {
+	Provider    string // that has the repository; "" if it is not known
+	Owner, Repo string
+	Pull        int // 0: files on the base branch
+	Paths       []string
+}
+
+// Resources are files and differences by their address. known lists files whose names are known without asking anybody;
+// nil for none.
+func Resources(service func() *Service, known func(ctx context.Context) []KnownFiles) *operation.Resources {
+	const text = "text/plain"
+	return &operation.Resources{
+		Templates: []operation.Resource{
+			{URI: resourceScheme + "{owner}/{repo}/file/{+path}", Name: "file", Type: text,
+				Description: "A file that may be proposed, as the base branch has it, with the base_sha that create_pr takes"},
+			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/file/{+path}", Name: "pull-file", Type: text,
+				Description: "A file as the branch of our own open pull request has it: read it before create_pr with revises"},
+			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/diff", Name: "pull-diff", Type: "text/x-diff",
+				Description: "What our own open pull request changes"},
+		},
+		List: func(ctx context.Context) []operation.Resource {
+			if known == nil {
+				return nil
+			}
+			return service().listed(known(ctx))
+		},
+		Read: func(ctx context.Context, call operation.Call, uri string) (operation.Content, error) {
+			return service().AtMost(call.Ceiling).readResource(ctx, call.Caller, uri)
+		},
+	}
+}
+
+// address is what an address of a resource names.
+type address struct {
+	owner, repo string
+	pull        int
+	path        string // "" for a difference
+}
+
+// String is the one spelling of an address.
+func (a address) String() string {
+	out := resourceScheme + url.PathEscape(a.owner) + "/" + url.PathEscape(a.repo)
+	if a.pull > 0 {
+		out += "/pull/" + strconv.Itoa(a.pull)
+	}
+	if a.path == "" {
+		return out + "/diff"
+	}
+	return out + "/file/" + strings.ReplaceAll(url.PathEscape(a.path), "%2F", "/")
+}
+
+// parseAddress reads an address. Percent-encoding is undone once, and what it stands for is judged like any other
+// argument. ok is false for what is no address, and for another spelling of one: each has one.
+func parseAddress(uri string) (a address, ok bool) {
+	rest, ok := strings.CutPrefix(uri, resourceScheme)
+	if !ok || strings.ContainsAny(rest, "?#") {
+		return a, false
+	}
+	parts := strings.SplitN(rest, "/", 3)
+	if len(parts) < 3 {
+		return a, false
+	}
+	what := parts[2]
+	if inPull, isPull := strings.CutPrefix(what, "pull/"); isPull {
+		number, below, _ := strings.Cut(inPull, "/")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || strconv.Itoa(n) != number {
+			return a, false
+		}
+		a.pull, what = n, below
+	}
+	path, isFile := strings.CutPrefix(what, "file/")
+	var errs [3]error
+	a.owner, errs[0] = url.PathUnescape(parts[0])
+	a.repo, errs[1] = url.PathUnescape(parts[1])
+	if isFile {
+		a.path, errs[2] = url.PathUnescape(path)
+	}
+	isDiff := a.pull > 0 && what == "diff"
+	bad := slices.ContainsFunc(errs[:], func(err error) bool { return err != nil })
+	return a, !bad && a.owner != "" && a.repo != "" && (isDiff || a.path != "") && a.String() == uri
+}
+
+func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri string) (operation.Content, error) {
+	at, ok := parseAddress(uri)
+	if !ok {
+		return operation.Content{}, s.Reader().failed(&fault.Error{
+			Code: fault.InvalidArgument, Message: quote(uri) + " is no address of a file or of a difference",
+			Next: "read " + resourceScheme + "OWNER/REPO/file/PATH, .../pull/NUMBER/file/PATH or .../pull/NUMBER/diff",
+		})
+	}
+	if at.path == "" {
+		raw, err := json.Marshal(ReadDiffRequest{RepoOwner: at.owner, RepoName: at.repo, PRNumber: at.pull})
+		if err != nil {
+			return operation.Content{}, err
+		}
+		diff, err := s.ReadDiff(ctx, caller, raw)
+		note := fmt.Sprintf("#%d at %s against %s at %s. %s.", at.pull, short(diff.Commit), diff.Base, short(diff.BaseCommit), diff.Untrusted)
+		text := diff.Diff
+		diff.Diff = ""
+		return operation.Content{Text: text, Type: "text/x-diff", About: aboutDiff(diff), Note: noted(note, diff.Notes)}, err
+	}
+	return s.readFileResource(ctx, caller, at)
+}
+
+func (s *Service) readFileResource(ctx context.Context, caller operation.Caller, at address) (operation.Content, error) {
+	raw, err := json.Marshal(ReadFileRequest{RepoOwner: at.owner, RepoName: at.repo, Path: at.path, Pull: at.pull})
+	if err != nil {
+		return operation.Content{}, err
+	}
+	file, err := s.ReadFile(ctx, caller, raw)
+	where := "the base branch"
+	if at.pull > 0 {
+		where = fmt.Sprintf("the branch of #%d", at.pull)
+	}
+	note := fmt.Sprintf("%s on %s: base_sha %s, commit %s. %s.", file.Path, where, file.BaseSHA, file.Commit, file.Untrusted)
+	return operation.Content{Text: file.Text, Type: "text/plain", About: aboutFile(file), Note: noted(note, file.Lacks)}, err
+}
+
+// aboutFile and aboutDiff are what was read without its text.
+func aboutFile(f FileText) map[string]any {
+	about := map[string]any{"base_sha": f.BaseSHA, "commit": f.Commit, "untrusted": f.Untrusted}
+	if len(f.Lacks) > 0 {
+		about["lacks"] = f.Lacks
+	}
+	return about
+}
+
+func aboutDiff(d PullDiff) map[string]any {
+	about := map[string]any{"base_commit": d.BaseCommit, "commit": d.Commit, "untrusted": d.Untrusted}
+	if len(d.Notes) > 0 {
+		about["notes"] = d.Notes
+	}
+	return about
+}
+
+func noted(note string, more []string) string {
+	for _, m := range more {
+		note += "\nnote: " + m
+	}
+	return note
+}
+
+// listed names what may be read of files that are known, at most maxListed: the differences of pull requests, then
+// files.
+func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
+	if s.Authority.Unknown != "" {
+		return nil
+	}
+	known = slices.DeleteFunc(known, func(k KnownFiles) bool {
+		at, err := s.Registry.Resolve(gitprovider.RepoRef{Owner: k.Owner, Name: k.Repo})
+		return err != nil || k.Provider != "" && at.Provider.Name() != k.Provider || notListed(s.Authority.Policy, at.Provider.Name(), at.Repo) != nil
+	})
+	add := func(a address, kind, about string) {
+		if len(out) < maxListed {
+			uri := a.String()
+			out = append(out, operation.Resource{
+				URI: uri, Name: strings.TrimPrefix(uri, resourceScheme), Description: clean(about, maxTitle), Type: kind,
+			})
+		}
+	}
+	for _, k := range known {
+		if k.Pull > 0 {
+			add(address{k.Owner, k.Repo, k.Pull, ""}, "text/x-diff", fmt.Sprintf("What #%d changes", k.Pull))
+		}
+	}
+	for _, k := range known {
+		for _, path := range k.Paths {
+			if v := s.Authority.mayRead(path, map[bool][]string{true: k.Paths}[k.Pull > 0]); v == nil {
+				add(address{k.Owner, k.Repo, k.Pull, path}, "text/plain", "")
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,202 @@
+package prflow
+
+import (
+	"context"
+	"crypto/hmac"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// standing is how a pull request of ours stands for whoever wants to add to it.
+type standing struct {
+	made int                 // revisions that it has
+	asks *gitprovider.Remark // the newest remark that asks for another one; nil for none
+	// lines are the comments on lines of all the remarks that ask, and heard is what a mark says of the remarks that were
+	// read.
+	lines []gitprovider.LineComment
+	heard string
+	why   *fault.Violation // why nothing may be added; nil if something may
+}
+
+// revisions tells which pull requests of ours may be added to.
+type revisions struct {
+	history History
+	settler *settler
+	rules   policy.Revisions
+}
+
+func (e *evidence) revisions(on rules) revisions {
+	return revisions{e.history, e.settler, on.Policy.Revisions}
+}
+
+// of reads what people have said about an open pull request, and whose commit its head is.
+func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest) (standing, error) {
+	marks, err := r.settler.marksOf(p.Name(), repo)
+	if err != nil {
+		return standing{}, err
+	}
+	if pr.Archived {
+		return standing{why: notRevisable(pr, "archived", "is in a repository that is archived and takes no changes")}, nil
+	}
+	m, isTrue := marks.read(pr)
+	if !isTrue || pr.Fork || gitprovider.CheckOurs(pr.Branch) != nil {
+		return standing{why: notRevisable(pr, "mark", marks.whyNot(pr))}, nil
+	}
+	made, err := r.history.MadeOf(ctx, p.Name(), repo.Owner, repo.Name, pr.Number)
+	if err != nil {
+		return standing{}, err
+	}
+	out := standing{made: max(m.Revision, countRevisions(made))}
+	if out.made >= r.rules.Max {
+		out.why = &fault.Violation{
+			Code: fault.LimitReached, Path: "revises", Rule: "max_revisions", Final: true,
+			Message:    fmt.Sprintf("#%d was revised %d times, and the policy allows %d", pr.Number, out.made, r.rules.Max),
+			Suggestion: "report what is still asked for, so that a person makes the change or closes the pull request",
+		}
+		return out, nil
+	}
+	ours, err := r.headIsOurs(ctx, p, repo, pr, m, made)
+	switch {
+	case err != nil:
+		return out, err
+	case !ours:
+		out.why = notRevisable(pr, "head", "has a commit on its branch that is not ours: a person has pushed to it")
+		return out, nil
+	}
+	return r.hear(ctx, p, repo, pr, out, lastHeard(marks, m, pr, made))
+}
+
+// hear adds what people have said. before is what was heard when the last revision was made.
+func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, out standing,
+	before lastRevision,
+) (standing, error) {
+	reader, can := p.(gitprovider.RemarkReader)
+	if !can {
+		return out, fault.New(fault.ProviderDisabled, "the provider %s does not tell what reviewers have said", p.Name())
+	}
+	remarks, err := reader.Remarks(ctx, repo, pr.Number)
+	if err != nil {
+		return out, err
+	}
+	asks := before.unanswered(pr, remarks)
+	out.heard = heardOf(remarks)
+	for _, remark := range asks {
+		out.asks = &remark
+		out.lines = append(out.lines, remark.Lines...)
+	}
+	approvals, objections := opinionsOf(remarks)
+	switch {
+	case approvals > 0 && objections == 0:
+		out.why = notRevisable(pr, "approved", "is approved: what is added now would be merged under an approval that was given for another text")
+		out.why.Suggestion = "leave it to be merged; whoever wants more asks for changes there"
+	case out.asks == nil && !r.rules.Always:
+		out.why = &fault.Violation{
+			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,
+			Message: fmt.Sprintf("#%d waits for its review: nobody who may write to the repository has asked for anything since it was %s",
+				pr.Number, map[bool]string{true: "revised", false: "opened"}[out.made > 0]),
+			Suggestion: "wait until somebody has reviewed or commented it",
+		}
+	}
+	return out, nil
+}
+
+func notRevisable(pr gitprovider.PullRequest, rule, why string) *fault.Violation {
+	return &fault.Violation{
+		Code: fault.Conflict, Path: "revises", Rule: rule, Final: true, Message: fmt.Sprintf("#%d %s", pr.Number, why),
+		Suggestion: "report what you would change, and leave it to the people there",
+	}
+}
+
+func countRevisions(made []record.Proposal) (n int) {
+	for _, p := range made {
+		if p.Revises > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// headIsOurs reports whether the head is a commit that we have made: by the record, or by the signed mark in its
+// message. That names the repository as it was called then, which the mark in the body does, too.
+func (r revisions) headIsOurs(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, m mark,
+	made []record.Proposal,
+) (bool, error) {
+	for _, m := range made {
+		if m.Commit != "" && m.Commit == pr.HeadCommit {
+			return true, nil
+		}
+	}
+	info, err := p.ReadCommit(ctx, repo, pr.HeadCommit)
+	if err != nil {
+		return false, err
+	}
+	ours, err := r.settler.signedCommit(p.Name(), repo.String(), pr.Branch, info)
+	if err != nil || ours {
+		return ours, err
+	}
+	return r.settler.signedCommit(p.Name(), m.Repo, pr.Branch, info)
+}
+
+// signedCommit reports whether the mark in a commit's message is true for its place and its parent.
+func (s *settler) signedCommit(provider, repo, branch string, info gitprovider.CommitInfo) (bool, error) {
+	parts := commitMarkForm().FindStringSubmatch(info.Message)
+	if parts == nil || len(info.Parents) != 1 {
+		return false, nil
+	}
+	key, err := s.key()
+	if err != nil {
+		return false, err
+	}
+	want, err := commitMark{
+		Provider: provider, Repo: strings.ToLower(repo), Branch: branch, Parent: info.Parents[0], Content: parts[1], Request: parts[2],
+	}.signature(key)
+	return err == nil && hmac.Equal([]byte(parts[3]), []byte(want)), err
+}
+
+// isOurAnswer reports whether a remark is an answer of ours: that of somebody who may not write only looks like one.
+func isOurAnswer(pr gitprovider.PullRequest, r gitprovider.Remark) bool {
+	author := func(name string) string { return strings.ToLower(strings.TrimSuffix(name, "[bot]")) }
+	return r.IsAnswer() && (r.MayWrite || author(r.Author) == author(pr.Author))
+}
+
+// opinionsOf counts the standing verdicts of those who may write.
+func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
+	var reviews []gitprovider.Review
+	for _, r := range remarks {
+		if r.State != "" && r.MayWrite {
+			reviews = append(reviews, gitprovider.Review{Author: r.Author, State: r.State, SubmittedAt: r.At})
+		}
+	}
+	return gitprovider.Opinions(reviews)
+}
+
+// answerTo is the one line that answers the review that asked.
+func answerTo(commit, request string, asks *gitprovider.Remark) string {
+	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
+	if asks != nil {
+		if who := plainName(asks.Author); who != "" {
+			line += ", after the review of " + who
+		}
+	}
+	return line + "."
+}
+
+// plainName is a name as a text may have it that mentions nobody.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return -1
+	}, clean(name, maxName))
+}
+
+// answers reports whether a remark is the answer of the request with this id.
+func answers(pr gitprovider.PullRequest, r gitprovider.Remark, request string) bool {
+	return isOurAnswer(pr, r) && strings.Contains(r.Body, "(request "+request+")")
+}

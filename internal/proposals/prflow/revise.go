@@ -1,0 +1,217 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// draftTitle begins the titles of drafts where a host knows them by that alone.
+const draftTitle = "WIP: "
+
+// revisionWriter makes a draft that has passed the gates into one more commit.
+type revisionWriter struct {
+	*writer
+	reviser gitprovider.Reviser
+}
+
+// addRevision makes one more commit in the place of a pull request.
+func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
+	reviser, can := w.provider.(gitprovider.Reviser)
+	if !can {
+		return CreateResult{}, fault.New(fault.ProviderDisabled, "the provider %s cannot add to a pull request", w.provider.Name())
+	}
+	return revisionWriter{w, reviser}.revise(ctx)
+}
+
+// revise adds the commit to the pull request, gives it title and body, and answers the review. The commit is what counts: a title or a comment
+// that could not be written is a warning, and is written later if that may help. What the forge answers to the title
+// tells whether the pull request was still open for the commit.
+func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
+	c := w.creation
+	done := c.progress.during("adding the commit", w.provider.Name())
+	err := w.appendCommit(ctx)
+	done()
+	if err != nil {
+		return CreateResult{}, w.abandonRevision(ctx, err)
+	}
+	done = c.progress.during("answering the review", w.provider.Name())
+	defer done()
+	pr := c.evidence.revision.pr
+	err = w.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL})
+	if err != nil {
+		return CreateResult{}, w.abandonRevision(ctx, err)
+	}
+	w.service.step("answering")
+	switch ended, err := w.finishText(ctx, pr); {
+	case err != nil:
+		return CreateResult{}, err // the record of the attempt ends the proposal
+	case !ended:
+		setup := c.setup()
+		c.warnings = append(c.warnings, sideBySide(c.log,
+			func() string { return w.answer(ctx, pr) },
+			func() string { return setup.label(ctx, pr) },
+		)...)
+	}
+	w.service.step("answered")
+	pr.HeadCommit = w.commit
+	result := w.finishAs(ctx, record.OutcomeRevised, record.EventRevised, pr)
+	w.service.step("recorded")
+	return result, nil
+}
+
+// appendCommit sets w.commit when it is certain that the branch has our commit. After an ambiguous failure, and after a conflict, it looks: another
+// process that makes the same revision, or an earlier one that was taken over, may have made it.
+func (w revisionWriter) appendCommit(ctx context.Context) error {
+	message, err := w.commitMessage()
+	if err != nil {
+		return err
+	}
+	c := w.creation
+	head := c.evidence.revision.head
+	made, failure := w.reviser.Append(ctx, gitprovider.CommitRequest{
+		Snapshot: head, Branch: c.draft.branch, Changes: c.request.changes, Message: message, Time: c.request.started,
+	})
+	if failure == nil {
+		if made.Parent != head.BaseCommit {
+			c.warnings = append(c.warnings, "somebody has pushed to "+c.draft.branch+" at the same moment; the commit follows theirs")
+		}
+		return w.committed(ctx, made.ID)
+	}
+	code := fault.CodeOf(failure)
+	if code == fault.NotFound { // the branch is gone
+		if state := stateNow(ctx, w.provider, w.repo, c.evidence.revision.pr); hasEnded(state) {
+			return endedBefore(c.evidence.revision.pr.Number, state)
+		}
+	}
+	if !code.Ambiguous() && code != fault.Conflict {
+		return failure
+	}
+	tip, err := w.provider.BranchTip(ctx, w.repo, c.draft.branch)
+	if err != nil {
+		return failure
+	}
+	if tip != "" && tip != head.BaseCommit {
+		kind, err := w.kindOf(ctx, tip)
+		switch {
+		case err != nil:
+			return failure
+		case kind == branchOurs:
+			return w.committed(ctx, tip)
+		case code == fault.Conflict && !w.tookOver:
+			return movedMeanwhile(c.evidence.revision.pr.Number)
+		}
+	}
+	w.noEffect = w.provider.Lateness() == 0
+	return failure
+}
+
+// abandonRevision is abandon for a revision: the branch is the pull request's, and is never removed.
+func (w revisionWriter) abandonRevision(ctx context.Context, failure error) error {
+	e := fault.From(failure)
+	switch {
+	case w.commit == "" && (!e.Code.Ambiguous() || w.noEffect):
+		return e // the record of the attempt ends the proposal
+	case e.Code.Ambiguous():
+		e = notKnown(e)
+	}
+	w.leaveUnsettled(ctx)
+	return e
+}
+
+// finishText sets title and body. ended says that the pull request was merged meanwhile, with the revision; conflict if
+// it was without, or was closed.
+func (w revisionWriter) finishText(ctx context.Context, pr gitprovider.PullRequest) (ended bool, err error) {
+	c := w.creation
+	state, warning := w.setText(ctx, pr)
+	if !hasEnded(state) {
+		if warning != "" {
+			c.warnings = append(c.warnings, warning)
+		}
+		return false, nil
+	}
+	w.unfinished.Store(false)
+	got, err := tookIn(ctx, w.provider, w.repo, pr.Base, state, c.request.changes.Changes())
+	if err != nil {
+		c.log.warn("not seen whether a revision was merged", err, "pr", pr.Number)
+	}
+	if got {
+		c.warnings = append(c.warnings, fmt.Sprintf("#%d was merged a moment ago, with this revision", pr.Number))
+		return true, nil
+	}
+	return false, missed(pr, state, w.commit)
+}
+
+// setText gives the pull request the title and the body with the new mark, and tells its state after that; "" if that
+// is not known. A title that is a draft's stays one.
+func (w revisionWriter) setText(ctx context.Context, pr gitprovider.PullRequest) (state gitprovider.State, warning string) {
+	editor, can := w.provider.(gitprovider.Editor)
+	if !can {
+		return "", ""
+	}
+	draft := w.creation.draft
+	state, err := editor.SetText(ctx, w.repo, pr.Number, revisedTitle(pr.Title, draft.title), draft.body)
+	if err == nil {
+		return state, ""
+	}
+	w.again(err)
+	w.creation.log.warn("text not set", err, "pr", pr.Number)
+	return stateNow(ctx, w.provider, w.repo, pr), textNotSet + w.creation.log.shown(err)
+}
+
+// textNotSet begins the warning about a title and a body that were refused.
+const textNotSet = "title and body could not be set: "
+
+// revisedTitle is the title that a pull request gets; "" if it has it.
+func revisedTitle(has, title string) string {
+	if strings.HasPrefix(has, draftTitle) {
+		title = draftTitle + strings.TrimPrefix(title, draftTitle)
+	}
+	if has == title {
+		return ""
+	}
+	return title
+}
+
+// answer comments that the review was answered. Of an unclear failure it is found out later whether the comment is there.
+func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
+	c := w.creation
+	err := w.reviser.Comment(ctx, w.repo, pr.Number, answerTo(w.commit, c.request.id, c.evidence.revision.asks))
+	if err == nil {
+		return ""
+	}
+	if fault.CodeOf(err).Ambiguous() {
+		if there, lookErr := answered(ctx, w.provider, w.repo, pr, c.request.id); lookErr == nil && there {
+			return ""
+		}
+	}
+	w.again(err)
+	c.log.warn("review not answered", err, "pr", pr.Number)
+	return "the review could not be answered by a comment: " + c.log.shown(err)
+}
+
+// again notes that something is left to be done later, if a failure may pass.
+func (w revisionWriter) again(err error) {
+	if mayPass(err) {
+		w.unfinished.Store(true)
+	}
+}
+
+// answered reports whether the comment of the request is there.
+func answered(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, request string) (bool, error) {
+	reader, can := p.(gitprovider.RemarkReader)
+	if !can {
+		return false, nil
+	}
+	remarks, err := reader.Remarks(ctx, repo, pr.Number)
+	for _, r := range remarks {
+		if answers(pr, r, request) {
+			return true, nil
+		}
+	}
+	return false, err
+}

@@ -1,0 +1,453 @@
+package prflow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// opened opens #1, which adds a check, and has ann ask for changes.
+func (b *bench) reviewed() prflow.CreateResult {
+	b.Helper()
+	first := b.mustOpen(request(nil))
+	b.ask(first.Number, "Say how, too.")
+	return first
+}
+
+// ask has ann ask for changes, a while later.
+func (b *bench) ask(number int, text string) {
+	b.Helper()
+	b.clock.advance(time.Minute)
+	b.world().Review(number, "ann", gitprovider.ReviewChangesRequested, text)
+	b.clock.advance(time.Minute)
+}
+
+// revising is a good revision of #1; change alters it.
+func revising(change func(map[string]any)) []byte {
+	return request(func(r map[string]any) {
+		r["revises"] = 1
+		r["files"] = []any{map[string]any{
+			"path": "checks/inodes.md", "action": "update", "edits": []any{map[string]any{"old": "# Inodes\n", "new": "# Inodes\n\ndf -i\n"}},
+		}}
+		if change != nil {
+			change(r)
+		}
+	})
+}
+
+func (b *bench) pull(number int) gitprovider.Status {
+	b.Helper()
+	status, err := b.fake.Status(context.Background(), infra, number)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return status
+}
+
+// comments are what was said in comments about #1.
+func (b *bench) comments() (out []string) {
+	b.Helper()
+	remarks, err := b.fake.Remarks(context.Background(), infra, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range remarks {
+		if r.State == "" {
+			out = append(out, r.Body)
+		}
+	}
+	return out
+}
+
+func (b *bench) content(branch, path string) string {
+	b.Helper()
+	for _, f := range b.world().Files(b.tip(branch)) {
+		if f.Path == path {
+			return f.Content
+		}
+	}
+	return ""
+}
+
+func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
+	b := newBench(t)
+	first := b.reviewed()
+	head := b.tip(first.Branch)
+	result, err := b.create(revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Revised || result.Reused || result.Created() || result.Number != 1 || result.Branch != first.Branch {
+		t.Errorf("the result is %+v", result)
+	}
+	tip := b.tip(first.Branch)
+	if !slices.Equal(b.world().Parents(tip), []string{head}) || result.Commit != tip {
+		t.Errorf("the tip %s follows %v, want %s", tip, b.world().Parents(tip), head)
+	}
+	if got := b.content(first.Branch, "checks/inodes.md"); got != "# Inodes\n\ndf -i\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	pr := b.pull(1)
+	if pr.Title != "Check inodes, and how" || !strings.HasPrefix(pr.Body, "## Why\n\nAs ann asked.") || !strings.Contains(pr.Body, "Revision 1 of") {
+		t.Errorf("the pull request is %q: %s", pr.Title, pr.Body)
+	}
+	want := "Revised by Claude Ops in " + tip[:12] + " (request " + result.RequestID + "), after the review of ann."
+	if got := b.comments(); !slices.Equal(got, []string{want}) {
+		t.Errorf("the comments are %q, want %q", got, want)
+	}
+	row := b.attempts()[0]
+	if row.Outcome != record.OutcomeRevised || row.PRNumber != 1 || row.Action != record.ActionCreate {
+		t.Errorf("the audit has %+v", row)
+	}
+	if branches := b.world().Branches(); len(branches) != 2 {
+		t.Errorf("branches: %v", branches)
+	}
+	b.mustVerify()
+
+	// The identical call is settled, and what was asked for first is open, too.
+	b.fake.Script.ForgetCalls()
+	again, err := b.create(revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
+	if err != nil || !again.Reused || again.Number != 1 || b.fake.Script.Writes() != 0 {
+		t.Errorf("again: %+v, %v, %d writes", again, err, b.fake.Script.Writes())
+	}
+	old, err := b.create(request(nil))
+	if err != nil || !old.Reused || old.Number != 1 || b.tip(first.Branch) != tip {
+		t.Errorf("the first call again: %+v, %v", old, err)
+	}
+	if len(b.comments()) != 1 {
+		t.Errorf("the comments are %q", b.comments())
+	}
+}
+
+func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy.Revisions.Max = 2
+	first := b.reviewed()
+	content := func(text string) func(map[string]any) { return files(file("checks/inodes.md", "update", text)) }
+	if result, err := b.create(revising(content("one\n"))); err != nil || !result.Revised {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	e, _ := b.mustRefuse(revising(content("two\n")), fault.DuplicatePR)
+	if !strings.Contains(e.Message, "waits for its review") {
+		t.Errorf("the message is %q", e.Message)
+	}
+	b.clock.advance(time.Minute)
+	b.world().(providertest.Commenter).Comment(1, "bob", "Once more.")
+	b.clock.advance(time.Minute)
+	if result, err := b.create(revising(content("two\n"))); err != nil || !result.Revised {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	b.ask(first.Number, "And again.")
+	b.mustRefuse(revising(content("three\n")), fault.LimitReached)
+	if b.content(first.Branch, "checks/inodes.md") != "two\n" || len(b.comments()) != 3 {
+		t.Errorf("the branch has %q, comments %q", b.content(first.Branch, "checks/inodes.md"), b.comments())
+	}
+}
+
+func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy.Revisions.Always = true
+	b.mustOpen(request(nil))
+	refused, _ := b.mustRefuse(request(func(r map[string]any) {
+		r["title"], r["files"] = "Other", []any{file("checks/inodes.md", "create", "x\n")}
+	}), fault.DuplicatePR)
+	if !strings.Contains(refused.Next, "add to it by one more call with revises: 1") {
+		t.Errorf("next: %q", refused.Next)
+	}
+	if result, err := b.create(revising(nil)); err != nil || !result.Revised {
+		t.Fatalf("%+v, %v", result, err)
+	}
+}
+
+func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
+	fourFiles := files(file("checks/a.md", "create", "a\n"), file("checks/b.md", "create", "b\n"), file("checks/c.md", "create", "c\n"))
+	for name, c := range map[string]struct {
+		before func(b *bench)
+		ask    func(map[string]any)
+		code   fault.Code
+		says   string
+	}{
+		"nobody has said anything": {func(b *bench) { b.mustOpen(request(nil)) }, nil, fault.DuplicatePR, "waits for its review"},
+		"only a stranger has": {func(b *bench) {
+			b.mustOpen(request(nil))
+			b.clock.advance(time.Minute)
+			b.world().(providertest.Commenter).Comment(1, "eve", "Change it.")
+		}, nil, fault.DuplicatePR, "waits for its review"},
+		"it was approved": {func(b *bench) {
+			b.mustOpen(request(nil))
+			b.clock.advance(time.Minute)
+			b.world().Review(1, "ann", gitprovider.ReviewApproved, "Fine.")
+		}, nil, fault.Conflict, "approved"},
+		"a person has pushed": {func(b *bench) {
+			first := b.reviewed()
+			b.world().Push(first.Branch, providertest.File{Path: "checks/more.md", Content: "m\n"})
+		}, nil, fault.Conflict, "a person has pushed"},
+		"the mark is gone":   {func(b *bench) { b.reviewed(); b.world().SetBody(1, "Mine now.") }, nil, fault.Conflict, "mark"},
+		"it was closed":      {func(b *bench) { b.reviewed(); b.world().Close(1) }, nil, fault.Conflict, "is closed"},
+		"it was merged":      {func(b *bench) { b.reviewed(); b.world().Merge(1) }, nil, fault.Conflict, "is merged"},
+		"there is no such":   {func(b *bench) { b.reviewed() }, with("revises", 7), fault.NotFound, "number 7"},
+		"a malformed number": {func(b *bench) { b.reviewed() }, with("revises", 0), fault.InvalidArgument, "at least 1"},
+		"somebody else's": {func(b *bench) {
+			b.world().Push("feature/x", providertest.File{Path: "checks/x.md", Content: "x\n"})
+			b.world().OpenPR("feature/x", "Hers")
+		}, nil, fault.NotFound, "of ours"},
+		"the edits do not fit the branch": {func(b *bench) { b.reviewed() }, files(map[string]any{
+			"path": "checks/inodes.md", "action": "update", "edits": []any{map[string]any{"old": "# Disk\n", "new": "x\n"}},
+		}), fault.Conflict, "branch of the pull request"},
+		"base_sha is another one": {func(b *bench) { b.reviewed() }, files(map[string]any{
+			"path": "checks/inodes.md", "action": "update", "content": "x\n", "base_sha": "0123456",
+		}), fault.Conflict, "branch of the pull request"},
+		"a file that the branch has is created": {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "create", "x\n")), fault.Conflict, "exists"},
+		"the branch has it already":             {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "update", "# Inodes\n")), fault.NoChange, "exactly this content"},
+		"nothing would be left":                 {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "delete")), fault.NoChange, "change nothing"},
+		"more files than the tier may change":   {func(b *bench) { b.reviewed() }, fourFiles, fault.TierDenied, "has 4"},
+		"a path outside the scope":              {func(b *bench) { b.reviewed() }, files(file("main.go", "create", "x\n")), fault.ScopeDenied, "main.go"},
+		"a secret":                              {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "update", "x "+ownToken+"\n")), fault.ContentDenied, ""},
+		"another base branch": {func(b *bench) {
+			b.reviewed()
+			b.world().Push("release")
+			b.options.Authority.Policy.Targets.BaseBranches = []string{"*"}
+		}, with("base_branch", "release"), fault.InvalidArgument, "goes into"},
+		"a file of another pull request": {func(b *bench) {
+			b.reviewed()
+			b.mustOpen(request(func(r map[string]any) {
+				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
+			}))
+		}, files(file("checks/disk.md", "update", "x\n")), fault.DuplicatePR, "#2"},
+		"a file that was rejected": {func(b *bench) {
+			b.reviewed()
+			b.mustOpen(request(func(r map[string]any) {
+				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
+			}))
+			b.world().Close(2)
+		}, files(file("checks/disk.md", "update", "x\n")), fault.CooldownActive, "#2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.before(b)
+			b.clock.advance(time.Minute)
+			before := b.world().Branches()
+			e, _ := b.mustRefuse(revising(c.ask), c.code)
+			if !strings.Contains(e.Message, c.says) {
+				t.Errorf("the message is %q, want %q", e.Message, c.says)
+			}
+			after := b.world().Branches()
+			if len(before) != len(after) || len(b.comments()) > 1 {
+				t.Errorf("branches %v, then %v; comments %q", before, after, b.comments())
+			}
+		})
+	}
+}
+
+func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
+	b := newBench(t)
+	first := b.reviewed()
+	b.options.Authority.DryRun = true
+	b.fake.Script.ForgetCalls()
+	dry, err := b.create(revising(nil))
+	if err != nil || !dry.DryRun || dry.Preview == nil || b.fake.Script.Writes() != 0 {
+		t.Fatalf("%+v, %v, %d writes", dry, err, b.fake.Script.Writes())
+	}
+	if !strings.Contains(dry.Preview.Diff, "+df -i") || strings.Contains(dry.Preview.Diff, "+# Inodes") || !strings.Contains(dry.Preview.Calls[0], "add one commit") {
+		t.Errorf("the preview is %+v", dry.Preview)
+	}
+	b.options.Authority.DryRun = false
+	result, err := prflow.New(b.options).Promote(context.Background(), agent, dry.RequestID)
+	if err != nil || !result.Revised || b.content(first.Branch, "checks/inodes.md") != "# Inodes\n\ndf -i\n" {
+		t.Fatalf("%+v, %v", result, err)
+	}
+}
+
+func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
+	b := newBench(t)
+	b.options.Authority.Policy.Limits.Caps.OpenPRs, b.options.Authority.Policy.Limits.Caps.CreationsPerHour = 2, 2
+	b.reviewed()
+	for i, text := range []string{"one\n", "two\n", "three\n"} {
+		if result, err := b.create(revising(files(file("checks/inodes.md", "update", text)))); err != nil || !result.Revised {
+			t.Fatalf("%d: %+v, %v", i, result, err)
+		}
+		b.ask(1, "More.")
+	}
+	b.mustOpen(request(func(r map[string]any) {
+		r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
+	}))
+	b.mustRefuse(request(func(r map[string]any) {
+		r["title"], r["files"] = "A third", []any{file("checks/third.md", "create", "# Third\n")}
+	}), fault.LimitReached)
+	if result, err := b.create(revising(files(file("checks/inodes.md", "update", "four\n")))); err != nil || !result.Revised {
+		t.Fatalf("at the cap: %+v, %v", result, err)
+	}
+}
+
+func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
+	b := newBench(t)
+	service := func() *prflow.Service { return prflow.New(b.options) }
+	status := func() string {
+		raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
+		s, err := service().Status(context.Background(), raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Revise
+	}
+	b.mustOpen(request(nil))
+	if got := status(); !strings.HasPrefix(got, "no: #1 waits for its review") {
+		t.Errorf("status says %q", got)
+	}
+	other := request(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
+	if e, _ := b.mustRefuse(other, fault.DuplicatePR); strings.Contains(e.Next, "revises") {
+		t.Errorf("the refusal says %q", e.Next)
+	}
+	b.ask(1, "Say how.")
+	if got := status(); got != "yes: revises 1" {
+		t.Errorf("status says %q", got)
+	}
+	e, _ := b.mustRefuse(other, fault.DuplicatePR)
+	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Say how." {
+		t.Errorf("the refusal says %q, %+v", e.Next, e.Existing)
+	}
+	list, err := service().List(context.Background(), []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
+	if err != nil || len(list.PRs) != 1 || !list.PRs[0].Ours {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// Whatever fails, and however, the identical call ends in one commit and one answer.
+func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
+	failure := fault.New(fault.UpstreamError, "no answer")
+	for name, plan := range map[string]func(s *forgetest.Script){
+		"the commit arrives, and the answer is lost":  func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
+		"the commit does not arrive":                  func(s *forgetest.Script) { s.FailBefore(forgetest.MethodAppend, failure) },
+		"the title arrives, and the answer is lost":   func(s *forgetest.Script) { s.FailAfter(forgetest.MethodSetText) },
+		"the title does not arrive":                   func(s *forgetest.Script) { s.FailBefore(forgetest.MethodSetText, failure) },
+		"the comment arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodComment) },
+		"the comment does not arrive":                 func(s *forgetest.Script) { s.FailBefore(forgetest.MethodComment, failure) },
+		"the comment arrives, and nobody can look": func(s *forgetest.Script) {
+			s.FailAfter(forgetest.MethodComment)
+			s.After(forgetest.MethodComment, func() { s.FailBefore(forgetest.MethodRemarks, failure) })
+		},
+		"the commit arrives, and nobody can look": func(s *forgetest.Script) {
+			s.FailAfter(forgetest.MethodAppend)
+			s.FailBefore(forgetest.MethodBranchTip, failure)
+		},
+	} {
+		for _, lateness := range []time.Duration{0, gitprovider.ForgeLateness} {
+			t.Run(name+", lateness "+lateness.String(), func(t *testing.T) {
+				b := newBench(t)
+				b.fake.SetLateness(lateness)
+				first := b.reviewed()
+				head := b.tip(first.Branch)
+				plan(b.fake.Script)
+				result, err := b.create(revising(nil))
+				if err != nil && fault.CodeOf(err) != fault.UpstreamError {
+					t.Fatalf("%+v, %v", result, err)
+				}
+				again, err := b.create(revising(nil))
+				if err != nil || again.Number != 1 {
+					t.Fatalf("again: %+v, %v", again, err)
+				}
+				b.clock.advance(time.Hour)
+				if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				b.assertRevisedOnce(first.Branch, head)
+			})
+		}
+	}
+}
+
+// assertRevisedOnce demands one commit after head, one answer, the new body, and nothing reserved.
+func (b *bench) assertRevisedOnce(branch, head string) {
+	b.Helper()
+	tip := b.tip(branch)
+	if tip == head || !slices.Equal(b.world().Parents(tip), []string{head}) {
+		b.Errorf("the tip %s follows %v, want one commit after %s", tip, b.world().Parents(tip), head)
+	}
+	if len(b.comments()) != 1 {
+		b.Errorf("the comments are %q", b.comments())
+	}
+	if body := b.pull(1).Body; !strings.Contains(body, "Revision 1 of") {
+		b.Errorf("the body is %s", body)
+	}
+	left, err := b.store.History.Unfinished(context.Background())
+	if err != nil || len(left) > 0 {
+		b.Errorf("still reserved: %+v, %v", left, err)
+	}
+	b.mustVerify()
+}
+
+func TestOfManyIdenticalRevisionsOneIsMade(t *testing.T) {
+	b := newBench(t)
+	first := b.reviewed()
+	head := b.tip(first.Branch)
+	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { time.Sleep(time.Millisecond) }
+	const many = 6
+	errs := make(chan error, many)
+	for range many {
+		go func() {
+			result, err := prflow.New(b.options).Create(context.Background(), agent, revising(nil))
+			if err == nil && result.Number != 1 {
+				err = errors.New("another number")
+			}
+			errs <- err
+		}()
+	}
+	for range many {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	b.assertRevisedOnce(first.Branch, head)
+}
+
+// An agent that knows the base branch alone must not make its edits once more on what the pull request has changed
+// already.
+func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
+	const onBranch = "# Disk\n\nKeep 9 days.\nTwo.\nThree.\nTwo.\n"
+	answer := edited("checks/disk.md", "Three.", "Three.\nKeep 5 days.")
+	for name, c := range map[string]struct {
+		file map[string]any
+		code fault.Code
+		says string
+	}{
+		"from nobody knows which":   {answer, fault.Conflict, "nothing says that the edits are made from its text"},
+		"from the base branch":      {based(edited("checks/disk.md", "Three.", "Three.\nKeep 5 days."), blobOf(manual)), fault.Conflict, "must be made from the pull request's text"},
+		"from another text":         {based(edited("checks/disk.md", "Three.", "3."), blobOf("other")), fault.Conflict, "on the branch of the pull request now, not"},
+		"that do not fit":           {edited("checks/disk.md", "One.", "Keep 5 days."), fault.Conflict, "on the branch of the pull request"},
+		"from the branch":           {based(edited("checks/disk.md", "Keep 9 days.", "Keep 5 days."), blobOf(onBranch)), "", ""},
+		"of a file that it has not": {edited("checks/old.md", "Old", "Older"), "", ""},
+		"whole content":             {file("checks/disk.md", "update", "# Disk\n\nKeep 5 days.\n"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newEditBench(t)
+			first := b.mustOpen(request(files(edited("checks/disk.md", "One.", "Keep 9 days."))))
+			b.ask(first.Number, "5 in place of 9")
+			writes := b.fake.Script.Writes()
+			_, err := b.create(revising(files(c.file)))
+			if fault.CodeOf(err) != c.code {
+				t.Fatalf("%v, want %q", err, c.code)
+			}
+			if c.code == "" {
+				return
+			}
+			v := fault.From(err).Violations[0]
+			if !strings.Contains(v.Message, c.says) || v.Present == nil || v.Present.Text != onBranch || v.Present.BaseSHA != blobOf(onBranch) {
+				t.Errorf("%+v, present %+v", v, v.Present)
+			}
+			if b.fake.Script.Writes() != writes {
+				t.Error("something was written")
+			}
+		})
+	}
+}

@@ -1,0 +1,291 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// This file reads what a request is judged by that adds a commit to an open pull request of ours: the head branch takes the place of the base
+// branch, and the gates judge the files that the pull request changes with the new commit.
+
+// revision is the pull request that a request adds to.
+type revision struct {
+	pr gitprovider.PullRequest
+	standing
+	mark mark
+	head *gitprovider.Snapshot    // of its branch, files alone; nil where nothing may be added, or same is set
+	same *sameChange              // its head is this very revision
+	also []FileRequest            // the files that it changes beside those of the request, as they are on its branch
+	net  []gitprovider.FileChange // all files that it changes then, against the base branch
+	// pushed says that the branch has another commit than the pull request was shown with: somebody has pushed, or the
+	// forge lags.
+	pushed bool
+}
+
+// target is the snapshot that a request's files are compared with; nil if nothing was read that they can be.
+func (e *evidence) target() *gitprovider.Snapshot {
+	if e.revision != nil {
+		return e.revision.head
+	}
+	return e.snapshot
+}
+
+// revisionReader reads what a creation adds to.
+type revisionReader struct{ *creation }
+
+// headLag is the first pause before a pull request is read again whose branch has another commit than it was shown
+// with; the second is twice that. Gitea's lists follow a push within 0.7 seconds.
+const headLag = 400 * time.Millisecond
+
+// read reads the pull request and its branch. Where somebody has pushed meanwhile, it reads them again: that may have been the very same
+// revision, or one whose commit the forge does not show yet. query is what the base branch was read by.
+func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		unsure, err := c.readOnce(ctx, query)
+		if err != nil || !unsure || try == tries {
+			return err
+		}
+		seen, pushed := c.evidence.revision.pr, c.evidence.revision.pushed
+		if pushed {
+			c.service.Clock.Sleep(ctx, time.Duration(try)*headLag)
+		}
+		if err := c.evidence.readPullsAgain(ctx, c.closedSince()); err != nil {
+			return err
+		}
+		same := func(pr gitprovider.PullRequest) bool {
+			return pr.Number == seen.Number && pr.HeadCommit == seen.HeadCommit
+		}
+		if !pushed && slices.ContainsFunc(c.evidence.snapshot.Open, same) {
+			return nil
+		}
+	}
+}
+
+// readOnce reports whether what was read may be of before and after a push: then the revision is refused for now.
+func (c revisionReader) readOnce(ctx context.Context, query gitprovider.SnapshotQuery) (unsure bool, err error) {
+	e, rev := &c.evidence, &revision{}
+	e.revision = rev
+	if err := c.findRevised(ctx, query); err != nil || rev.why != nil {
+		return false, err
+	}
+	if again, err := c.settleSameRevision(ctx); err != nil {
+		return false, err
+	} else if again {
+		if err := e.readPullsAgain(ctx, c.closedSince()); err != nil {
+			return false, err
+		}
+		if err := c.findRevised(ctx, query); err != nil || rev.why != nil {
+			return false, err
+		}
+	}
+	rev.mark = e.marks[rev.pr.Number]
+	if rev.same, err = e.sameRevision(ctx, &c.request, rev.pr); err != nil || rev.same != nil {
+		return false, err
+	}
+	return c.readHead(ctx)
+}
+
+// readHead reads the branch and the discussion side by side. It reports whether they refuse the revision.
+func (c revisionReader) readHead(ctx context.Context) (refused bool, err error) {
+	e, rev := &c.evidence, c.evidence.revision
+	provider, repo := e.resolution.Provider, e.snapshot.Repo
+	var head *gitprovider.Snapshot
+	var unread, unheard error
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer caught(c.log, func() { unheard = fault.New(fault.Internal, "internal error") })
+		rev.standing, unheard = e.revisions(c.rules).of(ctx, provider, repo, rev.pr)
+	})
+	query := gitprovider.SnapshotQuery{Repo: repo, Base: rev.pr.Branch, FilesOnly: true, Contents: true, Paths: c.pathsOfRevision()}
+	head, unread = provider.Snapshot(ctx, query)
+	both.Wait()
+	switch {
+	case unheard != nil:
+		return false, unheard
+	case unread != nil && rev.why == nil:
+		return false, unread
+	case rev.why != nil:
+		return true, nil
+	case head.BaseCommit != rev.pr.HeadCommit:
+		rev.pushed = true
+		rev.why = notRevisable(rev.pr, "head", "was pushed to a moment ago")
+		return true, nil
+	}
+	rev.head = head
+	return false, nil
+}
+
+// pathsOfRevision are those of the request in scope, and those of the pull request.
+func (c revisionReader) pathsOfRevision() []gitprovider.Path {
+	var out []gitprovider.Path
+	for _, change := range c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)) {
+		out = append(out, change.Path)
+	}
+	for _, p := range c.evidence.revision.pr.Paths {
+		if path, err := gitprovider.ParsePath(p); err == nil && !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// findRevised finds the pull request among the open ones of ours, and reads its base branch if that is another one.
+func (c revisionReader) findRevised(ctx context.Context, query gitprovider.SnapshotQuery) error {
+	e, rev, number := &c.evidence, c.evidence.revision, c.request.asked.Revises
+	at := func() int {
+		return slices.IndexFunc(e.snapshot.Open, func(pr gitprovider.PullRequest) bool { return pr.Number == number })
+	}
+	i := at()
+	if i >= 0 && e.snapshot.Open[i].Base != e.snapshot.Base {
+		if c.request.asked.BaseBranch != "" {
+			rev.why = &fault.Violation{
+				Code: fault.InvalidArgument, Path: "base_branch", Rule: "revises", Suggestion: "leave base_branch out",
+				Message: fmt.Sprintf("#%d goes into %s, not into %s", number, quote(e.snapshot.Open[i].Base), quote(e.snapshot.Base)),
+			}
+			return nil
+		}
+		query.Base = e.snapshot.Open[i].Base
+		if err := e.read(ctx, query); err != nil {
+			return err
+		}
+		i = at()
+	}
+	if i >= 0 {
+		rev.pr = e.snapshot.Open[i]
+		return nil
+	}
+	status, err := e.resolution.Provider.Status(ctx, e.snapshot.Repo, number)
+	switch {
+	case fault.CodeOf(err) == fault.NotFound:
+		rev.why = notThere(number, e.snapshot.Repo, "has no pull request")
+	case err != nil:
+		return err
+	case status.State != gitprovider.StateOpen:
+		rev.why = notRevisable(status.PullRequest, "open", "is "+string(status.State))
+		rev.why.Suggestion = "leave revises out to propose a change of its own"
+	default:
+		rev.why = notThere(number, e.snapshot.Repo, "has no pull request of ours")
+	}
+	return nil
+}
+
+func notThere(number int, repo gitprovider.RepoRef, what string) *fault.Violation {
+	return &fault.Violation{
+		Code: fault.NotFound, Path: "revises", Rule: "ours", Message: fmt.Sprintf("%s %s with the number %d", repo, what, number),
+		Suggestion: "list_prs names those that there are",
+	}
+}
+
+// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its mark.
+func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
+	digest := e.digest(r)
+	if m := e.marks[pr.Number]; m.Revision > 0 && m.Digest == digest {
+		return &sameChange{pr: pr}, nil
+	}
+	proposals, err := e.history.ByDigest(ctx, digest)
+	for _, p := range proposals {
+		if p.Revises == pr.Number && p.Commit != "" && p.Commit == pr.HeadCommit && p.ID != r.id {
+			return &sameChange{pr: pr}, nil
+		}
+	}
+	return nil, err
+}
+
+// settleSameRevision waits for whoever makes the same revision at this moment, and settles what was left of one that nobody works on any
+// more. again says that the pull request may have another head now.
+func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err error) {
+	if !c.rules.mayWrite() {
+		return false, nil
+	}
+	s, clock := c.evidence.settler, c.service.Clock
+	tried := map[string]bool{}
+	for deadline := clock.Now().Add(waitForWinner); ; {
+		proposals, err := c.service.History.ByDigest(ctx, c.evidence.digest(&c.request))
+		if err != nil {
+			return again, err
+		}
+		at := slices.IndexFunc(proposals, func(p record.Proposal) bool {
+			return p.Revises > 0 && p.State != record.StateOpened && !tried[p.ID]
+		})
+		switch {
+		case at < 0:
+			return again, nil
+		case s.abandoned(proposals[at]):
+			left := proposals[at]
+			tried[left.ID], again = true, true
+			if err := s.settle(ctx, left); err != nil { // the identical call may go on in its place
+				c.log.warn("the same revision not settled", err, "left", left.ID)
+			}
+			continue
+		case clock.Now().After(deadline):
+			return again, nil
+		}
+		again = true
+		clock.Sleep(ctx, pollInterval)
+		if ctx.Err() != nil {
+			return again, fault.From(ctx.Err())
+		}
+	}
+}
+
+// judgeWhole makes of the request's files and of those that the pull request changes already what it changes then, which the gates of tier, scope
+// and content judge.
+func (r *request) judgeWhole(on rules, rev *revision, base gitprovider.Tree) {
+	rev.net, rev.also = nil, nil
+	asked := map[string]bool{}
+	for _, f := range r.asked.fileChanges() {
+		asked[f.Path] = true
+		entry, exists := base[f.Path]
+		switch {
+		case f.Action == gitprovider.ActionDelete && !exists,
+			f.Action != gitprovider.ActionDelete && exists && entry.ID == gitprovider.BlobID([]byte(f.Content), entry.ID):
+			continue // the pull request does not change it any more
+		case f.Action != gitprovider.ActionDelete:
+			f.Action = map[bool]gitprovider.Action{true: gitprovider.ActionUpdate, false: gitprovider.ActionCreate}[exists]
+		}
+		rev.net = append(rev.net, f)
+	}
+	for _, path := range rev.pr.Paths {
+		if asked[path] {
+			continue
+		}
+		f := FileRequest{Path: path, Action: string(gitprovider.ActionDelete)}
+		if _, exists := rev.head.Tree[path]; exists {
+			f.Action = string(gitprovider.ActionUpdate)
+			if canonical, err := gitprovider.ParsePath(path); err == nil {
+				if content, known := rev.head.Contents[canonical]; known {
+					text := string(content)
+					f.Content = &text
+				}
+			}
+		}
+		rev.also = append(rev.also, f)
+	}
+	rev.net = append(rev.net, (&CreateRequest{Files: rev.also}).fileChanges()...)
+	slices.SortFunc(rev.net, func(a, b gitprovider.FileChange) int { return strings.Compare(a.Path, b.Path) })
+	limits := gitprovider.Rules{Tier: on.Tier, Limits: on.Policy.Tiers, Scope: on.Policy.Scope}
+	if len(rev.net) > 0 {
+		_, excluded := gitprovider.NewChangeSet(limits, rev.net)
+		r.excluded = distinct(append(excluded, r.excluded...))
+	}
+	r.also = rev.also
+}
+
+// distinct leaves out violations of a rule at a path that was named before.
+func distinct(violations []fault.Violation) (out []fault.Violation) {
+	for _, v := range violations {
+		if !slices.ContainsFunc(out, func(o fault.Violation) bool { return o.Rule == v.Rule && o.Path == v.Path }) {
+			out = append(out, v)
+		}
+	}
+	return out
+}

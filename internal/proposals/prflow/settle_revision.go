@@ -1,0 +1,169 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// maxAbove bounds how many commits that people have pushed onto a revision are looked through to find it.
+const maxAbove = 20
+
+// endRevision ends a revision that its process has left: if the branch has its commit, title, body and answer are completed; otherwise nothing
+// of it remains, once the commit cannot arrive any more.
+func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal) error {
+	commit, err := s.revisionOf(ctx, p, left)
+	switch {
+	case err != nil:
+		return err
+	case commit == "":
+		if wait := s.lateFor(p, left); wait > 0 {
+			return &lateError{until: s.clock.Now().Add(wait), err: stillLate(left, wait)}
+		}
+		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+			fmt.Sprintf("settled after its process ended: nothing was added to #%d", left.Revises))
+	case left.Commit == "":
+		if err := s.ledger.Advance(ctx, left.ID, record.Progress{State: record.StateCommitted, Commit: commit}); err != nil {
+			return err
+		}
+		left.Commit = commit
+	}
+	pr, err := p.FindByHead(ctx, repoOf(left), left.Branch)
+	if err != nil {
+		return err
+	}
+	to := record.Progress{State: record.StateOpened, Commit: commit, PRNumber: left.Revises, PRURL: left.PRURL}
+	if pr != nil && pr.Number == left.Revises {
+		to.PRURL = pr.URL
+		if pr.State != gitprovider.StateOpen {
+			return s.endMissed(ctx, p, left, *pr, to)
+		}
+		switch state, err := s.completeRevision(ctx, p, left, *pr); {
+		case err != nil:
+			return err
+		case hasEnded(state):
+			pr.State = state
+			return s.endMissed(ctx, p, left, *pr, to)
+		}
+	}
+	return s.end(ctx, left, record.OutcomeRevised, to, "settled after its process ended: the branch has the commit")
+}
+
+// endMissed ends a revision whose pull request is not open any more: it was made only if its commit was part of it.
+func (s *settler) endMissed(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest, to record.Progress) error {
+	had := pr.HeadCommit == left.Commit
+	if !had {
+		var err error
+		if had, err = tookIn(ctx, p, repoOf(left), pr.Base, pr.State, changesOf(left)); err != nil {
+			return err
+		}
+	}
+	if had {
+		return s.end(ctx, left, record.OutcomeRevised, to, "settled after its process ended: the branch has the commit")
+	}
+	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed, Commit: left.Commit},
+		"settled after its process ended: "+missed(pr, pr.State, left.Commit).Message)
+}
+
+// revisionOf finds the commit of a revision on its branch, below what people have pushed since; "" if it is not there.
+// The record may know one that somebody has removed since; only where the branch is gone it is believed.
+func (s *settler) revisionOf(ctx context.Context, p gitprovider.Provider, left record.Proposal) (string, error) {
+	at, err := p.BranchTip(ctx, repoOf(left), left.Branch)
+	if err == nil && at == "" {
+		return left.Commit, nil
+	}
+	for range maxAbove {
+		if err != nil || at == "" || at == left.BaseCommit {
+			return "", err
+		}
+		if at == left.Commit {
+			return at, nil
+		}
+		info, readErr := p.ReadCommit(ctx, repoOf(left), at)
+		if readErr != nil {
+			return "", readErr
+		}
+		isIts, signErr := s.isCommitOf(left, info)
+		if signErr != nil || isIts {
+			return at, signErr
+		}
+		if len(info.Parents) == 0 {
+			break
+		}
+		at = info.Parents[0]
+	}
+	return "", nil
+}
+
+// isCommitOf reports whether a commit is the one that the proposal's process has made.
+func (s *settler) isCommitOf(left record.Proposal, info gitprovider.CommitInfo) (bool, error) {
+	content, request, marked := readCommitMark(info)
+	if !marked || request != left.ID || content != contentDigest(changesOf(left)) {
+		return false, nil
+	}
+	if !slices.Contains(info.Parents, left.BaseCommit) { // it came onto what somebody had pushed; its signature names the former head
+		info.Parents = []string{left.BaseCommit}
+	}
+	return s.signedCommit(left.Provider, repoOf(left).String(), left.Branch, info)
+}
+
+// completeRevision sets title and body, if nothing else has come onto the commit, and sees to the one answer. What is
+// on the branch git says: a forge's lists show the former head for a while. It returns the state of the pull request,
+// if the forge told it, and answers none that has ended.
+func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) (
+	state gitprovider.State, err error) {
+	marks, err := s.marksOf(left.Provider, repoOf(left))
+	if err != nil {
+		return "", err
+	}
+	editor, can := p.(gitprovider.Editor)
+	if m, isTrue := marks.read(pr); can && (!isTrue || m.RevisedBy != left.ID) {
+		tip, err := p.BranchTip(ctx, repoOf(left), left.Branch)
+		if err == nil && tip == left.Commit {
+			state, err = editor.SetText(ctx, repoOf(left), pr.Number, revisedTitle(pr.Title, left.Title), left.Body)
+		}
+		switch {
+		case err != nil && mayPass(err):
+			return "", err
+		case err != nil:
+			s.log.warn("text not set", err, "pr", pr.Number, "request_id", left.ID)
+		case hasEnded(state):
+			return state, nil
+		}
+	}
+	return state, s.answerOnce(ctx, p, left, pr)
+}
+
+// answerOnce comments if the answer is not there, once it is certain that it does not arrive any more.
+func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
+	reviser, can := p.(gitprovider.Reviser)
+	if !can {
+		return nil
+	}
+	there, err := answered(ctx, p, repoOf(left), pr, left.ID)
+	if err != nil || there {
+		return err
+	}
+	if wait := s.lateFor(p, left); left.PRNumber > 0 && wait > 0 {
+		return &lateError{until: s.clock.Now().Add(wait), err: stillLate(left, wait)}
+	}
+	err = s.ledger.Advance(ctx, left.ID, record.Progress{State: record.StateCommitted, PRNumber: pr.Number, PRURL: pr.URL})
+	if err != nil {
+		return err
+	}
+	err = reviser.Comment(ctx, repoOf(left), pr.Number, answerTo(left.Commit, left.ID, nil))
+	if err != nil && !mayPass(err) {
+		s.log.warn("review not answered", err, "pr", pr.Number, "request_id", left.ID)
+		return nil
+	}
+	if err != nil && fault.CodeOf(err).Ambiguous() {
+		if there, lookErr := answered(ctx, p, repoOf(left), pr, left.ID); lookErr == nil && there {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package prflow_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// newLateBench is a bench whose host may act on a write after its caller has given up.
+func newLateBench(t *testing.T) *bench {
+	b := newBench(t)
+	b.fake.SetLateness(gitprovider.ForgeLateness)
+	return b
+}
+
+// leaveABranch proposes, and gets no clear answer to the request for the pull request, which the host has not seen.
+func (b *bench) leaveABranch() *fault.Error {
+	b.Helper()
+	b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
+	_, err := b.create(request(nil))
+	if fault.CodeOf(err) != fault.Timeout || b.tip(plainBranch) == "" {
+		b.Fatalf("got %v, the branch is at %q", err, b.tip(plainBranch))
+	}
+	return fault.From(err)
+}
+
+// ours are the branches below claude-ops/.
+func (b *bench) ours() (names []string) {
+	for branch := range b.world().Branches() {
+		if strings.HasPrefix(branch, gitprovider.BranchPrefix) {
+			names = append(names, branch)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testing.T) {
+	b := newLateBench(t)
+	e := b.leaveABranch()
+	if !strings.Contains(e.Message, "identical call") || !e.Retryable() || e.RetryAfter <= 0 {
+		t.Errorf("the answer is %+v", e)
+	}
+	left, err := b.store.History.Unfinished(t.Context())
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
+		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
+	}
+	tip := b.tip(plainBranch)
+	result := b.mustOpen(request(nil))
+	if result.Branch != plainBranch || result.Commit != tip || len(b.ours()) != 1 {
+		t.Errorf("%+v, branches %v, want the branch that was left, at %s", result, b.ours(), tip)
+	}
+	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	b.mustVerify()
+}
+
+func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
+	b := newLateBench(t)
+	b.leaveABranch()
+	other := request(files(file("checks/inodes.md", "create", "# Inodes, otherwise\n")))
+	e, _ := b.mustRefuse(other, fault.LimitReached)
+	if e.RetryAfter < 5*time.Minute || e.RetryAfter > 20*time.Minute || b.tip(plainBranch) == "" {
+		t.Errorf("retry after %s, the branch is at %q", e.RetryAfter, b.tip(plainBranch))
+	}
+	settled, err := prflow.New(b.options).Resume(t.Context())
+	if err != nil || len(settled) != 1 || settled[0].Late == "" || settled[0].Error != "" || b.tip(plainBranch) == "" {
+		t.Errorf("settled %+v, %v", settled, err)
+	}
+	b.clock.advance(e.RetryAfter)
+	result := b.mustOpen(other)
+	if len(b.ours()) != 1 || b.tip(result.Branch) != result.Commit || result.Branch == plainBranch {
+		t.Errorf("%+v, branches %v", result, b.ours())
+	}
+	b.mustVerify()
+}
+
+func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		meet  func(b *bench)
+		taken bool
+	}{
+		{"it is", func(*bench) {}, true},
+		{"the records and the key are lost", func(b *bench) {
+			b.loseState()
+			b.options.Proof.Key = func() ([]byte, error) { return []byte("another key for tests, of 32 bytes"), nil }
+		}, true},
+		{"made by others, without a mark", func(b *bench) {
+			b.loseState()
+			b.world().DeleteBranch(plainBranch)
+			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
+		}, true},
+		{"a person has added a commit", func(b *bench) {
+			b.world().Push(plainBranch, providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
+		}, false},
+		{"another file is in it", func(b *bench) {
+			b.loseState()
+			b.world().DeleteBranch(plainBranch)
+			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"},
+				providertest.File{Path: "src/evil.go", Content: "package evil\n"})
+		}, false},
+		{"the content is another", func(b *bench) {
+			b.loseState()
+			b.world().DeleteBranch(plainBranch)
+			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes, otherwise\n"})
+		}, false},
+		{"the base has moved", func(b *bench) { b.world().Push("main", providertest.File{Path: "README.md", Content: "new\n"}) }, false},
+		{"a person has closed its pull request long ago", func(b *bench) {
+			b.loseState()
+			b.world().Close(b.world().OpenPR(plainBranch, "Somebody's"))
+			b.clock.advance(25 * time.Hour)
+		}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newLateBench(t)
+			b.leaveABranch()
+			row.meet(b)
+			tip := b.tip(plainBranch)
+			result := b.mustOpen(request(nil))
+			if b.tip(plainBranch) != tip {
+				t.Errorf("the branch has moved from %s to %s", tip, b.tip(plainBranch))
+			}
+			if taken := result.Branch == plainBranch && result.Commit == tip; taken != row.taken || b.tip(result.Branch) != result.Commit {
+				t.Errorf("taken over: %t, want %t: %+v", taken, row.taken, result)
+			}
+			if len(b.open()) != 1 {
+				t.Errorf("open %v", b.open())
+			}
+		})
+	}
+}
+
+func TestACommitSaysWhereItComesFrom(t *testing.T) {
+	b := newBench(t)
+	result := b.mustOpen(request(nil))
+	message := b.world().Message(result.Commit)
+	if !strings.HasPrefix(message, "Check inodes, too\n\n") || !strings.Contains(message, "\nClaude-Ops-Change: v1 ") ||
+		!strings.Contains(message, result.RequestID) {
+		t.Errorf("the message is %q", message)
+	}
+}
+
+func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
+		t.Run(method, func(t *testing.T) {
+			b := newBench(t)
+			b.options.ProgressEvery = time.Millisecond
+			_, release := b.fake.Script.Block(method)
+			var mu sync.Mutex
+			var phases []string
+			heard := make(chan struct{})
+			caller := agent
+			caller.Progress = func(phase string) {
+				mu.Lock()
+				defer mu.Unlock()
+				phases = append(phases, phase)
+				if strings.Contains(phase, "waiting for fake, ") && !strings.Contains(strings.Join(phases[:len(phases)-1], "\n"), "waiting for fake, ") {
+					close(heard)
+				}
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := prflow.New(b.options).Create(context.Background(), caller, request(nil))
+				done <- err
+			}()
+			select {
+			case <-heard:
+			case <-time.After(time.Minute):
+				t.Error("nothing was heard for a minute")
+			}
+			release()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !strings.HasSuffix(phases[len(phases)-1], " seconds") && !slices.Contains(phases, "opening the pull request") {
+				t.Errorf("heard %v", phases)
+			}
+		})
+	}
+}

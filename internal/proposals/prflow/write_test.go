@@ -1,0 +1,419 @@
+package prflow_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+)
+
+// mustBeClean fails the test unless nothing of a failed creation is left: no branch, no pull request, no reservation.
+func (b *bench) mustBeClean(branch string) {
+	b.Helper()
+	if tip := b.tip(branch); tip != "" {
+		b.Errorf("the branch %s is left at %s", branch, tip)
+	}
+	if open := b.open(); len(open) != 0 {
+		b.Errorf("open pull requests %v", open)
+	}
+}
+
+const plainBranch = "claude-ops/fix/check-inodes-too"
+
+func down() *fault.Error { return fault.New(fault.UpstreamError, "the host is down") }
+
+func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
+		for _, code := range []fault.Code{fault.UpstreamError, fault.Conflict, fault.RateLimited, fault.NotFound} {
+			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
+				b := newBench(t)
+				b.fake.Script.FailBefore(method, fault.New(code, "no"))
+				_, err := b.create(request(nil))
+				if fault.CodeOf(err) != code {
+					t.Fatalf("got %v", err)
+				}
+				b.mustBeClean(plainBranch)
+				if row := b.attempts()[0]; row.Code != code || len(b.attempts()) != 1 {
+					t.Errorf("the audit has %+v", b.attempts())
+				}
+				b.mustOpen(request(nil))
+				if open := b.open(); len(open) != 1 {
+					t.Errorf("open %v", open)
+				}
+			})
+		}
+	}
+}
+
+func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
+	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
+		t.Run(method+" acts and then fails", func(t *testing.T) {
+			b := newBench(t)
+			b.fake.Script.FailAfter(method)
+			result := b.mustOpen(request(nil))
+			if b.tip(result.Branch) != result.Commit || len(b.open()) != 1 || b.fake.Script.Count(method) != 1 {
+				t.Errorf("result %+v, open %v, calls %v", result, b.open(), b.fake.Script.Calls())
+			}
+		})
+		t.Run(method+" acts, fails, and nobody can look: the next request settles it", func(t *testing.T) {
+			b := newBench(t)
+			b.fake.Script.FailAfter(method)
+			look := map[string]string{
+				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
+			}[method]
+			b.fake.Script.FailBefore(look, down())
+			if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
+				t.Fatalf("got %v", err)
+			}
+			result, err := b.create(request(nil))
+			if err != nil || result.Number == 0 || len(b.open()) != 1 {
+				t.Fatalf("the retry gave %+v, %v; open %v", result, err, b.open())
+			}
+			branches := 0
+			for branch := range b.world().Branches() {
+				if strings.HasPrefix(branch, gitprovider.BranchPrefix) {
+					branches++
+				}
+			}
+			if branches != 1 {
+				t.Errorf("%d branches of ours: %v", branches, b.world().Branches())
+			}
+			b.mustVerify()
+		})
+	}
+	t.Run("the host was between branch and commit: the next request removes the bare branch", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Script.Before(forgetest.MethodCommit, func() { b.fake.People.PointBranch(infra, plainBranch, b.tip("main")) })
+		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
+		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
+			t.Fatalf("got %v", err)
+		}
+		b.mustOpen(request(nil))
+		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
+			t.Errorf("branches %v", b.world().Branches())
+		}
+	})
+	t.Run("a branch that somebody else made meanwhile is not taken for ours", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Script.Before(forgetest.MethodCommit, func() {
+			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "theirs"})
+		})
+		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
+		if _, err := b.create(request(nil)); err == nil {
+			t.Fatal("the other's branch was used")
+		}
+		if b.tip(plainBranch) == "" {
+			t.Error("the other's branch was deleted")
+		}
+	})
+	t.Run("the branch cannot be undone: the next request undoes it", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		b.fake.Script.FailBefore(forgetest.MethodDeleteBranch, down())
+		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.NotFound {
+			t.Fatalf("got %v", err)
+		}
+		if b.tip(plainBranch) == "" {
+			t.Fatal("this test needs the branch to be left")
+		}
+		b.mustOpen(request(nil))
+		if b.tip(plainBranch) != "" && len(b.world().Branches()) != 2 {
+			t.Errorf("branches %v", b.world().Branches())
+		}
+	})
+	t.Run("a branch that a person has pushed to meanwhile is not undone", func(t *testing.T) {
+		b := newBench(t)
+		b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
+			b.world().Push(plainBranch, providertest.File{Path: "checks/more.md", Content: "a person's"})
+		})
+		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
+		if _, err := b.create(request(nil)); err == nil {
+			t.Fatal("no error")
+		}
+		if b.tip(plainBranch) == "" {
+			t.Error("the person's work was deleted")
+		}
+	})
+}
+
+func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
+	b := newBench(t)
+	b.fake.Script.Before(forgetest.MethodCommit, func() {
+		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
+	})
+	result := b.mustOpen(request(nil))
+	if !strings.HasPrefix(result.Branch, plainBranch[:len(plainBranch)-1]+"-") || b.tip(result.Branch) != result.Commit || !strings.Contains(b.body(result.Number), "claude-ops:v1") {
+		t.Errorf("result %+v", result)
+	}
+	b.loseState()
+	if again, err := b.create(request(nil)); err != nil || !again.Reused {
+		t.Errorf("the mark does not name the branch that was taken: %+v, %v", again, err)
+	}
+}
+
+func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
+	b := newBench(t)
+	b.fake.Script.Before(forgetest.MethodCommit, func() {
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
+	})
+	_, err := b.create(request(nil))
+	if fault.CodeOf(err) != fault.Conflict {
+		t.Fatalf("got %v", err)
+	}
+	b.mustBeClean(plainBranch)
+	b.mustOpen(request(nil))
+}
+
+func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
+	t.Run("before: nothing happens, and the attempt is recorded", func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.fake.Script.Before(forgetest.MethodSnapshot, cancel)
+		_, err := prflow.New(b.options).Create(ctx, agent, request(nil))
+		if fault.CodeOf(err) != fault.Timeout || b.fake.Script.Writes() != 0 {
+			t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
+		}
+		if rows := b.attempts(); len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
+			t.Errorf("the audit has %+v", rows)
+		}
+	})
+	t.Run("after: the creation is finished", func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.fake.Script.Before(forgetest.MethodCommit, cancel)
+		result, err := prflow.New(b.options).Create(ctx, agent, request(nil))
+		if err != nil || result.Number == 0 || len(b.open()) != 1 {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	})
+}
+
+func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
+	b := newBench(t)
+	const callers = 12
+	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
+	service := prflow.New(b.options)
+	results := make([]prflow.CreateResult, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() { results[i], errs[i] = service.Create(context.Background(), agent, request(nil)) })
+	}
+	wg.Wait()
+	opened := 0
+	for i := range callers {
+		if errs[i] != nil {
+			t.Errorf("caller %d: %v", i, errs[i])
+			continue
+		}
+		if results[i].Number != results[0].Number || results[i].Branch != plainBranch {
+			t.Errorf("caller %d got %+v", i, results[i])
+		}
+		if !results[i].Reused {
+			opened++
+		}
+	}
+	if opened != 1 || len(b.open()) != 1 || len(b.attempts()) != callers {
+		t.Errorf("%d opened, open %v, %d audit rows", opened, b.open(), len(b.attempts()))
+	}
+	b.mustVerify()
+}
+
+func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
+	b := newBench(t)
+	const callers = 12
+	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
+	service := prflow.New(b.options)
+	codes := make([]fault.Code, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			_, err := service.Create(context.Background(), agent, request(func(r map[string]any) {
+				r["title"] = fmt.Sprintf("Change %d", i)
+				r["files"] = []any{file("checks/shared.md", "create", fmt.Sprint(i)), file(fmt.Sprintf("checks/%d.md", i), "create", "x")}
+			}))
+			codes[i] = fault.CodeOf(err)
+		})
+	}
+	wg.Wait()
+	opened := 0
+	for i, code := range codes {
+		switch code {
+		case "":
+			opened++
+		case fault.DuplicatePR:
+		default:
+			t.Errorf("caller %d: %s", i, code)
+		}
+	}
+	if opened != 1 || len(b.open()) != 1 {
+		t.Errorf("%d opened, open %v", opened, b.open())
+	}
+	b.mustVerify()
+}
+
+func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
+	proposal := func(b *bench) record.Proposal {
+		return record.Proposal{
+			ID: "dead", CreatedAt: b.clock.Now(), Door: record.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra",
+			Base: "main", BaseCommit: b.tip("main"), ChangeType: "fix", Title: "Check inodes, too", Body: "x", Digest: "d",
+			Files:    []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "create", Content: "# Inodes\n"}},
+			Progress: record.Progress{State: record.StateReserved, Branch: plainBranch},
+		}
+	}
+	reserve := func(b *bench) { b.die(proposal(b)) }
+	t.Run("it died before it wrote", func(t *testing.T) {
+		b := newBench(t)
+		reserve(b)
+		b.mustOpen(request(nil))
+	})
+	t.Run("it died after the branch: the branch is removed and made anew", func(t *testing.T) {
+		b := newBench(t)
+		reserve(b)
+		dead := b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
+		b.clock.advance(time.Hour)
+		result := b.mustOpen(request(nil))
+		if b.tip(plainBranch) == dead && result.Branch != plainBranch {
+			t.Error("the dead process's branch is left")
+		}
+		branches := b.world().Branches()
+		if len(branches) != 2 {
+			t.Errorf("branches %v", branches)
+		}
+	})
+	t.Run("it died between branch and commit: the bare branch is removed", func(t *testing.T) {
+		b := newBench(t)
+		reserve(b)
+		b.fake.People.PointBranch(infra, plainBranch, b.tip("main"))
+		b.mustOpen(request(nil))
+		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
+			t.Errorf("branches %v", b.world().Branches())
+		}
+	})
+	t.Run("it died after the pull request: that one is reused", func(t *testing.T) {
+		b := newBench(t)
+		reserve(b)
+		b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
+		number := b.world().OpenPR(plainBranch, "Check inodes, too", "claude-ops")
+		b.clock.advance(time.Hour)
+		result, err := b.create(request(nil))
+		if err != nil || !result.Reused || result.Number != number {
+			t.Errorf("got %+v, %v; want #%d reused", result, err, number)
+		}
+		b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
+	})
+	t.Run("it died before it wrote, under the branch name of a pull request that was merged long ago", func(t *testing.T) {
+		b := newBench(t)
+		old := b.mustOpen(request(nil))
+		b.world().Merge(old.Number)
+		b.world().DeleteBranch(old.Branch)
+		b.clock.advance(time.Hour)
+		p := proposal(b)
+		p.Files = []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "update", Content: "# Inodes, again\n"}}
+		b.die(p)
+		result := b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes, again\n"))))
+		if result.Number == old.Number {
+			t.Errorf("the old pull request was taken for the new one: %+v", result)
+		}
+		for _, row := range b.attempts() {
+			if row.Action == "create_pr.settle" && row.Outcome != record.OutcomeFailed {
+				t.Errorf("the dead proposal was settled as %+v", row)
+			}
+		}
+	})
+	t.Run("while it may still live, others wait and are then told to come back", func(t *testing.T) {
+		b := newBench(t)
+		if taken, err := b.store.Ledger.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil || taken != nil {
+			t.Fatalf("reserve: %v, %v", taken, err)
+		}
+		b.clock.advance(time.Hour) // age alone is no reason to take it over
+		e, _ := b.mustRefuse(request(nil), fault.LimitReached)
+		if e.RetryAfter <= 0 {
+			t.Errorf("retry after %s", e.RetryAfter)
+		}
+	})
+}
+
+// brokenLedger fails every call.
+type brokenLedger struct{ prflow.Ledger }
+
+func (brokenLedger) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
+	return fault.New(fault.Internal, "the state folder /state cannot be written; set CLAUDEOPS_STATE_DIR")
+}
+
+func (brokenLedger) Opened(context.Context, string) ([]record.Proposal, error) {
+	return nil, fault.New(fault.Internal, "the state folder /state cannot be written; set CLAUDEOPS_STATE_DIR")
+}
+
+func TestWithoutARecordNothingIsProposed(t *testing.T) {
+	b := newBench(t)
+	b.options.Ledger = brokenLedger{}
+	for name, raw := range map[string][]byte{"a good request": request(nil), "a refused one": request(files(file("README.md", "update", "x")))} {
+		t.Run(name, func(t *testing.T) {
+			_, err := b.create(raw)
+			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Script.Writes() != 0 {
+				t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
+			}
+			if id := operation.AttemptIDOf(err); id != "" || operation.RequestIDOf(err) == "" {
+				t.Errorf("nothing was recorded, and the error names the attempt %q", id)
+			}
+		})
+	}
+}
+
+// brokenSecrets cannot search.
+type brokenSecrets struct{}
+
+func (brokenSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
+	return nil, fmt.Errorf("rules not loaded: %s", ownToken)
+}
+
+func (brokenSecrets) Spread([]string) []int { return nil }
+
+func (brokenSecrets) Redact(text string) string {
+	return strings.ReplaceAll(text, ownToken, "[redacted]")
+}
+
+func TestWhenSecretsCannotBeSearchedForNothingIsProposedAndNothingRepeated(t *testing.T) {
+	b := newBench(t)
+	b.options.Secrets = brokenSecrets{}
+	e, row := b.mustRefuse(request(nil), fault.Internal)
+	if strings.Contains(e.Message, ownToken) || row.Title != prflow.Withheld || row.Paths[0] != prflow.Withheld {
+		t.Errorf("%v, row %+v", e, row)
+	}
+}
+
+// panickySecrets panics.
+type panickySecrets struct{}
+
+func (panickySecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
+	panic("boom")
+}
+func (panickySecrets) Spread([]string) []int     { return nil }
+func (panickySecrets) Redact(text string) string { return text }
+
+func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
+	b := newBench(t)
+	b.options.Secrets = panickySecrets{}
+	if e, _ := b.mustRefuse(request(nil), fault.Internal); strings.Contains(e.Message, "boom") {
+		t.Errorf("%v", e)
+	}
+}
+
+// noSecrets finds nothing.
+type noSecrets struct{}
+
+func (noSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+func (noSecrets) Spread([]string) []int                                             { return nil }
+func (noSecrets) Redact(text string) string                                         { return text }

@@ -1,0 +1,251 @@
+// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, comment,
+// merge, close. The command line and the dashboard both call it, so that one rule holds for both; see
+// internal/operation/people.
+//
+// It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
+package review
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Host is where the pull requests are; *local.Reviewer is one.
+type Host interface {
+	List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error)
+	Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error)
+	Approve(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	RequestChanges(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n local.MergeNote) (local.Merged, error)
+	Close(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
+	Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error)
+}
+
+// Detail is a pull request as a person reviews it.
+type Detail = local.Detail
+
+// Records appends the end of a pull request, with its row of the audit. internal/records/store implements it.
+type Records interface {
+	operation.Audit
+	RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error
+	LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error
+}
+
+// Pulls are the pull requests that we opened. internal/records/store implements it.
+type Pulls interface {
+	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
+}
+
+// Options are what a Service is made of. All are required but Host.
+type Options struct {
+	Provider string // of the pull requests that are reviewed here
+	Host     Host   // nil where there are none
+	Disabled string // why there are none, naming the variable
+	People   *people.Service
+	Records  Records
+	Pulls    Pulls
+	Notifier record.Notifier // hears of actions that end a pull request
+	// Ask reads a pull request at its provider, and whether it looks like one of ours; nil where the record is all that
+	// there is.
+	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool, err error)
+	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
+	Look func(ctx context.Context, key record.PullKey, by record.Door) error
+}
+
+// Service is the use case. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// Request is what a person decides.
+type Request struct {
+	Provider    string
+	Owner, Name string
+	Number      int
+	Verb        string // the name of one of Verbs
+	Comment     string
+	Head        string // commit that the person looked at; "" takes the branch as it is
+	Force       bool   // merge although changes were requested, the head has moved, or something was not shown
+	Comments    []gitprovider.LineComment
+	Unseen      string // what of the change the person was not shown, where that is known; it takes Force to merge then
+	By          operation.Caller
+}
+
+// Outcome is what came of it.
+type Outcome struct {
+	Number   int      `json:"number"`
+	Done     string   `json:"done"`
+	Commit   string   `json:"commit,omitempty"` // of a merge
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Reviews reports whether the pull requests of the provider are reviewed here.
+func (s *Service) Reviews(provider string) bool { return s.Host != nil && provider == s.Provider }
+
+// Do does what a person decides, and records it, a refusal too.
+//
+// Errors: invalid_argument for a provider that is reviewed elsewhere and for an unknown verb, provider_disabled where there is
+// no Host, read_only and repo_not_allowed by the rules of internal/operation/people, and those of local.Reviewer.
+func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
+	verb, known := verbNamed(r.Verb)
+	err = s.People.Do(ctx, act(r), func(row people.Row) error {
+		if r.Verb == LiftCooldown {
+			out = Outcome{Number: r.Number, Done: r.Verb}
+			return s.liftCooldown(ctx, r, row)
+		}
+		if err := s.reviewable(r.Provider); err != nil {
+			return err
+		}
+		if !known {
+			return UnknownVerb()
+		}
+		if verb.Force && !r.Force && r.Unseen != "" {
+			return fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
+		}
+		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
+		if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
+			return err
+		}
+		out.Number, out.Done = r.Number, verb.Name
+		if err := s.record(context.WithoutCancel(ctx), verb, row("")); err != nil {
+			out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
+		}
+		if err := s.look(context.WithoutCancel(ctx), verb, row("")); err != nil {
+			out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
+		}
+		return nil
+	})
+	s.Notifier.Kick(ctx)
+	return out, err
+}
+
+// liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed again later is not lifted.
+func (s *Service) liftCooldown(ctx context.Context, r Request, row people.Row) error {
+	key, state, err := s.stateOf(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
+	switch {
+	case err != nil:
+		return err
+	case state == "":
+		return fault.New(fault.NotFound, "there is no pull request of ours with the number %d in %s/%s at %s", r.Number, r.Owner, r.Name, r.Provider)
+	case state == gitprovider.StateMerged:
+		return fault.New(fault.Conflict, "#%d was merged, so it has no cooldown", r.Number)
+	case state == gitprovider.StateOpen:
+		return fault.New(fault.Conflict, "#%d is open, so it has no cooldown; one begins when it is closed without merging", r.Number)
+	}
+	return s.Records.LiftCooldown(ctx, key, row(r.Comment))
+}
+
+// stateOf is the state of a pull request of ours; "" if there is none. The provider is asked: the record may be older,
+// or of another state folder. Where it cannot be asked, a record of an end counts.
+func (s *Service) stateOf(ctx context.Context, key record.PullKey) (record.PullKey, gitprovider.State, error) {
+	pull, found, err := s.Pulls.FindPull(ctx, key)
+	if err != nil {
+		return key, "", err
+	}
+	if found {
+		key = pull.PullKey
+	}
+	if s.Ask == nil {
+		return key, pull.State, nil
+	}
+	pr, ours, err := s.Ask(ctx, key.Provider, key.Owner, key.Repo, key.Number)
+	switch {
+	case fault.CodeOf(err) == fault.NotFound && !found:
+		return key, "", nil
+	case err != nil && found && !pull.Open():
+		return key, pull.State, nil
+	case err != nil:
+		return key, "", err
+	case !found && !ours:
+		return key, "", nil
+	}
+	return key, pr.State, nil
+}
+
+// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error
+// with the request id of the row.
+func (s *Service) Refused(ctx context.Context, r Request, why error) error {
+	return s.People.Refused(ctx, act(r), why)
+}
+
+// Show returns one pull request with its reviews and its difference. repo_not_allowed for a repository that is not on the
+// allowlist, and the errors of local.Reviewer.
+func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (Detail, error) {
+	if err := s.readable(provider, ref); err != nil {
+		return Detail{}, err
+	}
+	return s.Host.Show(ctx, ref, number)
+}
+
+// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of Show.
+func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+	if err := s.readable(provider, ref); err != nil {
+		return nil, err
+	}
+	return s.Host.Texts(ctx, ref, head, paths, maxBytes)
+}
+
+// List returns the pull requests of a repository in a state, "" for all, oldest first. Errors are those of Show.
+func (s *Service) List(ctx context.Context, provider string, ref gitprovider.RepoRef, state gitprovider.State) (
+	[]gitprovider.PullRequest, error,
+) {
+	if err := s.readable(provider, ref); err != nil {
+		return nil, err
+	}
+	return s.Host.List(ctx, ref, state)
+}
+
+func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
+	if err := s.reviewable(provider); err != nil {
+		return err
+	}
+	return s.People.Authority.Reads(provider, ref.Owner, ref.Name)
+}
+
+// reviewable is nil for a provider whose pull requests are reviewed here.
+func (s *Service) reviewable(provider string) error {
+	switch {
+	case provider != s.Provider:
+		return fault.New(fault.InvalidArgument, "pull requests of this provider are reviewed and merged there, not here")
+	case s.Host == nil:
+		return fault.New(fault.ProviderDisabled, "there are no local repositories to review: %s", s.Disabled)
+	}
+	return nil
+}
+
+// record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was faster to
+// see the end, it has told people, and nobody is told twice.
+func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) error {
+	if verb.event == "" {
+		return s.Records.Record(ctx, row, nil)
+	}
+	end := record.PullRecord{
+		PullKey: record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
+		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
+	}
+	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, row)...)
+}
+
+// look has the record say what reviews there are now. An end has been recorded already.
+func (s *Service) look(ctx context.Context, verb Verb, row record.Attempt) error {
+	if s.Look == nil || verb.event != "" {
+		return nil
+	}
+	return s.Look(ctx, record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber}, row.Door)
+}
+
+func act(r Request) people.Act {
+	action := people.Review
+	if verb, known := verbNamed(r.Verb); known {
+		action = verb.action
+	}
+	return people.Act{Action: action, By: r.By, Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number}
+}

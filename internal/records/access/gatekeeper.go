@@ -1,0 +1,155 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Tokens is the memory of tokens. internal/records/store implements it; errors are faults.
+type Tokens interface {
+	// FindToken returns the token with the hash, revoked ones included.
+	FindToken(ctx context.Context, hash string) (t Token, found bool, err error)
+	// TokenNamed reports whether a token was ever made with the name, in any case, revoked ones included.
+	TokenNamed(ctx context.Context, name string) (bool, error)
+}
+
+// MinConfigured is how short a configured token may be, in bytes. A shorter one is never accepted.
+const MinConfigured = 16
+
+// Gatekeeper recognises callers. It is safe for concurrent use.
+type Gatekeeper struct {
+	tokens     Tokens
+	logins     Logins
+	configured []string // hashes
+	anonymous  bool
+	codes      *codes
+	now        func() time.Time
+	random     io.Reader
+}
+
+// Options are what a Gatekeeper is made of; all are required but Configured and AnonymousRead.
+type Options struct {
+	Tokens Tokens
+	Logins Logins
+	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
+	Configured []string
+	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
+	AnonymousRead bool
+	Now           func() time.Time
+	Random        io.Reader
+}
+
+// NewGatekeeper makes a Gatekeeper.
+func NewGatekeeper(o Options) *Gatekeeper {
+	g := &Gatekeeper{
+		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
+	}
+	for _, secret := range o.Configured {
+		if len(secret) >= MinConfigured {
+			g.configured = append(g.configured, Hash(secret))
+		}
+	}
+	return g
+}
+
+// Bearer recognises the holder of a token. unauthenticated for anything but a good one, in the same words whatever is
+// wrong with it.
+func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, error) {
+	p, ok, err := g.holder(ctx, Hash(secret))
+	if err == nil && !ok {
+		err = fault.New(fault.Unauthenticated, "the token is not valid: it is unknown or was revoked; ask the operator for one "+
+			"(claudeops token create)")
+	}
+	p.Via = ViaToken
+	return p, err
+}
+
+// holder is who has the token with the hash, if it is good.
+func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok bool, err error) {
+	p.TokenHash = hash
+	for i, known := range g.configured { // all of them, so that the time tells nothing
+		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
+			p.Name, p.Ceiling, p.Scopes = fmt.Sprintf("%s[%d]", configuredName, i), gitprovider.TierRemediate, AllScopes()
+			ok = true
+		}
+	}
+	if ok {
+		return p, true, nil
+	}
+	t, found, err := g.tokens.FindToken(ctx, hash)
+	if err != nil || !found || !t.Good(g.now()) || t.Agent || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+		return Principal{}, false, err
+	}
+	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
+	return p, true, nil
+}
+
+// AgentToken recognises the holder of an agent's token, which opens the door over MCP and nothing else. unauthenticated for anything but a
+// good one, a person's token included.
+func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, error) {
+	hash := Hash(secret)
+	t, found, err := g.tokens.FindToken(ctx, hash)
+	if err != nil {
+		return Token{}, err
+	}
+	if !found || !t.Agent || !t.Good(g.now()) || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
+			"person's; ask the operator for one (claudeops token create --agent)")
+	}
+	return t, nil
+}
+
+// StillAgent recognises the holder of an agent's token that has let somebody in before, by what was known of it then:
+// unauthenticated if it is good no more, tier_denied if its tier was lowered since.
+func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
+	t, found, err := g.tokens.FindToken(ctx, was.Hash)
+	switch {
+	case err != nil:
+		return err
+	case !found || !t.Agent || !t.Good(g.now()):
+		return fault.New(fault.Unauthenticated, "the agent's token %s was revoked or has expired while the call waited; nothing was done", was.Name)
+	case t.MaxTier < was.MaxTier:
+		return tierLowered(was.Name)
+	}
+	return nil
+}
+
+func tierLowered(name string) error {
+	return fault.New(fault.TierDenied, "the tier of %s was lowered while the call waited, and nothing was done; make the call again", name)
+}
+
+// Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since the
+// record tells callers apart by their names. The door decides whether the proxy is trusted.
+func (g *Gatekeeper) Proxied(ctx context.Context, user string) (Principal, error) {
+	taken := Reserved(user)
+	if !taken {
+		var err error
+		if taken, err = g.tokens.TokenNamed(ctx, user); err != nil {
+			return Principal{}, err
+		}
+	}
+	if taken {
+		return Principal{}, fault.New(fault.Unauthenticated, "the proxy names a user as a token of this server is named; rename one of them")
+	}
+	return proxied(user), nil
+}
+
+// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks only
+// for callers whom it takes for local.
+func (g *Gatekeeper) Anonymous() (Principal, error) {
+	if !g.anonymous {
+		return Principal{}, NeedsToken()
+	}
+	return anonymous(), nil
+}
+
+// NeedsToken is the refusal of a caller who shows nothing.
+func NeedsToken() error {
+	return fault.New(fault.Unauthenticated, "a token is needed: send it as `Authorization: Bearer ...`, or sign in")
+}

@@ -1,0 +1,97 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// How long a login lives: without use, and in all.
+const (
+	LoginIdle = 12 * time.Hour
+	LoginLife = 7 * 24 * time.Hour
+)
+
+// touchEvery is how exactly the last use of a login is kept: a page of many requests is one write.
+const touchEvery = time.Minute
+
+// Login is what is kept of a browser that signed in. What it may do is what its token may do at that moment.
+type Login struct {
+	Hash      string // of the id in the cookie
+	TokenHash string
+	CreatedAt time.Time
+	SeenAt    time.Time
+}
+
+// Logins is the memory of logins. internal/records/store implements it; errors are faults.
+type Logins interface {
+	// InsertLogin keeps a login, and drops those that were made before madeBefore or not seen since seenBefore.
+	InsertLogin(ctx context.Context, s Login, madeBefore, seenBefore time.Time) error
+	FindLogin(ctx context.Context, hash string) (s Login, found bool, err error)
+	// TouchLogin notes when the login was seen. One that is gone stays gone.
+	TouchLogin(ctx context.Context, hash string, at time.Time) error
+	// DeleteLogin forgets a login. One that is gone is no error.
+	DeleteLogin(ctx context.Context, hash string) error
+}
+
+// SignIn makes a login for the holder of a token. The id is for the browser alone. Errors are those of Bearer.
+func (g *Gatekeeper) SignIn(ctx context.Context, secret string) (id string, p Principal, err error) {
+	p, err = g.Bearer(ctx, secret)
+	if err != nil {
+		return "", Principal{}, err
+	}
+	return g.begin(ctx, p)
+}
+
+// begin makes a login for a caller who has shown a token.
+func (g *Gatekeeper) begin(ctx context.Context, p Principal) (id string, _ Principal, err error) {
+	id, err = newID(g.random)
+	if err != nil {
+		return "", Principal{}, fault.From(err)
+	}
+	now := g.now()
+	login := Login{Hash: Hash(id), TokenHash: p.TokenHash, CreatedAt: now, SeenAt: now}
+	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle)); err != nil {
+		return "", Principal{}, err
+	}
+	p.Via = ViaLogin
+	return id, p, nil
+}
+
+// errSignedOut is the one answer to a login's id that is no good.
+func errSignedOut() error {
+	return fault.New(fault.Unauthenticated, "the session has ended; sign in again")
+}
+
+// Login recognises the browser with the id of a login; unauthenticated if the login has ended, or its token was revoked.
+func (g *Gatekeeper) Login(ctx context.Context, id string) (Principal, error) {
+	hash, now := Hash(id), g.now()
+	s, found, err := g.logins.FindLogin(ctx, hash)
+	switch {
+	case err != nil:
+		return Principal{}, err
+	case !found:
+		return Principal{}, errSignedOut()
+	}
+	p, ok, err := g.holder(ctx, s.TokenHash)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !ok || !now.Before(s.CreatedAt.Add(LoginLife)) || !now.Before(s.SeenAt.Add(LoginIdle)) {
+		return Principal{}, errors.Join(errSignedOut(), g.logins.DeleteLogin(ctx, hash))
+	}
+	if now.Sub(s.SeenAt) >= touchEvery {
+		if err := g.logins.TouchLogin(ctx, hash, now); err != nil {
+			return Principal{}, err
+		}
+	}
+	p.Via = ViaLogin
+	return p, nil
+}
+
+// SignOut ends the login with the id.
+func (g *Gatekeeper) SignOut(ctx context.Context, id string) error {
+	return g.logins.DeleteLogin(ctx, Hash(id))
+}

@@ -1,0 +1,147 @@
+package record
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Door is the way by which an attempt came in.
+type Door string
+
+// The doors.
+const (
+	DoorMCP  Door = "mcp"
+	DoorREST Door = "rest"
+	DoorCLI  Door = "cli"
+	DoorWeb  Door = "web"
+
+	// What is seen of our pull requests at their providers, rather than proposed.
+	DoorWebhook Door = "webhook" // a forge said that there is something to see
+	DoorPoll    Door = "poll"
+)
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+// The outcomes of an attempt.
+const (
+	OutcomeOpened  Outcome = "opened"
+	OutcomeRevised Outcome = "revised" // one more commit on an open pull request
+	OutcomeReused  Outcome = "reused"
+	OutcomeDryRun  Outcome = "dry_run"
+	OutcomeRefused Outcome = "refused" // by a gate
+	OutcomeFailed  Outcome = "failed"  // by a fault: provider, store, cancellation
+	OutcomeDone    Outcome = "done"    // a person's review, merge or close
+)
+
+// OutcomeOf is the outcome of an attempt that ended with the code.
+func OutcomeOf(code fault.Code) Outcome {
+	if code.Refusal() {
+		return OutcomeRefused
+	}
+	return OutcomeFailed
+}
+
+// The actions that are about proposals.
+const (
+	ActionCreate  = "create_pr"
+	ActionPromote = "create_pr.promote" // a person opens what a dry run has shown
+	ActionSettle  = "create_pr.settle"  // a process ends what another one has left
+)
+
+// ProposalActions lists them.
+func ProposalActions() []string { return []string{ActionCreate, ActionPromote, ActionSettle} }
+
+// The actions that the audit has for what became of our pull requests at their providers.
+const (
+	ActionPullMerged   = "pull.merged"
+	ActionPullClosed   = "pull.closed"
+	ActionPullReopened = "pull.reopened"
+	ActionPullGone     = "pull.gone"  // the provider has not known it for a while
+	ActionPullFound    = "pull.found" // it does again
+)
+
+// ActionDeployMerge is a merge that was deployed by itself, or that waits for a person before it is.
+const ActionDeployMerge = "deploy.after_merge"
+
+// Attempt is one line of the audit. It never holds file contents, a body, or anything that a content rule matched.
+type Attempt struct {
+	Time      time.Time
+	RequestID string
+	Door      Door
+	Caller    string // the client as it names itself, or the operating system's user; untrusted text
+	Tier      gitprovider.Tier
+	Action    string // one of ProposalActions, "review.merge", ActionPullMerged, ...
+	Provider  string
+	Owner     string
+	Repo      string
+	Base      string
+	Branch    string
+	Title     string
+	Paths     []string
+	Digest    string
+	Verdicts  []Verdict
+	Outcome   Outcome
+	Code      fault.Code // "" on success
+	Message   string
+	PRNumber  int
+	PRURL     string
+	Duration  time.Duration
+	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
+	// text of the audit.
+	Session string
+	// Wanted is what a refused attempt wanted; nil where that is not kept. Like Session it is no part of the hashed text.
+	Wanted *RefusedChange
+}
+
+// RecordedAttempt is an attempt with its place in the audit.
+type RecordedAttempt struct {
+	Seq      int64 // from 1, without gaps
+	PrevHash string
+	Hash     string
+	Attempt
+	// State is that of the proposal which the attempt made; "" if it made none.
+	State ProposalState
+}
+
+// Sizes of a page of attempts.
+const (
+	DefaultAttemptLimit = 50
+	MaxAttemptLimit     = 200
+)
+
+// AttemptQuery selects attempts at proposals, newest first. The zero value is the newest page; every field that is set
+// narrows it.
+type AttemptQuery struct {
+	Before int64 // rows with a lower number only; 0: no bound
+	After  int64 // rows with a higher number only, and of those the ones nearest to it; 0: no bound
+	Limit  int   // default DefaultAttemptLimit, at most MaxAttemptLimit
+
+	Provider string
+	Repo     string // owner/name, letter case aside
+	Door     Door
+	Caller   string
+	Outcome  Outcome
+	Code     fault.Code
+	Session  string    // the agent's session
+	Gate     Gate      // one that denied
+	Pull     PullState // of the pull request that the attempt opened, as last seen; "" for attempts of any kind
+	Since    time.Time // at this time or later
+	Until    time.Time // before this time
+	Search   string    // part of the title or of a path, letter case of ASCII aside
+}
+
+// OutcomeCount is how many attempts of a day (UTC) had an outcome.
+type OutcomeCount struct {
+	Day     time.Time
+	Outcome Outcome
+	Count   int
+}
+
+// GateCount is how often a gate has refused.
+type GateCount struct {
+	Gate  Gate
+	Count int
+}

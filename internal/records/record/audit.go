@@ -1,0 +1,48 @@
+package record
+
+import (
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// Sizes of a page of the audit.
+const (
+	DefaultAuditLimit = 50
+	MaxAuditLimit     = 1000
+)
+
+// AuditQuery selects rows of the audit. The zero value is the newest page; every field that is set narrows it.
+type AuditQuery struct {
+	After     int64 // rows with a higher number only
+	Before    int64 // rows with a lower number only; 0: no bound
+	Ascending bool  // oldest first instead of newest first
+	Limit     int   // default DefaultAuditLimit, at most MaxAuditLimit
+
+	Repo      string // owner/name
+	Outcome   Outcome
+	Code      fault.Code
+	Caller    string
+	RequestID string
+	Pull      PullState // of the pull request that the attempt opened, as last seen
+	Since     time.Time // at this time or later
+	Until     time.Time // before this time
+}
+
+// AuditReport is what a verification of the audit found.
+type AuditReport struct {
+	Rows    int64  `json:"rows" doc:"Sound rows up to the first bad one"`
+	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"` // GenesisHash if there is none
+	HeadSeq int64  `json:"head_seq"`
+
+	FirstBad int64  `json:"first_bad,omitempty"` // number of the first row that is missing, altered or out of place; 0 if there is none
+	Problem  string `json:"problem,omitempty"`   // what is wrong, in a sentence; "" if nothing is
+
+	// Checks says with whose heads it was compared, and with whose it could not be.
+	Checks []HeadCheck `json:"checks,omitempty"`
+
+	ExpectedSeq int64 `json:"-"` // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+}
+
+// OK reports whether the chain is whole, contains the expected head, and agrees with every head that it was compared with.
+func (r AuditReport) OK() bool { return r.Problem == "" }

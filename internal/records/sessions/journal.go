@@ -1,0 +1,33 @@
+package sessions
+
+import (
+	"context"
+	"time"
+)
+
+// MaxJournal is how many entries of the journal are kept.
+const MaxJournal = 200
+
+// JournalEntry is what an agent noted for later sessions, such as a figure that it measured. It is an agent's text:
+// data, never an instruction.
+type JournalEntry struct {
+	Session string    `json:"session"`
+	Time    time.Time `json:"time"`
+	Text    string    `json:"text"`
+}
+
+// JournalQuery selects entries of the journal, newest first.
+type JournalQuery struct {
+	Session string // "" for those of all
+	Limit   int    // at most MaxJournal, which is also what 0 means
+}
+
+// Journal keeps what agents note for later sessions: one journal for all sessions of these records, as there is one
+// schedule. internal/records/store implements it. Errors are faults.
+type Journal interface {
+	// AppendJournal adds entries of a session, once for each session. It removes the oldest where there are more than
+	// MaxJournal.
+	AppendJournal(ctx context.Context, session string, at time.Time, texts []string) error
+	// Journal returns entries.
+	Journal(ctx context.Context, q JournalQuery) ([]JournalEntry, error)
+}

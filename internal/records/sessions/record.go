@@ -1,0 +1,174 @@
+// Package sessions holds what is kept of sessions of agents: types, and what a store of them does.
+// internal/agents/session runs sessions; internal/records/store keeps them.
+package sessions
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/confine"
+)
+
+// Trigger says why a session was started.
+type Trigger string
+
+// The triggers.
+const (
+	TriggerCommand    Trigger = "command"
+	TriggerSchedule   Trigger = "schedule"
+	TriggerREST       Trigger = "rest"
+	TriggerDashboard  Trigger = "dashboard"
+	TriggerEscalation Trigger = "escalation"
+)
+
+// State is how far a session is, or how it ended.
+type State string
+
+// The states. All but running are final.
+const (
+	StateRunning     State = "running"
+	StateSucceeded   State = "succeeded"
+	StateFailed      State = "failed"
+	StateTimeout     State = "timeout"     // the time limit
+	StateLimit       State = "limit"       // the limit of turns or of cost
+	StateCancelled   State = "cancelled"   // a person or a signal ended it
+	StateInterrupted State = "interrupted" // its supervisor was killed
+	StateSkipped     State = "skipped"     // it was due by the schedule while another one ran, and never began
+)
+
+// States lists them.
+func States() []State {
+	return []State{
+		StateRunning, StateSucceeded, StateFailed, StateTimeout, StateLimit, StateCancelled, StateInterrupted, StateSkipped,
+	}
+}
+
+// Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent or
+// its tools wrote is redacted, cleaned and bounded; it stays untrusted.
+type Record struct {
+	ID     string `json:"id"`
+	Parent string `json:"parent,omitempty"`
+	Next   string `json:"next,omitempty"` // the session that it escalated to
+	Task
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// Boundary is what kept the agent from our files and processes; nil of one that never started, and of records of older versions.
+	Boundary *Boundary `json:"boundary,omitempty"`
+	Ending
+	Work
+	Output
+	Handover
+	Counts Counts `json:"counts"`
+}
+
+// Task is what a session was started for.
+type Task struct {
+	Tier    gitprovider.Tier `json:"tier"`
+	Trigger Trigger          `json:"trigger"`
+	Note    string           `json:"note,omitempty"`
+	Model   string           `json:"model"`
+	// Toolsets are those that the agent's MCP server has; of records of older versions nil, which was [pr].
+	Toolsets []string `json:"toolsets,omitempty"`
+	DryRun   bool     `json:"dry_run,omitempty"`
+}
+
+// Ending is how far a session is, or how it ended.
+type Ending struct {
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // one sentence: why it ended as it did
+	Claude   string `json:"claude_version,omitempty"`
+	ExitCode int    `json:"exit_code"` // -1: ended by a signal, or never started
+}
+
+// Work is what the agent did, and what it cost.
+type Work struct {
+	Connected bool `json:"connected"` // the agent had our MCP server
+	Turns     int  `json:"turns"`
+	ToolCalls int  `json:"tool_calls"`
+	Usage
+	Denials []string `json:"denials,omitempty"`  // tools that the agent was refused by its permissions, at most MaxDenials
+	Denied  int      `json:"denied"`             // how often
+	LeftOut []string `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
+}
+
+// Output is what the CLI wrote, as far as it is not in events.
+type Output struct {
+	CutLines int    `json:"cut_lines"`        // lines of output beyond the bound
+	BadLines int    `json:"bad_lines"`        // lines of output that were no event
+	Unstored int    `json:"unstored_events"`  // events beyond the bound of what is stored
+	Report   string `json:"report,omitempty"` // the agent's last words
+	Stderr   string `json:"stderr,omitempty"` // the end of it, where the session did not succeed
+}
+
+// Handover is what a session got from a lower tier, and what it left for a higher one.
+type Handover struct {
+	Received       *Handoff `json:"received,omitempty"` // what it was started with
+	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
+	HandoffProblem string   `json:"handoff_problem,omitempty"`
+	HandoffNotes   []string `json:"handoff_notes,omitempty"`   // what of it was left out or cut
+	Noted          int      `json:"journal_entries,omitempty"` // how many entries it added to the journal
+	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be settled.
+	Open       []Escalated `json:"open_findings,omitempty"`
+	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence
+}
+
+// Boundary is what stands between an agent and us.
+type Boundary = confine.Boundary
+
+// MaxDenials is how many denied tools a record lists.
+const MaxDenials = 50
+
+// Counts are the attempts at proposals that the audit has of a session.
+type Counts struct {
+	Opened  int `json:"opened"`
+	Revised int `json:"revised"`
+	Reused  int `json:"reused"`
+	DryRun  int `json:"dry_run"`
+	Refused int `json:"refused"`
+	Failed  int `json:"failed"`
+}
+
+// Event is one thing that the agent said or did, as it is kept.
+type Event struct {
+	Seq  int       `json:"seq"` // from 1
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`           // init, text, tool_use, tool_result, denied, result, or the CLI's own word for it
+	Tool string    `json:"tool,omitempty"` // of tool_use and denied
+	Text string    `json:"text,omitempty"`
+}
+
+// Query selects sessions, newest first. Every field that is set narrows it.
+type Query struct {
+	Before  string // sessions older than the one with this id; "" for the newest
+	Limit   int    // 1 to 200; 0 means 50
+	State   State
+	Tier    gitprovider.Tier
+	Trigger Trigger
+}
+
+// Records keeps sessions. internal/records/store implements it. Methods return *fault.Error with the code internal when
+// the store cannot be opened, read or written.
+type Records interface {
+	// BeginSession records a session that starts, and with it that this process runs it; or one that was skipped.
+	BeginSession(ctx context.Context, r Record) error
+	// AppendEvents adds events of a running session, in their order.
+	AppendEvents(ctx context.Context, id string, events []Event) error
+	// SaveSession replaces what is recorded of a session; not_found if there is none with the id.
+	SaveSession(ctx context.Context, r Record) error
+	// Session returns a session; not_found if there is none.
+	Session(ctx context.Context, id string) (Record, error)
+	// Sessions lists sessions.
+	Sessions(ctx context.Context, q Query) ([]Record, error)
+	// SessionEvents returns events after the number, oldest first, at most 500.
+	SessionEvents(ctx context.Context, id string, after int) ([]Event, error)
+	// SessionCounts counts the attempts that were recorded under a session.
+	SessionCounts(ctx context.Context, id string) (Counts, error)
+	// CloseInterrupted ends, as StateInterrupted, the sessions that are recorded as running by processes that have
+	// ended, and returns their ids.
+	CloseInterrupted(ctx context.Context) ([]string, error)
+	// AskStop notes that a running session is to end, for the process that runs it; not_found if no session with the id runs.
+	AskStop(ctx context.Context, id string) error
+	// StopAsked reports whether that was noted.
+	StopAsked(ctx context.Context, id string) (bool, error)
+}

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Access implements access.Tokens and access.Logins: who may call the server.
+type Access struct{ db *database }
+
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us"
+
+// InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
+// conflict, and nothing is kept.
+func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 9)+")",
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt))
+		if causeOf(err) == causeUnique {
+			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
+		}
+		if err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+func asNumber(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// Tokens returns every token, oldest first.
+func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectTokens(ctx, tx, "ORDER BY created_us, id")
+		return err
+	})
+	return out, err
+}
+
+// FindToken implements access.Tokens.
+func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", text(hash))
+		if len(tokens) > 0 {
+			t, found = tokens[0], true
+		}
+		return err
+	})
+	return t, found, err
+}
+
+// TokenNamed implements access.Tokens.
+func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err error) {
+	_, err = a.db.first(ctx, []any{&found},
+		"SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name))
+	return found, err
+}
+
+// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let nobody sign in.
+func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
+	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE agent = 0)")
+	return found, err
+}
+
+// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit; not_found if
+// there is none.
+func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx,
+			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
+			micros(a.db.opts.Now()), text(idOrName))
+		if err != nil {
+			return err
+		}
+		revoked, err := result.RowsAffected()
+		if err == nil && revoked == 0 {
+			return fault.New(fault.NotFound, "there is no good token with the name or id %q; `claudeops token list` shows them", idOrName)
+		}
+		if err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
+	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
+		var scopes string
+		var agent int64
+		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt)); err != nil {
+			return err
+		}
+		if t.Agent = agent != 0; t.Agent {
+			return nil
+		}
+		var err error
+		if t.Scopes, err = access.ParseScopes(scopes); err != nil {
+			return fault.Wrap(err, fault.Internal, "the token %q has scopes that this program does not know; revoke it", t.Name)
+		}
+		return nil
+	}, "SELECT "+tokenColumns+" FROM api_tokens "+clauses, args...)
+}
+
+// InsertLogin implements access.Logins.
+func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
+			micros(madeBefore), micros(seenBefore))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions (hash, token_hash, created_us, seen_us) VALUES ($1, $2, $3, $4)",
+			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt))
+		return err
+	})
+}
+
+// FindLogin implements access.Logins.
+func (a *Access) FindLogin(ctx context.Context, hash string) (login access.Login, found bool, err error) {
+	found, err = a.db.first(ctx,
+		[]any{(*text)(&login.Hash), (*text)(&login.TokenHash), at(&login.CreatedAt), at(&login.SeenAt)},
+		"SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash))
+	return login, found, err
+}
+
+// TouchLogin implements access.Logins.
+func (a *Access) TouchLogin(ctx context.Context, hash string, seen time.Time) error {
+	return a.db.exec(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
+}
+
+// DeleteLogin implements access.Logins.
+func (a *Access) DeleteLogin(ctx context.Context, hash string) error {
+	return a.db.exec(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
+}

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// AppendJournal implements session.Journal.
+func (s *AgentSessions) AppendJournal(ctx context.Context, id string, at time.Time, texts []string) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		for i, entry := range texts {
+			const insert = `INSERT INTO agent_journal (session, seq, time_us, body) VALUES ($1, $2, $3, $4)`
+			if _, err := tx.ExecContext(ctx, insert, text(id), i+1, micros(at), text(entry)); err != nil {
+				return err
+			}
+		}
+		// Sessions are sorted by time, and no table has as many rows as the limit says.
+		const rest = `DELETE FROM agent_journal WHERE (session, seq) IN
+			(SELECT session, seq FROM agent_journal ORDER BY session DESC, seq DESC LIMIT 1000000 OFFSET $1)`
+		_, err := tx.ExecContext(ctx, rest, sessions.MaxJournal)
+		return err
+	})
+}
+
+// Journal implements session.Journal.
+func (s *AgentSessions) Journal(ctx context.Context, q sessions.JournalQuery) ([]sessions.JournalEntry, error) {
+	c := conditions{texts: []string{"1 = 1"}}
+	c.equals("session = $%d", q.Session)
+	limit := c.page(q.Limit, sessions.MaxJournal, sessions.MaxJournal)
+	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.JournalEntry) error {
+		return rows.Scan((*text)(&e.Session), at(&e.Time), (*text)(&e.Text))
+	}, fmt.Sprintf("SELECT session, time_us, body FROM agent_journal WHERE %s ORDER BY session DESC, seq DESC LIMIT $%d", c.where(), limit), c.args...)
+}

@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// Sizes of a page.
+const (
+	defaultSessions = 50
+	maxSessions     = 200
+	maxEvents       = 500
+)
+
+// AgentSessions implements session.Records. Each session that runs has a lock of its own; see locks.
+type AgentSessions struct {
+	db   *database
+	held *heldLocks
+}
+
+// BeginSession implements session.Records.
+func (s *AgentSessions) BeginSession(ctx context.Context, r sessions.Record) error {
+	if r.State != sessions.StateRunning {
+		return s.insert(ctx, r, "")
+	}
+	return s.held.take(ctx, r.ID, func(lock string) (bool, error) {
+		err := s.insert(ctx, r, lock)
+		return err == nil, err
+	})
+}
+
+func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock string) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		record, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		const insert = `INSERT INTO agent_sessions (id, state, process, record) VALUES ($1, $2, $3, $4)`
+		_, err = tx.ExecContext(ctx, insert, text(r.ID), text(r.State), text(lock), string(record))
+		if causeOf(err) == causeUnique {
+			return fault.Wrap(err, fault.Internal, "a session with the id %q is recorded already", r.ID)
+		}
+		if err == nil {
+			err = saveUsage(ctx, tx, r)
+		}
+		return err
+	})
+}
+
+// AppendEvents implements session.Records.
+func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []sessions.Event) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		for _, e := range events {
+			const insert = `INSERT INTO agent_session_events (session, seq, time_us, kind, tool, body) VALUES ($1, $2, $3, $4, $5, $6)`
+			_, err := tx.ExecContext(ctx, insert, text(id), e.Seq, micros(e.Time), text(e.Kind), text(e.Tool), text(e.Text))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SaveSession implements session.Records.
+func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) error {
+	err := s.db.write(ctx, func(tx *sql.Tx) error {
+		record, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		const update = `UPDATE agent_sessions SET state = $1, record = $2 WHERE id = $3`
+		known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(record), text(r.ID)))
+		if err == nil && !known {
+			err = noSession(r.ID)
+		}
+		if err == nil {
+			err = saveUsage(ctx, tx, r)
+		}
+		return err
+	})
+	if err == nil && r.State != sessions.StateRunning {
+		s.held.forget(r.ID)
+	}
+	return err
+}
+
+func noSession(id string) error {
+	return fault.New(fault.NotFound, "there is no session %q", bound(id, maxWord))
+}
+
+// Session implements session.Records.
+func (s *AgentSessions) Session(ctx context.Context, id string) (sessions.Record, error) {
+	found, err := s.sessions(ctx, "WHERE id = $1", text(bound(id, maxWord)))
+	if err == nil && len(found) == 0 {
+		err = noSession(id)
+	}
+	if err != nil {
+		return sessions.Record{}, err
+	}
+	return found[0], nil
+}
+
+// Sessions implements session.Records.
+func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessions.Record, error) {
+	c := conditions{texts: []string{"1 = 1"}}
+	c.equals("id < $%d", q.Before)
+	c.equals("state = $%d", string(q.State))
+	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
+	if q.Tier != 0 {
+		c.add("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))
+	}
+	if q.Trigger != "" {
+		c.add("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
+	}
+	limit := c.page(q.Limit, defaultSessions, maxSessions)
+	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", c.where(), limit), c.args...)
+}
+
+func (s *AgentSessions) sessions(ctx context.Context, clauses string, args ...any) ([]sessions.Record, error) {
+	return selectOf(ctx, s.db, func(rows *sql.Rows, r *sessions.Record) error {
+		var record string
+		if err := rows.Scan(&record); err != nil {
+			return err
+		}
+		return decodeSession(record, r)
+	}, "SELECT record FROM agent_sessions "+clauses, args...)
+}
+
+func decodeSession(record string, r *sessions.Record) error {
+	if err := json.Unmarshal([]byte(record), r); err != nil {
+		return fault.Wrap(err, fault.Internal, "a recorded session is damaged; restore a backup")
+	}
+	return nil
+}
+
+// SessionEvents implements session.Records.
+func (s *AgentSessions) SessionEvents(ctx context.Context, id string, after int) ([]sessions.Event, error) {
+	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.Event) error {
+		return rows.Scan(&e.Seq, at(&e.Time), (*text)(&e.Kind), (*text)(&e.Tool), (*text)(&e.Text))
+	}, `SELECT seq, time_us, kind, tool, body FROM agent_session_events WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+		text(bound(id, maxWord)), after, maxEvents)
+}
+
+// SessionCounts implements session.Records.
+func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts sessions.Counts, err error) {
+	err = s.db.query(ctx, func(rows *sql.Rows) error {
+		var outcome text
+		var n int
+		if err := rows.Scan(&outcome, &n); err != nil {
+			return err
+		}
+		switch record.Outcome(outcome) {
+		case record.OutcomeOpened:
+			counts.Opened = n
+		case record.OutcomeRevised:
+			counts.Revised = n
+		case record.OutcomeReused:
+			counts.Reused = n
+		case record.OutcomeDryRun:
+			counts.DryRun = n
+		case record.OutcomeRefused:
+			counts.Refused = n
+		case record.OutcomeFailed:
+			counts.Failed = n
+		}
+		return nil
+	}, "SELECT outcome, COUNT(*) FROM attempts WHERE session = $1 AND session <> '' GROUP BY outcome", text(bound(id, maxWord)))
+	return counts, err
+}
+
+// AskStop implements session.Records.
+func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
+	return s.db.write(ctx, func(tx *sql.Tx) error {
+		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
+		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.opts.Now()), text(bound(id, maxWord))))
+		if err == nil && !known {
+			err = fault.New(fault.NotFound, "no session %q runs", bound(id, maxWord))
+		}
+		return err
+	})
+}
+
+// StopAsked implements session.Records.
+func (s *AgentSessions) StopAsked(ctx context.Context, id string) (asked bool, err error) {
+	err = s.db.query(ctx, func(*sql.Rows) error {
+		asked = true
+		return nil
+	}, "SELECT 1 FROM agent_sessions WHERE id = $1 AND stop_asked_us IS NOT NULL", text(bound(id, maxWord)))
+	return asked, err
+}
+
+// CloseInterrupted implements session.Records.
+func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, err error) {
+	type runningSession struct {
+		lock string
+		sessions.Record
+	}
+	running, err := selectOf(ctx, s.db, func(rows *sql.Rows, r *runningSession) error {
+		var record string
+		if err := rows.Scan((*text)(&r.lock), &record); err != nil {
+			return err
+		}
+		return decodeSession(record, &r.Record)
+	}, "SELECT process, record FROM agent_sessions WHERE state = 'running' ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	locks := make([]string, len(running))
+	for i, r := range running {
+		locks[i] = r.lock
+	}
+	ended, err := s.db.endedLocks(ctx, locks)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range running {
+		if !ended[r.lock] {
+			continue
+		}
+		r.State, r.EndedAt = sessions.StateInterrupted, s.db.opts.Now().UTC()
+		r.Reason = "the process that ran it was killed, or the machine stopped"
+		if r.Counts, err = s.SessionCounts(ctx, r.ID); err != nil {
+			return closed, err
+		}
+		if err := s.SaveSession(ctx, r.Record); err != nil {
+			return closed, err
+		}
+		closed = append(closed, r.ID)
+	}
+	return closed, nil
+}
+
+// SessionsVersion is a number that changes when a session begins, says something or ends. It is cheap: it looks at the
+// sessions that run and at the newest one.
+func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
+	const last = `(SELECT COALESCE(MAX(e.seq), 0) FROM agent_session_events e WHERE e.session = s.id)`
+	version := fnv.New64a()
+	err := s.db.query(ctx, func(rows *sql.Rows) error {
+		var id, state text
+		var seq int
+		err := rows.Scan(&id, &state, &seq)
+		_, _ = version.Write([]byte(string(id) + " " + string(state) + " " + strconv.Itoa(seq) + "\n")) // never fails
+		return err
+	}, `SELECT s.id, s.state, `+last+` FROM agent_sessions s WHERE s.state = 'running'
+		UNION SELECT s.id, s.state, `+last+` FROM agent_sessions s WHERE s.id = (SELECT MAX(id) FROM agent_sessions) ORDER BY 1`)
+	const positive = 1<<63 - 1
+	return int64(version.Sum64() & positive), err //nolint:gosec // the sign bit is off
+}
+
+// LastSessionEvent is the number of a session's last event; 0 if it has none.
+func (s *AgentSessions) LastSessionEvent(ctx context.Context, id string) (seq int, err error) {
+	err = s.db.query(ctx, func(rows *sql.Rows) error { return rows.Scan(&seq) },
+		"SELECT COALESCE(MAX(seq), 0) FROM agent_session_events WHERE session = $1", text(bound(id, maxWord)))
+	return seq, err
+}

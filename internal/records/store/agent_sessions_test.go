@@ -1,0 +1,251 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+func agentSession(id string) sessions.Record {
+	return sessions.Record{
+		ID:        id,
+		StartedAt: noon(),
+		Task:      sessions.Task{Tier: 1, Trigger: sessions.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku"},
+		Ending:    sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
+		Work:      sessions.Work{Denials: []string{"Bash"}},
+		Handover:  sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: []sessions.Found{{Key: "slow", Text: "slow"}}}},
+	}
+}
+
+func begin(t testing.TB, s *Store, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := s.AgentSessions.BeginSession(context.Background(), agentSession(id)); err != nil {
+			t.Fatalf("BeginSession: %v (%v)", err, errCause(err))
+		}
+	}
+}
+
+func TestASessionIsKeptAsItWasSaved(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	begin(t, s, "a")
+	got, err := s.AgentSessions.Session(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, agentSession("a"))
+
+	ended := agentSession("a")
+	ended.State, ended.EndedAt, ended.Report = sessions.StateSucceeded, noon().Add(time.Minute), "all is well"
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
+	got, err = s.AgentSessions.Session(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, ended)
+
+	wantCode(t, s.AgentSessions.BeginSession(ctx, agentSession("a")), fault.Internal)
+	wantCode(t, s.AgentSessions.SaveSession(ctx, agentSession("b")), fault.NotFound)
+	_, err = s.AgentSessions.Session(ctx, "b")
+	wantCode(t, err, fault.NotFound)
+}
+
+func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i := range 5 {
+		begin(t, s, fmt.Sprint(i))
+	}
+	var seen []string
+	for before := ""; ; before = seen[len(seen)-1] {
+		page, err := s.AgentSessions.Sessions(ctx, sessions.Query{Before: before, Limit: 2})
+		wantEqual(t, err, nil)
+		for _, r := range page {
+			seen = append(seen, r.ID)
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	wantEqual(t, seen, []string{"4", "3", "2", "1", "0"})
+	all, err := s.AgentSessions.Sessions(ctx, sessions.Query{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(all), 5)
+}
+
+func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	begin(t, s, "a", "b")
+	events := []sessions.Event{
+		{Seq: 1, Time: noon(), Kind: "init"}, {Seq: 2, Time: noon(), Kind: "tool_use", Tool: "Read", Text: "nul \x00 and \xff"},
+		{Seq: 3, Time: noon(), Kind: "text", Text: "done"},
+	}
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[:2]), nil)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[2:]), nil)
+	got, err := s.AgentSessions.SessionEvents(ctx, "a", 0)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, events)
+	got, err = s.AgentSessions.SessionEvents(ctx, "a", 2)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, events[2:])
+	got, err = s.AgentSessions.SessionEvents(ctx, "b", 0)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(got), 0)
+	if err := s.AgentSessions.AppendEvents(ctx, "a", events[:1]); err == nil {
+		t.Error("an event was kept twice")
+	}
+	if err := s.AgentSessions.AppendEvents(ctx, "nobody", events[:1]); err == nil {
+		t.Error("an event of no session was kept")
+	}
+}
+
+func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i, outcome := range []record.Outcome{
+		record.OutcomeRefused, record.OutcomeRefused, record.OutcomeReused, record.OutcomeFailed, record.OutcomeDryRun, record.OutcomeOpened,
+	} {
+		a := attempt(fmt.Sprint("r", i))
+		a.Outcome, a.Session = outcome, "mine"
+		recordAttempts(t, s, a)
+	}
+	recordAttempts(t, s, attempt("of nobody"))
+	counts, err := s.AgentSessions.SessionCounts(ctx, "mine")
+	wantEqual(t, err, nil)
+	wantEqual(t, counts, sessions.Counts{Opened: 1, Reused: 1, DryRun: 1, Refused: 2, Failed: 1})
+	for _, none := range []string{"other", ""} {
+		counts, err = s.AgentSessions.SessionCounts(ctx, none)
+		wantEqual(t, err, nil)
+		wantEqual(t, counts, sessions.Counts{})
+	}
+	found, err := s.History.Attempts(ctx, record.AttemptQuery{Session: "mine"})
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{len(found), found[0].Session}, []any{6, "mine"})
+	of, err := s.History.AttemptsOf(ctx, "of nobody")
+	wantEqual(t, err, nil)
+	wantEqual(t, of[0].Session, "")
+
+	p := proposal("p", "checks/a.md")
+	p.Session = "mine"
+	reserve(t, s, p, 0)
+	kept, err := s.History.Proposal(ctx, "p")
+	wantEqual(t, err, nil)
+	wantEqual(t, kept.Session, "mine")
+	wantEqual(t, verify(t, s, "").Problem, "")
+}
+
+func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
+	begin(t, s, "alive")
+	begin(t, other, "lost", "done")
+	done := agentSession("done")
+	done.State = sessions.StateSucceeded
+	wantEqual(t, other.AgentSessions.SaveSession(ctx, done), nil)
+	a := attempt("r")
+	a.Session, a.Outcome = "lost", record.OutcomeOpened
+	recordAttempts(t, other, a)
+	closed, err := s.AgentSessions.CloseInterrupted(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(closed), 0)
+
+	var name string
+	if err := readerOf(s).QueryRow("SELECT process FROM agent_sessions WHERE id = 'lost'").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, other.Close(), nil)
+	waitUntilEnded(t, s, name)
+	closed, err = s.AgentSessions.CloseInterrupted(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, closed, []string{"lost"})
+	lost, err := s.AgentSessions.Session(ctx, "lost")
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{lost.State, lost.EndedAt, lost.Counts.Opened}, []any{sessions.StateInterrupted, noon(), 1})
+	alive, err := s.AgentSessions.Session(ctx, "alive")
+	wantEqual(t, err, nil)
+	wantEqual(t, alive.State, sessions.StateRunning)
+}
+
+func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i, r := range []sessions.Record{
+		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule}, Ending: sessions.Ending{State: sessions.StateRunning}},
+		{Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerSchedule}, Ending: sessions.Ending{State: sessions.StateFailed}},
+		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerCommand, Note: `,"tier":2,"trigger":"schedule",`}, Ending: sessions.Ending{State: sessions.StateFailed}},
+		{Task: sessions.Task{Tier: 3, Trigger: sessions.TriggerREST}, Ending: sessions.Ending{State: sessions.StateSkipped}, Handover: sessions.Handover{Handoff: &sessions.Handoff{RecommendedTier: 2}}},
+	} {
+		r.ID = fmt.Sprint(i)
+		wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+	}
+	for _, c := range []struct {
+		query sessions.Query
+		want  string
+	}{
+		{sessions.Query{}, "3 2 1 0 "}, {sessions.Query{Trigger: sessions.TriggerSchedule}, "1 0 "}, {sessions.Query{Tier: 2}, "1 "},
+		{sessions.Query{Tier: 1}, "2 0 "}, {sessions.Query{State: sessions.StateFailed}, "2 1 "}, {sessions.Query{Trigger: "s%"}, ""},
+		{sessions.Query{State: sessions.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "}, {sessions.Query{Tier: 1, Before: "2"}, "0 "},
+	} {
+		found, err := s.AgentSessions.Sessions(ctx, c.query)
+		got := ""
+		for _, r := range found {
+			got += r.ID + " "
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v, want %q", c.query, got, err, c.want)
+		}
+	}
+}
+
+func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	seen := map[int64]string{}
+	changed := func(after string) {
+		t.Helper()
+		version, err := s.AgentSessions.SessionsVersion(ctx)
+		if earlier, known := seen[version]; err != nil || known || version < 0 {
+			t.Errorf("after %s: %d, as after %q, %v", after, version, earlier, err)
+		}
+		if again, err := s.AgentSessions.SessionsVersion(ctx); err != nil || again != version {
+			t.Errorf("after %s: %d and %d, %v", after, version, again, err)
+		}
+		seen[version] = after
+	}
+	changed("nothing")
+	begin(t, s, "a")
+	changed("a began")
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", []sessions.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
+	changed("a spoke")
+	begin(t, s, "b")
+	changed("b began")
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", []sessions.Event{{Seq: 3, Time: noon(), Kind: "text"}}), nil)
+	changed("a spoke while b is newer")
+	for _, id := range []string{"a", "b"} {
+		r := agentSession(id)
+		r.State = sessions.StateFailed
+		wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+		changed(id + " ended")
+	}
+	last, err := s.AgentSessions.LastSessionEvent(ctx, "a")
+	wantEqual(t, err, nil)
+	wantEqual(t, last, 3)
+	last, err = s.AgentSessions.LastSessionEvent(ctx, "none")
+	wantEqual(t, err, nil)
+	wantEqual(t, last, 0)
+}
+
+func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	r := sessions.Record{ID: "one", StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+	asked, err := s.AgentSessions.StopAsked(ctx, "one")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, false)
+	wantCode(t, s.AgentSessions.AskStop(ctx, "two"), fault.NotFound)
+	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
+	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
+	asked, err = s.AgentSessions.StopAsked(ctx, "one")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, true)
+	r.State = sessions.StateCancelled
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+	wantCode(t, s.AgentSessions.AskStop(ctx, "one"), fault.NotFound)
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// used is a session of a tier that began at a time, ended so, and used as many tokens of each kind as n says.
+func used(t *testing.T, s *Store, id string, tier gitprovider.Tier, began time.Time, state sessions.State, n int64, source sessions.CostSource) {
+	t.Helper()
+	r := agentSession(id)
+	r.Tier, r.StartedAt = tier, began
+	if state == sessions.StateSkipped {
+		r.State = state
+	}
+	wantEqual(t, s.AgentSessions.BeginSession(context.Background(), r), nil)
+	for part := min(n, 1); part <= n && state != sessions.StateSkipped; part++ { // saved again and again, it counts once
+		r.State = sessions.StateRunning
+		if part == n {
+			r.State = state
+		}
+		r.Usage = sessions.Usage{
+			InputTokens: part, OutputTokens: 10 * part, CacheReadTokens: 100 * part, CacheWriteTokens: 1000 * part,
+			CostUSD: float64(part) / 10, CostSource: source,
+		}
+		wantEqual(t, s.AgentSessions.SaveSession(context.Background(), r), nil)
+	}
+}
+
+func TestWhatSessionsUsedIsSummedByDayAndTier(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	yesterday := noon().AddDate(0, 0, -1)
+	used(t, s, "1", 1, noon().AddDate(0, 0, -2), sessions.StateSucceeded, 3, sessions.CostClient)
+	used(t, s, "2", 1, yesterday.Truncate(24*time.Hour), sessions.StateSucceeded, 2, sessions.CostClient)
+	used(t, s, "3", 1, yesterday, sessions.StateTimeout, 3, sessions.CostEstimate)
+	used(t, s, "4", 3, yesterday, sessions.StateFailed, 0, "")
+	used(t, s, "5", 2, noon(), sessions.StateRunning, 1, sessions.CostUnknown)
+	used(t, s, "6", 1, noon(), sessions.StateSkipped, 0, "")
+	day := func(at time.Time, tier gitprovider.Tier, ran int, n int64, source sessions.CostSource) sessions.UsageGroup {
+		return sessions.UsageGroup{Day: at.Format(time.DateOnly), Tier: tier, Sessions: ran, Usage: sessions.Usage{
+			InputTokens: n, OutputTokens: 10 * n, CacheReadTokens: 100 * n, CacheWriteTokens: 1000 * n, CostUSD: float64(n) / 10, CostSource: source,
+		}}
+	}
+	got, err := s.AgentSessions.UsageByDay(ctx, yesterday)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, []sessions.UsageGroup{
+		day(noon(), 2, 1, 1, sessions.CostUnknown), day(yesterday, 1, 2, 5, sessions.CostEstimate), day(yesterday, 3, 1, 0, ""),
+	})
+
+	got, err = s.AgentSessions.UsageOfEnded(ctx)
+	wantEqual(t, err, nil)
+	var states []string
+	for _, g := range got {
+		states = append(states, fmt.Sprint(g.State, g.Tier, g.Sessions, g.InputTokens, g.CostSource))
+	}
+	wantEqual(t, states, []string{"failed3 1 0", "succeeded1 2 5client", "timeout1 1 3estimate"})
+}
+
+// What a killed process saved last stands.
+func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	r := agentSession("a")
+	r.Usage = sessions.Usage{InputTokens: 7, CostUSD: 0.000000001, CostSource: sessions.CostEstimate}
+	r.State = sessions.StateInterrupted
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, agentSession("a")), nil)
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+	got, err := s.AgentSessions.UsageOfEnded(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, got, []sessions.UsageGroup{{Tier: 1, State: sessions.StateInterrupted, Sessions: 1, Usage: r.Usage}})
+}
+
+// A program from before recorded what a session cost, and no tokens.
+func TestWhatSessionsOfAnOlderProgramCostIsAmongTheSums(t *testing.T) {
+	ctx := context.Background()
+	insert := func(id, state, record string) string {
+		return `INSERT INTO agent_sessions (id, state, process, record) VALUES ('` + id + `', '` + state + `', '', '` + record + `')`
+	}
+	s := open(t, placeOf(t, 10,
+		insert("1", "succeeded", `{"id":"1","tier":2,"trigger":"command","note":"nul \u0000 and \"tier\":3,","started_at":"2026-07-21T23:00:00.5Z",`+
+			`"cost_usd":0.123456789,"handoff":{"recommended_tier":3},"counts":{}}`),
+		insert("2", "failed", `{"id":"2","tier":2,"started_at":"2026-07-21T12:00:00Z","cost_usd":0,"counts":{}}`),
+		insert("3", "skipped", `{"id":"3","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":0}`),
+		insert("4", "succeeded", `{"id":"4","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":2.5e-05}`),
+	), Options{Now: noon, MustExist: true})
+	got, err := s.AgentSessions.UsageByDay(ctx, time.Time{})
+	wantEqual(t, err, nil)
+	wantEqual(t, got, []sessions.UsageGroup{
+		{Day: "2026-07-21", Tier: 1, Sessions: 1, Usage: sessions.Usage{CostUSD: 0.000025, CostSource: sessions.CostClient}},
+		{Day: "2026-07-21", Tier: 2, Sessions: 2, Usage: sessions.Usage{CostUSD: 0.123456789, CostSource: sessions.CostClient}},
+	})
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// varied is the i-th of a mixed lot of attempts.
+func varied(i int) record.Attempt {
+	a := attempt(fmt.Sprintf("r%d", i))
+	a.Time = noon().Add(time.Duration(i) * time.Minute)
+	switch i % 4 {
+	case 0:
+		a.Outcome, a.Code, a.Verdicts, a.Paths, a.Title = record.OutcomeOpened, "", nil, []string{"checks/Inodes_50%.md"}, `Count C:\inodes`
+	case 1:
+		a.Caller, a.Door, a.Provider, a.Owner = "ann", record.DoorREST, "gitea", "Demo"
+	case 2:
+		a.Action, a.Outcome, a.Code = "review.merge", record.OutcomeDone, "" // no proposal
+	}
+	return a
+}
+
+func recordVaried(t testing.TB, s *Store, n int) {
+	t.Helper()
+	for i := range n {
+		recordAttempts(t, s, varied(i))
+	}
+}
+
+func seqs(rows []record.RecordedAttempt) string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, fmt.Sprint(r.Seq))
+	}
+	return strings.Join(out, " ")
+}
+
+func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAttempt {
+	t.Helper()
+	rows, err := s.History.Attempts(context.Background(), q)
+	if err != nil {
+		t.Fatalf("%v (%v)", err, errCause(err))
+	}
+	return rows
+}
+
+func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
+	s := openNew(t)
+	recordVaried(t, s, 8) // rows 1 to 8; 3 and 7 are no proposals
+	cases := map[string]struct {
+		q    record.AttemptQuery
+		want string
+	}{
+		"all, newest first":              {record.AttemptQuery{}, "8 6 5 4 2 1"},
+		"the page before one":            {record.AttemptQuery{After: 2, Limit: 2}, "5 4"},
+		"the page before one, by a gate": {record.AttemptQuery{After: 2, Gate: record.GateScope, Before: 1000, Limit: 1}, "4"},
+		"a page":                         {record.AttemptQuery{Limit: 2}, "8 6"},
+		"the page after it":              {record.AttemptQuery{Limit: 2, Before: 6}, "5 4"},
+		"outcome":                        {record.AttemptQuery{Outcome: record.OutcomeOpened}, "5 1"},
+		"code":                           {record.AttemptQuery{Code: fault.ScopeDenied}, "8 6 4 2"},
+		"a gate that denied":             {record.AttemptQuery{Gate: record.GateScope}, "8 6 4 2"},
+		"a gate that only passed":        {record.AttemptQuery{Gate: record.GateTier}, ""},
+		"caller":                         {record.AttemptQuery{Caller: "ann"}, "6 2"},
+		"door":                           {record.AttemptQuery{Door: record.DoorREST}, "6 2"},
+		"provider":                       {record.AttemptQuery{Provider: "gitea"}, "6 2"},
+		"repository, letter case aside":  {record.AttemptQuery{Repo: "DEMO/home-cluster", Caller: "ann"}, "6 2"},
+		"another repository":             {record.AttemptQuery{Repo: "demo/other"}, ""},
+		"since":                          {record.AttemptQuery{Since: noon().Add(5 * time.Minute)}, "8 6"},
+		"until":                          {record.AttemptQuery{Until: noon().Add(time.Minute)}, "1"},
+		"several at once":                {record.AttemptQuery{Caller: "ann", Outcome: record.OutcomeRefused, Until: noon().Add(2 * time.Minute)}, "2"},
+		"search in a title":              {record.AttemptQuery{Search: "WATCH"}, "8 6 4 2"},
+		"search in a path":               {record.AttemptQuery{Search: "inodes_50%.md"}, "5 1"},
+		"a backslash":                    {record.AttemptQuery{Search: `c:\i`}, "5 1"},
+		"an underscore is no wildcard":   {record.AttemptQuery{Search: "checks_inodes"}, ""},
+		"a per cent sign is no wildcard": {record.AttemptQuery{Search: "che%inodes"}, ""},
+		"a quote is no syntax":           {record.AttemptQuery{Search: `' OR 1=1 --`, Caller: "'"}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { wantEqual(t, seqs(attempts(t, s, c.q)), c.want) })
+	}
+}
+
+func TestPagesOfAttemptsStayWhereTheyAreWhileOthersAreRecorded(t *testing.T) {
+	s := openNew(t)
+	recordVaried(t, s, 8)
+	first := attempts(t, s, record.AttemptQuery{Limit: 3})
+	recordVaried(t, s, 4)
+	second := attempts(t, s, record.AttemptQuery{Limit: 3, Before: first[2].Seq})
+	wantEqual(t, seqs(first)+" "+seqs(second), "8 6 5 4 2 1")
+}
+
+func TestALimitIsBounded(t *testing.T) {
+	s := openNew(t)
+	appendMany(t, s, record.MaxAttemptLimit+1)
+	for limit, want := range map[int]int{
+		0: record.DefaultAttemptLimit, -1: record.DefaultAttemptLimit, 7: 7, 1 << 40: record.MaxAttemptLimit,
+	} {
+		wantEqual(t, len(attempts(t, s, record.AttemptQuery{Limit: limit})), want)
+	}
+}
+
+func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("r1", "checks/a.md"), 0)
+	recordAttempts(t, s, attempt("r1"))
+	wantEqual(t, attempts(t, s, record.AttemptQuery{})[0].State, record.StateReserved)
+	settled := attempt("r1")
+	settled.Action = record.ActionSettle
+	wantEqual(t, s.Ledger.Finish(ctx, "r1", opened(1), settled), nil)
+	recordAttempts(t, s, attempt("r2"))
+
+	rows := attempts(t, s, record.AttemptQuery{})
+	wantEqual(t, seqs(rows), "3 2 1")
+	wantEqual(t, []record.ProposalState{rows[0].State, rows[1].State, rows[2].State},
+		[]record.ProposalState{"", record.StateOpened, record.StateOpened})
+	of, err := s.History.AttemptsOf(ctx, "r1")
+	wantEqual(t, err, nil)
+	wantEqual(t, seqs(of), "1 2")
+	wantEqual(t, of[1].PrevHash, of[0].Hash)
+}
+
+func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
+	s := openNew(t)
+	for i, id := range []string{"r1", "r2", "r3"} {
+		reserve(t, s, proposal(id, "checks/"+id+".md"), 99)
+		made := attempt(id)
+		made.PRNumber = i + 1
+		wantEqual(t, s.Ledger.Finish(t.Context(), id, opened(i+1), made), nil)
+	}
+	other := attempt("r4") // refused because of #1
+	other.PRNumber = 1
+	recordAttempts(t, s, other)
+	r := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1})
+	r.State = gitprovider.StateMerged
+	ok, err := s.Pulls.SeePull(t.Context(), r, nil)
+	wantEqual(t, []any{ok, err}, []any{true, nil})
+	for state, want := range map[record.PullState]string{
+		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "", record.StateGone: "",
+	} {
+		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state})), want)
+		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state, Search: "disk"})), want)
+		rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Pull: state})
+		wantEqual(t, err, nil)
+		var got []string
+		for _, row := range rows {
+			got = append(got, fmt.Sprint(row.Seq))
+		}
+		wantEqual(t, strings.Join(got, " "), want)
+	}
+}
+
+func TestHostileTextOfAttemptsIsIndexedAndFound(t *testing.T) {
+	s := openNew(t)
+	a := attempt("r\x00\xff")
+	a.Title, a.Paths = "\xff\x00"+strings.Repeat("ä", 3000), []string{"\xfe"}
+	a.Owner = strings.Repeat("O", 5000)
+	recordAttempts(t, s, a)
+	wantEqual(t, len(attempts(t, s, record.AttemptQuery{Search: "\xff\x00ä"})), 1)
+	wantEqual(t, len(attempts(t, s, record.AttemptQuery{Search: strings.Repeat("x", 1<<20)})), 0)
+}
+
+// The tables are made anew from the audit, as the migration does for the rows of older programs.
+func TestTheMigrationIndexesOlderRowsAsNewOnesAreIndexed(t *testing.T) {
+	place := oldPlace(t, firstVersion()...)
+	s := open(t, place, Options{Now: noon})
+	recordAttempts(t, s, attempt("new"))
+	const columns = `SELECT COUNT(DISTINCT provider || repo || door || caller || outcome || code || search || time_us) FROM attempts`
+	wantEqual(t, count(t, s, columns), 1)
+	wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Gate: record.GateScope, Search: "dockerfile"})), "2 1")
+}
+
+func BenchmarkAttemptsOf100k(b *testing.B) {
+	s := openNew(b)
+	appendMany(b, s, 100_000)
+	a := attempt("last")
+	a.Caller = "ann"
+	recordAttempts(b, s, a)
+	analyze(b, s)
+	for name, q := range map[string]record.AttemptQuery{
+		"newest": {}, "middle": {Before: 50_000}, "by repository": {Repo: "demo/home-cluster"},
+		"by gate": {Gate: record.GateScope}, "by caller, none": {Caller: "nobody"}, "by caller, one": {Caller: "ann"},
+		"search, none": {Search: "zebra"}, "search, all": {Search: "disk"},
+		"until long ago": {Until: noon().Add(-time.Hour)}, "in a range": {Since: noon().Add(-time.Hour), Until: noon().Add(time.Hour)},
+		"refused by somebody, search": {Outcome: record.OutcomeRefused, Caller: "claude-code/2.1", Search: "zebra"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.History.Attempts(context.Background(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	const kept, more = 1000, 5
+	for i := range kept + more {
+		a := record.Attempt{
+			RequestID: fmt.Sprintf("r%05d", i), Time: noon().Add(time.Duration(i) * time.Second), Action: record.ActionCreate, Outcome: record.OutcomeRefused,
+			Wanted: &record.RefusedChange{Body: record.RefusedText{Text: fmt.Sprint(i)}},
+		}
+		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
+	}
+	for i, there := range map[int]bool{0: false, more - 1: false, more: true, kept + more - 1: true} {
+		got, err := s.History.Wanted(ctx, fmt.Sprintf("r%05d", i))
+		wantEqual(t, err, nil)
+		if (got != nil) != there || there && got.Body.Text != fmt.Sprint(i) {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// What is in memory of rows is what is read of them, and what changes beside them is read each time.
+func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	other := open(t, place, Options{}) // as another process would
+	openedPull(t, s, 7)
+	for i := range 5 {
+		a := attempt(fmt.Sprintf("a%d", i))
+		a.Outcome, a.Session = record.OutcomeRefused, "session-1"
+		recordAttempts(t, s, a)
+	}
+	read := func(s *Store) []record.RecordedAttempt {
+		t.Helper()
+		rows, err := s.History.Attempts(t.Context(), record.AttemptQuery{Limit: 10})
+		wantEqual(t, err, nil)
+		return rows
+	}
+	first := read(s)
+	wantEqual(t, len(first), 6)
+	wantEqual(t, read(s), first)
+	wantEqual(t, read(other), first)
+	// The same rows, and the proposal of the oldest has another state.
+	mustExec(t, raw(t, other), "UPDATE proposals SET state = 'unsettled' WHERE id = 'p7'")
+	rows := read(s)
+	wantEqual(t, rows[5].State, record.StateUnsettled)
+	rows[5].State = first[5].State
+	wantEqual(t, rows, first)
+}
+
+func TestMemoryOfRowsIsBounded(t *testing.T) {
+	var m rowMemory
+	row := func(i, size int) auditRow {
+		return newAuditRow(int64(i), GenesisHash, record.Attempt{RequestID: fmt.Sprint(i), Message: strings.Repeat("x", size)})
+	}
+	for i := range 3 * maxRowsInMemory {
+		m.keep(row(i, maxMessage))
+		if len(m.rows) > maxRowsInMemory || m.bytes > maxRowBytesInMemory {
+			t.Fatalf("%d rows of %d bytes", len(m.rows), m.bytes)
+		}
+		if _, found := m.find(row(i, maxMessage).Hash); !found {
+			t.Fatal("the newest row is not kept")
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+func TestAnAttemptIsKeptAsItWas(t *testing.T) {
+	for name, change := range map[string]func(*record.Attempt){
+		"ordinary": func(*record.Attempt) {},
+		"empty":    func(a *record.Attempt) { *a = record.Attempt{Time: a.Time} },
+		"odd bytes": func(a *record.Attempt) {
+			a.Caller, a.Title, a.Paths = "\x00\xff", "\\x00 \u202e", []string{"a\xffb", ""}
+		},
+		"odd numbers": func(a *record.Attempt) { a.Tier, a.PRNumber, a.Duration = -1, 1<<40, -time.Second },
+		"odd verdict": func(a *record.Attempt) { a.Verdicts[1].Violations[0].Message = "\xf0\x9f \\ </script> \u2028" },
+		"long ago":    func(a *record.Attempt) { a.Time = time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, want := openNew(t), attempt("1")
+			change(&want)
+			recordAttempts(t, s, want)
+			row, err := s.Audit.Entry(context.Background(), "1")
+			wantEqual(t, err, nil)
+			wantEqual(t, row.Attempt, want)
+			wantEqual(t, verify(t, s, "").OK(), true)
+			wantEqual(t, hashOf(storedRow(t, s, 1).canonical()), row.Hash)
+		})
+	}
+}
+
+func TestAnAttemptWithoutATimeIsNow(t *testing.T) {
+	s, a := openNew(t), attempt("1")
+	a.Time = time.Time{}
+	recordAttempts(t, s, a)
+	row, err := s.Audit.Entry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Time, noon())
+}
+
+func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
+	s, a := openNew(t), attempt("1")
+	a.Outcome, a.Code = record.OutcomeDone, "" // of a refused one less is kept
+	a.Caller = strings.Repeat("c", 1<<20)
+	a.Title = strings.Repeat("ü", 1<<20)
+	a.Message = strings.Repeat("\xff", 1<<20)
+	a.Paths, a.Verdicts = nil, nil
+	for i := range 5000 {
+		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
+		a.Verdicts = append(a.Verdicts, record.Verdict{Detail: strings.Repeat("d", 5000)})
+		a.Verdicts[0].Violations = append(a.Verdicts[0].Violations, fault.Violation{Message: strings.Repeat("m", 5000)})
+	}
+	recordAttempts(t, s, a)
+	row, err := s.Audit.Entry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, verify(t, s, "").OK(), true)
+	if n := len(storedRow(t, s, 1).canonical()); n > 600_000 {
+		t.Errorf("the row has %d bytes", n)
+	}
+	wantEqual(t, len(row.Paths), maxPaths+1)
+	wantEqual(t, len(row.Verdicts), maxVerdicts+1)
+	wantEqual(t, len(row.Verdicts[0].Violations), maxViolations+1)
+	for name, text := range map[string]string{
+		"caller": row.Caller, "title": row.Title, "message": row.Message, "path": row.Paths[0], "paths": row.Paths[maxPaths],
+		"verdict": row.Verdicts[0].Detail, "verdicts": row.Verdicts[maxVerdicts].Detail,
+		"violation": row.Verdicts[0].Violations[0].Message, "violations": row.Verdicts[0].Violations[maxViolations].Message,
+	} {
+		if !strings.Contains(text, "…[cut: ") || len(text) > maxMessage+100 {
+			t.Errorf("%s: %d bytes, ending in %q", name, len(text), text[max(0, len(text)-90):])
+		}
+	}
+	if !strings.HasPrefix(row.Title, strings.Repeat("ü", maxTitle/2)+"…[cut: 2097152 bytes, sha256 ") {
+		t.Errorf("title cut in the middle of a character: %q", row.Title[maxTitle-4:])
+	}
+}
+
+func TestOfARefusedAttemptLessIsKept(t *testing.T) {
+	s, a := openNew(t), attempt("1")
+	for i := range 300 {
+		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
+		a.Verdicts[1].Violations = append(a.Verdicts[1].Violations, fault.Violation{Path: "p", Message: strings.Repeat("m", 5000)})
+	}
+	a.Title, a.Message = strings.Repeat("t", 5000), strings.Repeat("m", 5000)
+	recordAttempts(t, s, a)
+	row, err := s.Audit.Entry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, verify(t, s, "").OK(), true)
+	if n := len(storedRow(t, s, 1).canonical()); n > 6000 {
+		t.Errorf("the row has %d bytes", n)
+	}
+	wantEqual(t, row.Paths[0], "checks/disk.md")
+	wantEqual(t, row.Verdicts[1].Violations[0].Path, "Dockerfile")
+	for name, text := range map[string]string{
+		"title": row.Title, "message": row.Message, "paths": row.Paths[len(row.Paths)-1],
+		"violations": row.Verdicts[1].Violations[len(row.Verdicts[1].Violations)-1].Message,
+	} {
+		if !strings.Contains(text, "…[cut: ") || !strings.Contains(text, "sha256 ") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+func TestRecordedRowsFollowEachOther(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	seq, head, err := s.Audit.Head(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{seq, head}, []any{int64(0), GenesisHash})
+	for i := range 3 {
+		recordAttempts(t, s, attempt(fmt.Sprint(i)))
+		row, err := s.Audit.Entry(ctx, fmt.Sprint(i+1))
+		wantEqual(t, err, nil)
+		wantEqual(t, []any{row.Seq, row.PrevHash, row.RequestID}, []any{int64(i + 1), head, fmt.Sprint(i)})
+		seq, head, err = s.Audit.Head(ctx)
+		wantEqual(t, err, nil)
+		wantEqual(t, []any{seq, head}, []any{row.Seq, row.Hash})
+	}
+}
+
+func TestAuditPages(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	minute := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Minute) }
+	for i := range 20 {
+		a := attempt(fmt.Sprintf("r%d", i+1))
+		a.Time = minute(i + 1)
+		switch i % 5 {
+		case 0:
+			a.Outcome, a.Code, a.Caller = record.OutcomeOpened, "", "back\\slash"
+		case 1:
+			a.Repo, a.Code = "other", fault.TierDenied
+		}
+		recordAttempts(t, s, a)
+	}
+	for name, test := range map[string]struct {
+		query record.AuditQuery
+		want  string
+	}{
+		"the newest first":            {record.AuditQuery{Limit: 3}, "[20 19 18]"},
+		"the next page":               {record.AuditQuery{Limit: 3, Before: 18}, "[17 16 15]"},
+		"the oldest first":            {record.AuditQuery{Limit: 3, Ascending: true}, "[1 2 3]"},
+		"the next page, oldest first": {record.AuditQuery{Limit: 3, Ascending: true, After: 3}, "[4 5 6]"},
+		"between two":                 {record.AuditQuery{After: 4, Before: 7}, "[6 5]"},
+		"by repository":               {record.AuditQuery{Repo: "demo/other"}, "[17 12 7 2]"},
+		"by a repository's name only": {record.AuditQuery{Repo: "other"}, "[]"},
+		"by outcome":                  {record.AuditQuery{Outcome: record.OutcomeOpened}, "[16 11 6 1]"},
+		"by code":                     {record.AuditQuery{Code: fault.TierDenied, Before: 17}, "[12 7 2]"},
+		"by caller":                   {record.AuditQuery{Caller: "back\\slash"}, "[16 11 6 1]"},
+		"by request id":               {record.AuditQuery{RequestID: "r9"}, "[9]"},
+		"by time":                     {record.AuditQuery{Since: minute(5), Until: minute(7)}, "[6 5]"},
+		"all filters": {record.AuditQuery{
+			Repo: "demo/other", Outcome: record.OutcomeRefused, Code: fault.TierDenied, Since: minute(10)}, "[17 12]"},
+		"nothing": {record.AuditQuery{After: 20}, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := s.Audit.Page(ctx, test.query)
+			wantEqual(t, err, nil)
+			got := []int64{}
+			for _, row := range rows {
+				got = append(got, row.Seq)
+			}
+			wantEqual(t, fmt.Sprint(got), test.want)
+		})
+	}
+}
+
+func TestAuditLimits(t *testing.T) {
+	for limit, want := range map[int]int{
+		0: record.DefaultAuditLimit, -1: record.DefaultAuditLimit, 7: 7, record.MaxAuditLimit + 1: record.MaxAuditLimit,
+	} {
+		_, args := auditClauses(record.AuditQuery{Limit: limit})
+		wantEqual(t, args[len(args)-1], any(want))
+	}
+	s := openNew(t)
+	appendMany(t, s, record.DefaultAuditLimit+1)
+	rows, err := s.Audit.Page(context.Background(), record.AuditQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(rows), record.DefaultAuditLimit)
+}
+
+func TestAuditEntryThatIsNotThere(t *testing.T) {
+	s := openNew(t)
+	recordAttempts(t, s, attempt("r1"), attempt("r1"))
+	for _, ref := range []string{"", "0", "-1", "3", "9223372036854775807", "nothing"} {
+		_, err := s.Audit.Entry(context.Background(), ref)
+		wantCode(t, err, fault.NotFound)
+	}
+	row, err := s.Audit.Entry(context.Background(), "r1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Seq, int64(2)) // the newest
+}
+
+func TestWarningsOfAVerdictAreKept(t *testing.T) {
+	s := openNew(t)
+	a := attempt("r1")
+	a.Verdicts = []record.Verdict{{
+		Gate: record.GateRepository, Ruling: record.Pass, Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
+	}}
+	recordAttempts(t, s, a)
+	row, err := s.Audit.Entry(t.Context(), "r1")
+	wantEqual(t, err, nil)
+	got := row.Verdicts[0].Warnings
+	if len(got) != 2 || got[0] != a.Verdicts[0].Warnings[0] || len(got[1]) > maxSentence+100 || !strings.Contains(got[1], "[cut: 2048 bytes") {
+		t.Errorf("kept are %.1200q", got)
+	}
+	wantEqual(t, verify(t, s, "").OK(), true)
+}
+
+// storedRow is a row of the audit as its columns are stored.
+func storedRow(t testing.TB, s *Store, seq int64) auditRow {
+	t.Helper()
+	names := auditColumnNames()
+	row, dest := auditRow{columns: make([]auditColumn, len(names))}, make([]any, len(names))
+	for i, name := range names {
+		row.columns[i].name, dest[i] = name, &row.columns[i].value
+	}
+	err := readerOf(s).QueryRow("SELECT "+strings.Join(names, ", ")+" FROM audit WHERE seq = $1", seq).Scan(dest...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// database is what the parts of a Store share. It opens itself at first use: every read, every write and every lock goes
+// through open.
+type database struct {
+	dir  string
+	opts Options
+
+	sem    chan struct{} // holds a token while somebody looks at the fields below
+	conn   *connection   // nil until it is open
+	closed bool
+
+	connected *heldLocks // of the connections of agents that this process serves
+
+	rows rowMemory // of the audit
+	root root      // of local repositories
+
+	turns turns // of those who write
+
+	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
+}
+
+// connection is a database that is open.
+type connection struct {
+	engine
+	locks locks
+}
+
+func newDatabase(dir string, opts Options) *database {
+	d := &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
+	d.turns = turns{one: make(chan struct{}, 1), patience: d.opts.BusyTimeout}
+	d.connected = newHeldLocks(d)
+	return d
+}
+
+// open returns the connection, and opens it if nobody has. A failure is that of this call; the next one tries again.
+func (d *database) open(ctx context.Context) (*connection, error) {
+	select {
+	case d.sem <- struct{}{}:
+		defer func() { <-d.sem }()
+	case <-ctx.Done():
+		return nil, fault.From(ctx.Err())
+	}
+	if d.closed {
+		return nil, fault.Wrap(errors.New("the store is closed"), fault.Internal,
+			"claudeops is shutting down; try again later")
+	}
+	if d.conn == nil {
+		c, err := d.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.conn = c
+	}
+	return d.conn, nil
+}
+
+func (d *database) connect(ctx context.Context) (*connection, error) {
+	if d.opts.DatabaseURL != "" {
+		e, err := openPostgres(ctx, d.opts)
+		if err != nil {
+			return nil, err
+		}
+		locks := newSessionLocks(e, d.opts.NewID)
+		if err := locks.enter(ctx); err != nil {
+			return nil, errors.Join(e.asFault(ctx, err), e.close())
+		}
+		return &connection{e, locks}, nil
+	}
+	e, err := openSQLite(ctx, d.dir, d.opts)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{e, newFileLocks(e.dir, d.opts.NewID)}, nil
+}
+
+// path is where the database is, for people, whether it exists or not.
+func (d *database) path() string {
+	if d.opts.DatabaseURL == "" {
+		return filepath.Join(d.dir, databaseName)
+	}
+	config, err := parseURL(d.opts.DatabaseURL, d.opts.BusyTimeout)
+	if err != nil {
+		return "PostgreSQL"
+	}
+	return nameOf(config)
+}
+
+func (d *database) close() error {
+	d.sem <- struct{}{}
+	defer func() { <-d.sem }()
+	if d.closed || d.conn == nil {
+		d.closed = true
+		return nil
+	}
+	d.closed = true
+	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
+}
+
+// write runs fn in a transaction while no other process writes.
+func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
+	c, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	tx, over, err := d.turns.begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer over()
+	defer func() { _ = tx.Rollback() }() // without effect after a commit
+	err = fn(tx)
+	_, appended := d.appending.LoadAndDelete(tx)
+	if err != nil {
+		return c.asFault(ctx, err)
+	}
+	err = tx.Commit()
+	over() // whoever hears of it may write
+	if err != nil {
+		return c.asFault(ctx, err)
+	}
+	if appended && d.opts.Appended != nil {
+		d.opts.Appended(ctx)
+	}
+	return nil
+}
+
+// read runs fn on one consistent view of the database.
+func (d *database) read(ctx context.Context, fn func(*sql.Tx) error) error {
+	c, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := c.beginRead(ctx)
+	if err != nil {
+		return c.asFault(ctx, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return c.asFault(ctx, fn(tx))
+}
+
+// query reads with one query, and calls scan for each row.
+func (d *database) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	return d.read(ctx, func(tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
+}
+
+// first reads the first row of a query into dest; found is false if there is none.
+func (d *database) first(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
+	err = d.read(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, query, args...).Scan(dest...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		found = err == nil
+		return err
+	})
+	return found, err
+}
+
+// exec writes with one statement.
+func (d *database) exec(ctx context.Context, statement string, args ...any) error {
+	return d.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, statement, args...)
+		return err
+	})
+}
+
+// acquireLock takes a new lock and returns its name.
+func (d *database) acquireLock(ctx context.Context) (string, error) {
+	c, err := d.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	name, err := c.locks.acquire(ctx)
+	return name, c.asFault(ctx, err)
+}
+
+func (d *database) releaseLock(name string) {
+	if c, err := d.open(context.Background()); err == nil { // a store that is closed holds no lock any more
+		c.locks.release(name)
+	}
+}
+
+// endedLocks reports which of the locks nobody holds any more.
+func (d *database) endedLocks(ctx context.Context, names []string) (map[string]bool, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	c, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := c.locks.ended(ctx, names)
+	return ended, c.asFault(ctx, err)
+}

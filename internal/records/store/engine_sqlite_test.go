@@ -1,0 +1,173 @@
+//go:build !postgres
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// The tests of this package run on the engine that this file or engine_postgres_test.go names; the build tag chooses.
+
+const blobType = "BLOB"
+
+// enginePrepared says why the engine cannot be tested here, if so.
+func enginePrepared() error { return nil }
+
+// newPlace is where a store can be made: here a folder that does not exist yet.
+func newPlace(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "state")
+}
+
+// emptyDatabase is the file of a database without records, made once: under the race detector that takes longer than most tests.
+var emptyDatabase struct {
+	once sync.Once
+	data []byte
+	err  error
+}
+
+// emptyPlace is where a store has been made already, which is empty.
+func emptyPlace(t testing.TB) string {
+	t.Helper()
+	emptyDatabase.once.Do(func() {
+		var s *Store
+		if s, emptyDatabase.err = Open(t.Context(), newPlace(t), Options{}); emptyDatabase.err == nil {
+			emptyDatabase.err = s.Close()
+		}
+		if emptyDatabase.err == nil {
+			emptyDatabase.data, emptyDatabase.err = os.ReadFile(s.Path())
+		}
+	})
+	dir := newPlace(t)
+	err := emptyDatabase.err
+	if err == nil {
+		err = os.Mkdir(dir, dirMode)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func openPlace(ctx context.Context, place string, opts Options) (*Store, error) {
+	return Open(ctx, place, opts)
+}
+
+func newAt(place string, opts Options) *Store { return New(place, opts) }
+
+// raw is a connection that has nothing to do with ours, as another program would make one.
+func raw(t testing.TB, s *Store) *sql.DB {
+	t.Helper()
+	return rawFile(t, s.Path())
+}
+
+func readerOf(s *Store) *sql.DB { return s.db.conn.engine.(*sqliteEngine).reader }
+
+func writerOf(s *Store) *sql.DB { return s.db.conn.engine.(*sqliteEngine).writer }
+
+// holdWriteLock begins a transaction of another program that keeps ours from writing until release is called.
+func holdWriteLock(t testing.TB, s *Store) (release func()) {
+	t.Helper()
+	db := raw(t, s)
+	mustExec(t, db, "BEGIN IMMEDIATE")
+	return func() { mustExec(t, db, "ROLLBACK") }
+}
+
+func dropGuards() []string {
+	return []string{"DROP TRIGGER audit_refuses_update", "DROP TRIGGER audit_refuses_delete",
+		"DROP TRIGGER audit_insert_extends_chain"}
+}
+
+// dropOneGuard removes a single guard of the audit.
+func dropOneGuard() string { return dropGuards()[0] }
+
+// textNoMore puts into row 4 of the audit what our columns cannot hold.
+func textNoMore() []string {
+	return []string{"CREATE TABLE loose AS SELECT * FROM audit", "DROP TABLE audit", "ALTER TABLE loose RENAME TO audit",
+		"UPDATE audit SET message = NULL, paths = x'00ff' WHERE seq = 4"}
+}
+
+// oldPlace is a place with a database of the first version, where the statements were run.
+func oldPlace(t testing.TB, statements ...string) string {
+	t.Helper()
+	return placeOf(t, 1, statements...)
+}
+
+// placeOf is oldPlace with a database of another version.
+func placeOf(t testing.TB, version int64, statements ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	if err := createFile(path); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openPool(path, busySlice, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrateTo(t, db, sqliteMigrations, version)
+	if err := writeState(t.Context(), db, 1); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, statements...)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// waitUntilEnded returns when the other processes can know that the process of that name has ended.
+func waitUntilEnded(testing.TB, *Store, string) {} // a lock is dropped before its holder can be waited for
+
+// analyze brings the statistics up to date that a database in use has.
+func analyze(testing.TB, *Store) {} // none are used
+
+func runEngineChild(ctx context.Context, part string, args []string) error {
+	switch part {
+	case "open-under-umask":
+		mask, err := strconv.ParseInt(args[1], 8, 32)
+		if err != nil {
+			return err
+		}
+		syscall.Umask(int(mask))
+		s, err := Open(ctx, args[0], Options{})
+		if err != nil {
+			return err
+		}
+		return s.Ledger.Record(ctx, attempt("u"), nil) // left open, so that -wal and -shm stay
+	case "open-and-print-error":
+		_, err := Open(ctx, args[0], Options{})
+		fmt.Println(err)
+		return nil
+	}
+	return fmt.Errorf("unknown part %q", part)
+}
+
+// olderVersion is that of a database before the last migration, which made the table local_roots.
+const olderVersion = 21
+
+// makeOlder takes the last migration back, as if the place were of an older version.
+func makeOlder(t testing.TB, place string) {
+	t.Helper()
+	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "DROP TABLE local_roots",
+		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion), fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
+}
+
+func versionAt(t testing.TB, place string) (version int) {
+	t.Helper()
+	if err := rawFile(t, filepath.Join(place, databaseName)).QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return version
+}

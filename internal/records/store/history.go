@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Bounds of what these methods return; see prflow.History.
+const (
+	maxByDigest     = 20
+	maxMadeOf       = 100
+	maxUnfinished   = 1000
+	maxRepositories = 200
+	maxWaiting      = 20
+)
+
+// History answers questions about the past.
+type History struct{ db *database }
+
+// Proposal returns a recorded proposal with its files; not_found if there is none with the id.
+func (h *History) Proposal(ctx context.Context, id string) (record.Proposal, error) {
+	found, err := h.db.proposals(ctx, "WHERE id = $1 AND "+oursAt("provider", "$2"), text(id), h.db.own())
+	switch {
+	case err != nil:
+		return record.Proposal{}, err
+	case len(found) == 0:
+		return record.Proposal{}, fault.New(fault.NotFound, "there is no proposal %q", id)
+	}
+	return found[0], nil
+}
+
+// ByDigest implements prflow.History.
+func (h *History) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, "WHERE digest = $1 AND "+oursAt("provider", "$3")+" AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
+		"ORDER BY created_us DESC, id DESC LIMIT $2", text(digest), maxByDigest, h.db.own())
+}
+
+// Unfinished implements prflow.History.
+func (h *History) Unfinished(ctx context.Context) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) AND "+oursAt("provider", "$2")+" ORDER BY created_us, id LIMIT $1",
+		maxUnfinished, h.db.own())
+}
+
+// Position implements prflow.History: the number of the last row of the audit.
+func (h *History) Position(ctx context.Context) (record.Position, error) {
+	var seq int64
+	err := h.db.read(ctx, func(tx *sql.Tx) (err error) {
+		seq, _, err = auditHead(ctx, tx)
+		return err
+	})
+	return record.Position(seq), err
+}
+
+// PathsOf implements prflow.History.
+func (h *History) PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error) {
+	return selectOf(ctx, h.db, scanText, `SELECT DISTINCT path FROM proposal_files WHERE proposal_id IN (
+			SELECT id FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4
+				AND state = 'opened')
+		ORDER BY path`, text(h.db.stored(provider)), text(owner), text(repo), number)
+}
+
+// MadeOf implements prflow.History.
+func (h *History) MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error) {
+	return h.db.proposals(ctx, `WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4 AND state = 'opened'
+		ORDER BY opened_seq LIMIT $5`, text(h.db.stored(provider)), text(owner), text(repo), number, maxMadeOf)
+}
+
+// Undone implements prflow.History.
+func (h *History) Undone(ctx context.Context, id string) (bool, error) {
+	var when int64
+	_, err := h.db.first(ctx, []any{&when}, "SELECT undone_us FROM proposals WHERE id = $1", text(id))
+	return when > 0, err
+}
+
+// UndoneBranches implements prflow.History.
+func (h *History) UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error) {
+	return selectOf(ctx, h.db, scanText,
+		"SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND undone_us >= $4",
+		text(h.db.stored(provider)), text(owner), text(repo), micros(since))
+}
+
+// RefusalsByGate counts for each gate the attempts that it refused on the day of since (UTC) or later, the most frequent first.
+func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error) {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.GateCount) error {
+		return rows.Scan((*text)(&out.Gate), &out.Count)
+	}, `SELECT name, SUM(count) FROM day_counts WHERE kind = 'gate' AND day >= $1
+		GROUP BY name ORDER BY SUM(count) DESC, name`, dayOf(since))
+}
+
+// OutcomesByDay counts the attempts by day and outcome, from the day of since (UTC) on, in order.
+func (h *History) OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error) {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.OutcomeCount) error {
+		var day int64
+		err := rows.Scan(&day, (*text)(&out.Outcome), &out.Count)
+		out.Day = time.Unix(day*int64(24*time.Hour/time.Second), 0).UTC()
+		return err
+	}, `SELECT day, name, count FROM day_counts WHERE kind = 'outcome' AND day >= $1 ORDER BY day, name`, dayOf(since))
+}
+
+// Proposed reports whether any proposal for a repository of the provider has passed the gates.
+func (h *History) Proposed(ctx context.Context, provider string) (bool, error) {
+	var one int
+	return h.db.first(ctx, []any{&one}, "SELECT 1 FROM proposals WHERE provider = $1 LIMIT 1", text(h.db.stored(provider)))
+}
+
+// Repositories lists the repositories for which a proposal has passed the gates, by name, at most 200.
+func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.RepoName) error {
+		err := rows.Scan((*text)(&out.Provider), (*text)(&out.Owner), (*text)(&out.Name))
+		out.Provider = h.db.shown(out.Provider)
+		return err
+	}, "SELECT DISTINCT provider, owner, repo FROM proposals WHERE "+oursAt("provider", "$2")+" ORDER BY provider, owner, repo LIMIT $1",
+		maxRepositories, h.db.own())
+}
+
+// WaitingDryRuns returns the dry runs made at or after since whose change no proposal has taken up, newest first, at
+// most 20: of each its id, time, repository and title. Of several with the same change it returns each.
+func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error) {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, p *record.Proposal) error {
+		p.State = record.StateDryRun
+		err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Title))
+		p.Provider = h.db.shown(p.Provider)
+		return err
+	}, `SELECT id, created_us, provider, owner, repo, title FROM proposals
+		WHERE `+oursAt("proposals.provider", "$3")+` AND state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT EXISTS (
+			SELECT 1 FROM proposals taken WHERE taken.digest = proposals.digest AND taken.provider = proposals.provider
+				AND taken.state IN ('reserved', 'committed', 'unsettled', 'opened'))
+		ORDER BY created_us DESC, id DESC LIMIT $2`, micros(since), maxWaiting, h.db.own())
+}

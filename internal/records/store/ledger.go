@@ -1,0 +1,306 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Ledger keeps proposals while they are worked on. Each has a lock of its own, by which other processes know whether it still
+// is.
+type Ledger struct {
+	db   *database
+	held *heldLocks
+}
+
+// Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
+func (l *Ledger) Reserve(
+	ctx context.Context, p record.Proposal, claim record.Claim,
+) (taken *record.Proposal, err error) {
+	p.State, p.Provider = record.StateReserved, l.db.stored(p.Provider)
+	var holders []proposalRow
+	err = l.held.take(ctx, p.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) error {
+			holder, err := findHolder(ctx, tx, p, claim.Seen)
+			if err != nil {
+				return err
+			}
+			if holder != "" {
+				holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
+				return err
+			}
+			if err := admit(ctx, tx, p, claim); err != nil {
+				return err
+			}
+			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.opts.Now())
+		})
+		return len(holders) == 0, err
+	})
+	if err != nil || len(holders) == 0 {
+		return nil, err
+	}
+	others, err := l.db.withAbandoned(ctx, holders)
+	if err != nil {
+		return nil, err
+	}
+	return &others[0], nil
+}
+
+// findHolder returns the id of the proposal that keeps p from taking its paths, or brings one of its texts under another name; "" for none.
+func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
+	if len(p.Files) == 0 {
+		return "", nil
+	}
+	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
+	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), int64(seen)}
+	for _, path := range reservedPaths(p) {
+		reserved = append(reserved, path)
+	}
+	for _, f := range p.Files {
+		opened = append(opened, foldedPath(f.Path))
+	}
+	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
+		WHERE provider = $1 AND repo = $2 AND proposal_id <> $3 AND path IN (`+placeholders(4, len(reserved))+`)
+		ORDER BY path LIMIT 1`, reserved...).Scan((*text)(&id))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	opened = append(opened, p.Revises)
+	const given = 4
+	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposals p
+		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND (
+			p.revises > 0 AND p.revises = $`+strconv.Itoa(len(opened))+` OR EXISTS (SELECT 1 FROM proposal_files f
+				WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(given+1, len(opened)-1)+`)))
+		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*text)(&id))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	return findSameText(ctx, tx, p, seen)
+}
+
+// findSameText is findHolder for the texts.
+func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
+	arguments := []any{text(p.Provider), text(p.Owner), text(p.Repo), text(p.ID), int64(seen)}
+	const given = 5
+	for _, f := range p.Files {
+		if fingerprint := f.Fingerprint(); fingerprint != "" {
+			arguments = append(arguments, fingerprint)
+		}
+	}
+	if len(arguments) == given {
+		return "", nil
+	}
+	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposal_files f JOIN proposals p ON p.id = f.proposal_id
+		WHERE f.fingerprint IN (`+placeholders(given+1, len(arguments))+`) AND f.fingerprint <> ''
+			AND p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.id <> $4
+			AND (p.state IN ('reserved', 'committed', 'unsettled') OR p.opened_seq > $5)
+		ORDER BY p.id LIMIT 1`, arguments...).Scan((*text)(&id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return id, err
+}
+
+// foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
+func foldedPath(path string) text { return text(strings.ToLower(path)) }
+
+// reservedPaths are what a proposal reserves: its paths, and the pull request that it adds to, so that one alone does. No path has the form of
+// the latter.
+func reservedPaths(p record.Proposal) []text {
+	var out []text
+	for _, f := range p.Files {
+		out = append(out, foldedPath(f.Path))
+	}
+	if p.Revises > 0 {
+		out = append(out, text("#"+strconv.Itoa(p.Revises)))
+	}
+	return out
+}
+
+// insertReserved records a proposal and takes its paths.
+func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Time) error {
+	if err := insertProposal(ctx, tx, p, now); err != nil {
+		return err
+	}
+	for _, path := range reservedPaths(p.Proposal) {
+		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
+		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), path, text(p.ID))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Advance implements prflow.Ledger. to.State is StateReserved, StateCommitted or StateUnsettled. A proposal that is in
+// none of them any more is fault.Conflict: another process has settled it.
+func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) error {
+	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
+		return err
+	}
+	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
+	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
+		l.held.release(id) // others may settle it; once that is recorded they may anyway
+	}
+	return err
+}
+
+// Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
+// fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made of
+// it.
+func (l *Ledger) Finish(
+	ctx context.Context, id string, to record.Progress, a record.Attempt, notices ...record.Notice,
+) error {
+	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
+		return err
+	}
+	err := l.db.write(ctx, func(tx *sql.Tx) error {
+		if err := l.updateProgress(ctx, tx, id, to); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
+			return err
+		}
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+			return err
+		}
+		seq, err := l.db.appendAudit(ctx, tx, a)
+		if err != nil || to.State != record.StateOpened {
+			return err
+		}
+		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
+		if _, err = tx.ExecContext(ctx, opened, micros(l.db.opts.Now()), seq, text(id)); err != nil {
+			return err
+		}
+		return recordPull(ctx, tx, id, l.db.opts.Now())
+	})
+	if err != nil {
+		l.held.release(id)
+		return err
+	}
+	l.held.forget(id)
+	return nil
+}
+
+// Record implements prflow.Ledger. The state recorded of dryRun is StateDryRun, whatever it says.
+func (l *Ledger) Record(
+	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
+) error {
+	return l.db.write(ctx, func(tx *sql.Tx) error {
+		if dryRun != nil {
+			p := *dryRun
+			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
+			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.opts.Now()); err != nil {
+				return err
+			}
+		}
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+			return err
+		}
+		_, err := l.db.appendAudit(ctx, tx, a)
+		return err
+	})
+}
+
+func checkStep(state record.ProposalState, accepted ...record.ProposalState) error {
+	if slices.Contains(accepted, state) {
+		return nil
+	}
+	return fault.New(fault.Internal, "a proposal cannot go to the state %q here; one of %q can", state, accepted)
+}
+
+// Adopt implements prflow.Ledger.
+func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
+	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
+					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
+				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
+				text(lock), text(left.ID), text(left.Holder), text(left.State)))
+			return err
+		})
+		return ok, err
+	})
+	return ok && err == nil, err
+}
+
+// Supersede implements prflow.Ledger.
+func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
+	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
+	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
+		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
+				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
+				text(left.ID), text(left.Holder), text(left.State)))
+			if err != nil || !ok {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(left.ID)); err != nil {
+				return err
+			}
+			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
+				return err
+			}
+			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.opts.Now())
+		})
+		return ok, err
+	})
+	return ok && err == nil, err
+}
+
+// RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record: end.State,
+// SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended so: then
+// somebody else saw it, and people were told.
+func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error {
+	end.PullKey = l.db.storedKey(end.PullKey)
+	return l.db.write(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
+			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			news, err := endPull(ctx, tx, records[0], end)
+			if err != nil {
+				return err
+			}
+			if !news {
+				notices = nil
+			}
+		}
+		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+			return err
+		}
+		_, err = l.db.appendAudit(ctx, tx, a)
+		return err
+	})
+}
+
+// updateProgress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
+func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
+	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
+	switch {
+	case to.Undone:
+		undone = micros(l.db.opts.Now())
+	case to.State == record.StateOpened:
+		undone = 0
+	}
+	changed, err := changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = $1,
+			branch = COALESCE(NULLIF($2, ''), branch), commit_id = COALESCE(NULLIF($3, ''), commit_id),
+			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url),
+			undone_us = CASE WHEN CAST($8 AS BIGINT) >= 0 THEN CAST($8 AS BIGINT) ELSE undone_us END
+		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
+		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, undone))
+	if err == nil && !changed {
+		return fault.New(fault.Conflict, "the reservation of proposal %q is gone: another process has settled it; "+
+			"look at the open pull requests, and repeat the request if the change is still wanted", id)
+	}
+	return err
+}

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+func opened(number int) record.Progress {
+	return record.Progress{State: record.StateOpened, Branch: "claude-ops/check/watch-the-disk", Commit: "c0ffee",
+		PRNumber: number, PRURL: fmt.Sprintf("https://git.example.org/demo/home-cluster/pulls/%d", number)}
+}
+
+func finish(t testing.TB, s *Store, id string, to record.Progress) {
+	t.Helper()
+	if err := s.Ledger.Finish(context.Background(), id, to, attempt(id)); err != nil {
+		t.Fatalf("Finish: %v (%v)", err, errCause(err))
+	}
+}
+
+func TestAProposalIsKeptAsItWas(t *testing.T) {
+	s := openNew(t)
+	want := proposal("1", "checks/b.md", "checks/a.md")
+	want.Caller = "evil\x00\xff\\client"
+	want.Files[1] = gitprovider.FileChange{Path: "checks/b.md", Action: gitprovider.ActionDelete}
+	if taken := reserve(t, s, want, 0); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	got, err := s.History.Proposal(context.Background(), "1")
+	wantEqual(t, err, nil)
+	want.Holder = got.Holder // the store's to set
+	wantEqual(t, got, want)
+
+	_, err = s.History.Proposal(context.Background(), "2")
+	wantCode(t, err, fault.NotFound)
+}
+
+func TestReserve(t *testing.T) {
+	first := proposal("1", "checks/a.md", "checks/b.md")
+	tests := map[string]struct {
+		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
+		change func(*record.Proposal)       // what is special about the second
+		paths  []string
+		seen   record.Position
+		taken  bool
+	}{
+		"another path of the same repository is free": {paths: []string{"checks/c.md"}, seen: 0},
+		"a reserved path is taken": {paths: []string{"checks/b.md", "checks/c.md"}, seen: 99,
+			taken: true},
+		"the same path of another repository is free": {paths: []string{"checks/a.md"}, seen: 0,
+			change: func(p *record.Proposal) { p.Repo = "other" }},
+		"the same path of another owner is free": {paths: []string{"checks/a.md"}, seen: 0,
+			change: func(p *record.Proposal) { p.Owner = "other" }},
+		"the same path at another provider is free": {paths: []string{"checks/a.md"}, seen: 0,
+			change: func(p *record.Proposal) { p.Provider = "gitea" }},
+		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
+			change: func(p *record.Proposal) { p.Base = "release" }},
+		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
+			}},
+		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
+			}},
+		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
+			settle: func(t *testing.T, s *Store) {
+				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
+				finish(t, s, "1", record.Progress{State: record.StateFailed})
+			}},
+		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", record.Progress{State: record.StateFailed}) }},
+		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, seen: 0, taken: true,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, seen: 1,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened on other paths after the caller looked does not matter": {paths: []string{"checks/c.md"},
+			seen: 0, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, seen: 0,
+			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
+			change: func(p *record.Proposal) { p.Repo = "other" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			if taken := reserve(t, s, first, 0); taken != nil {
+				t.Fatalf("the first was taken by %+v", taken)
+			}
+			if test.settle != nil {
+				test.settle(t, s)
+			}
+			second := proposal("2", test.paths...)
+			if test.change != nil {
+				test.change(&second)
+			}
+			taken := reserve(t, s, second, test.seen)
+			if (taken != nil) != test.taken {
+				t.Fatalf("taken: %+v", taken)
+			}
+			recorded := count(t, s, "SELECT COUNT(*) FROM proposals WHERE id = '2'")
+			held := count(t, s, "SELECT COUNT(*) FROM reservations WHERE proposal_id = '2'")
+			if !test.taken {
+				wantEqual(t, []int{recorded, held}, []int{1, len(test.paths)})
+				return
+			}
+			wantEqual(t, []int{recorded, held}, []int{0, 0})
+			want, err := s.History.Proposal(context.Background(), "1")
+			wantEqual(t, err, nil)
+			wantEqual(t, *taken, want)
+		})
+	}
+}
+
+func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/A.md"), 0)
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken == nil || taken.ID != "1" {
+		t.Fatalf("while reserved, taken: %+v", taken)
+	}
+	finish(t, s, "1", opened(1))
+	if taken := reserve(t, s, proposal("3", "CHECKS/a.md"), 0); taken == nil || taken.ID != "1" {
+		t.Fatalf("after it was opened, taken: %+v", taken)
+	}
+}
+
+func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
+	reserve(t, former, proposal("1", "checks/a.md"), 0)
+	wantEqual(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
+	left, err := first.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	if left.Holder == "" || left.Abandoned {
+		t.Fatalf("handed out: %+v", left)
+	}
+	for i, want := range []bool{true, false} {
+		s := []*Store{first, second}[i]
+		ok, err := s.Ledger.Adopt(ctx, left)
+		if err != nil || ok != want {
+			t.Fatalf("adoption %d: %t, %v", i, ok, err)
+		}
+	}
+	adopted, err := second.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	if adopted.Holder == left.Holder || adopted.State != record.StateCommitted {
+		t.Fatalf("adopted: %+v", adopted)
+	}
+	wantCode(t, former.Ledger.Finish(ctx, "1", opened(1), attempt("1")), fault.Conflict)
+	wantCode(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
+	wantEqual(t, first.Ledger.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), nil)
+	ok, err := second.Ledger.Adopt(ctx, adopted)
+	if err != nil || ok {
+		t.Fatalf("what has ended was adopted: %t, %v", ok, err)
+	}
+}
+
+func TestReserveOfARecordedRequestIDFails(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	_, err := s.Ledger.Reserve(context.Background(), proposal("1", "checks/b.md"), record.Claim{})
+	wantCode(t, err, fault.Internal)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
+}
+
+func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	steps := []record.Progress{
+		{State: record.StateReserved, Branch: "claude-ops/check/x"},
+		{State: record.StateCommitted, Commit: "c0ffee"},
+	}
+	for _, step := range steps {
+		wantEqual(t, s.Ledger.Advance(ctx, "1", step), nil)
+	}
+	finish(t, s, "1", record.Progress{State: record.StateOpened, PRNumber: 3, PRURL: "u"})
+	got, err := s.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got.Progress, record.Progress{
+		State: record.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
+	})
+}
+
+func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md", "checks/b.md"), 0)
+	reserve(t, s, proposal("2", "checks/c.md"), 0)
+	finish(t, s, "1", opened(1))
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
+	row, err := s.Audit.Entry(context.Background(), "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, row.Attempt, attempt("1"))
+}
+
+func TestSettledProposalsAreLeftAlone(t *testing.T) {
+	ctx := context.Background()
+	for name, prepare := range map[string]func(t *testing.T, s *Store){
+		"opened": func(t *testing.T, s *Store) {
+			reserve(t, s, proposal("1", "checks/a.md"), 0)
+			finish(t, s, "1", opened(1))
+		},
+		"failed": func(t *testing.T, s *Store) {
+			reserve(t, s, proposal("1", "checks/a.md"), 0)
+			finish(t, s, "1", record.Progress{State: record.StateFailed})
+		},
+		"a dry run": func(t *testing.T, s *Store) {
+			p := proposal("1", "checks/a.md")
+			wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
+		},
+		"unknown": func(*testing.T, *Store) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			prepare(t, s)
+			rows := verify(t, s, "").Rows
+			was, _ := s.History.Proposal(ctx, "1")
+			wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Branch: "b"}), fault.Conflict)
+			wantCode(t, s.Ledger.Finish(ctx, "1", opened(9), attempt("1")), fault.Conflict)
+			is, _ := s.History.Proposal(ctx, "1")
+			wantEqual(t, is, was)
+			wantEqual(t, verify(t, s, "").Rows, rows)
+		})
+	}
+}
+
+func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	for _, state := range []record.ProposalState{"", record.StateOpened, record.StateFailed, record.StateDryRun} {
+		wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: state}), fault.Internal)
+	}
+	for _, state := range []record.ProposalState{
+		"", record.StateReserved, record.StateCommitted, record.StateUnsettled, record.StateDryRun,
+	} {
+		wantCode(t, s.Ledger.Finish(ctx, "1", record.Progress{State: state}, attempt("1")), fault.Internal)
+	}
+}
+
+func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	p := proposal("1", "checks/a.md")
+	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
+	p.State = record.StateDryRun
+	got, err := s.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, p)
+	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
+		t.Fatalf("a dry run took the path: %+v", taken)
+	}
+
+	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
+	wantEqual(t, verify(t, s, "").Rows, int64(1))
+}

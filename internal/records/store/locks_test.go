@@ -1,0 +1,168 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
+func abandoned(t testing.TB, s *Store) map[string]bool {
+	t.Helper()
+	left, err := s.History.Unfinished(context.Background())
+	if err != nil {
+		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
+	}
+	out := map[string]bool{}
+	for _, p := range left {
+		out[p.ID] = p.Abandoned
+	}
+	return out
+}
+
+// holder starts a process that reserves checks/<id>.md and stays; see childHold.
+func holder(t testing.TB, place, id string) (cmd *exec.Cmd, name string) {
+	t.Helper()
+	cmd = child(t, "hold", place, id)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.StdinPipe(); err != nil { // never written to: it keeps the child waiting
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatalf("the child ended by itself: %v", cmd.Wait())
+	}
+	return cmd, lines.Text()
+}
+
+func kill(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Fatalf("the child was not killed: %v", err)
+	}
+}
+
+func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	first, firstName := holder(t, place, "first")
+	second, _ := holder(t, place, "second")
+	wantEqual(t, abandoned(t, s), map[string]bool{"first": false, "second": false})
+
+	kill(t, first)
+	waitUntilEnded(t, s, firstName)
+	wantEqual(t, abandoned(t, s), map[string]bool{"first": true, "second": false})
+	taken := reserve(t, s, proposal("mine", "checks/first.md"), 0)
+	if taken == nil || taken.ID != "first" || !taken.Abandoned {
+		t.Fatalf("taken by %+v", taken)
+	}
+	byDigest, err := s.History.ByDigest(context.Background(), "d-first")
+	wantEqual(t, err, nil)
+	byID, err := s.History.Proposal(context.Background(), "first")
+	wantEqual(t, err, nil)
+	wantEqual(t, []bool{byDigest[0].Abandoned, byID.Abandoned}, []bool{true, true})
+	taken = reserve(t, s, proposal("mine", "checks/second.md"), 0)
+	if taken == nil || taken.ID != "second" || taken.Abandoned {
+		t.Fatalf("taken by %+v", taken)
+	}
+
+	finish(t, s, "first", record.Progress{State: record.StateFailed})
+	byID, err = s.History.Proposal(context.Background(), "first")
+	wantEqual(t, err, nil)
+	wantEqual(t, byID.Abandoned, false) // it is settled
+	kill(t, second)
+}
+
+func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	reserve(t, s, proposal("reserved", "checks/a.md"), 0)
+	reserve(t, s, proposal("committed", "checks/b.md"), 0)
+	reserve(t, s, proposal("unsettled", "checks/c.md"), 0)
+	wantEqual(t, s.Ledger.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
+	wantEqual(t, s.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "committed": false, "unsettled": false})
+}
+
+func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	s, other := open(t, place, Options{}), open(t, place, Options{})
+	for _, id := range []string{"reserved", "unsettled", "failed"} {
+		reserve(t, other, proposal(id, "checks/"+id+".md"), 0)
+	}
+	wantEqual(t, other.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
+	finish(t, other, "failed", record.Progress{State: record.StateFailed})
+	names := []string{nameIn(t, s, "reserved"), nameIn(t, s, "unsettled")}
+	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": false, "unsettled": false})
+	wantEqual(t, other.Close(), nil)
+	for _, name := range names {
+		waitUntilEnded(t, s, name)
+	}
+	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": true, "unsettled": true})
+	all, err := s.db.proposals(ctx, "ORDER BY id")
+	wantEqual(t, err, nil)
+	for _, p := range all {
+		wantEqual(t, p.Abandoned, p.ID != "failed") // that one is settled
+	}
+}
+
+// nameIn is the name of the lock under which the proposal was made.
+func nameIn(t testing.TB, s *Store, id string) (name string) {
+	t.Helper()
+	if err := readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestAProposalOfAnUnknownProcessIsNotAbandoned(t *testing.T) {
+	s := openNew(t)
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	mustExec(t, raw(t, s), "UPDATE proposals SET process = ''")
+	wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
+}
+
+func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
+	place := newPlace(t)
+	names := map[string]bool{}
+	for i := range 3 {
+		s := open(t, place, Options{})
+		for _, id := range []string{fmt.Sprint(i), fmt.Sprint(i, "b")} {
+			reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
+			names[nameIn(t, s, id)] = true
+		}
+	}
+	wantEqual(t, len(names), 6)
+}
+
+func TestWhoAdoptsHoldsANewLock(t *testing.T) {
+	ctx, place := context.Background(), newPlace(t)
+	s, other := open(t, place, Options{}), open(t, place, Options{})
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
+	first := nameIn(t, s, "1")
+	for _, adopter := range []*Store{s, other} { // who left it unsettled may adopt it, too
+		left, err := adopter.History.Unfinished(ctx)
+		wantEqual(t, err, nil)
+		ok, err := adopter.Ledger.Adopt(ctx, left[0])
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, nameIn(t, s, "1") == first, false)
+		wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
+		wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
+		first = nameIn(t, s, "1")
+	}
+	wantCode(t, s.Ledger.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), "conflict")
+	finish(t, other, "1", record.Progress{State: record.StateFailed})
+}

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// TestMain runs a child's part when a test started this binary again; see children_test.go.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == childFlag {
+		if err := runChild(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := enginePrepared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// clock is a time that tests move.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
+func open(t testing.TB, place string, opts Options) *Store {
+	t.Helper()
+	s, err := openPlace(context.Background(), place, opts)
+	if err != nil {
+		t.Fatalf("Open: %v (%v)", err, fault.From(err).Cause)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func openNew(t testing.TB) *Store {
+	t.Helper()
+	return openWith(t, Options{Now: noon})
+}
+
+func openWith(t testing.TB, opts Options) *Store {
+	t.Helper()
+	return open(t, emptyPlace(t), opts)
+}
+
+func mustExec(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func count(t testing.TB, s *Store, query string, args ...any) (n int) {
+	t.Helper()
+	if err := readerOf(s).QueryRow(query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func proposal(id string, paths ...string) record.Proposal {
+	slices.Sort(paths)
+	p := record.Proposal{
+		ID: id, CreatedAt: noon(), Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", BaseCommit: "b45e",
+		ChangeType: gitprovider.TypeCheck, Title: "Watch the disk", Body: "It was full: C:\\ and /\n", Digest: "d-" + id,
+		Progress: record.Progress{State: record.StateReserved},
+	}
+	for _, path := range paths {
+		p.Files = append(p.Files, gitprovider.FileChange{
+			Path: path, Action: gitprovider.ActionCreate, Content: "# " + path + "\n",
+		})
+	}
+	return p
+}
+
+func attempt(id string) record.Attempt {
+	return record.Attempt{
+		Time: noon(), RequestID: id, Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Action: "create_pr", Provider: "local", Owner: "demo", Repo: "home-cluster", Base: "main", Title: "Watch the disk",
+		Paths: []string{"checks/disk.md", "Dockerfile"}, Digest: "d-" + id,
+		Verdicts: []record.Verdict{
+			{Gate: record.GateTier, Ruling: record.Pass, Detail: "tier 2, 2 files"},
+			{Gate: record.GateScope, Ruling: record.Deny, Violations: []fault.Violation{{
+				Code: fault.ScopeDenied, Path: "Dockerfile", Rule: "Dockerfile", Message: "the path <Dockerfile> is protected",
+				Suggestion: "leave it",
+			}}},
+		},
+		Outcome: record.OutcomeRefused, Code: fault.ScopeDenied, Message: "1 path is outside the scope",
+		Duration: 1234 * time.Microsecond,
+	}
+}
+
+func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		if err := s.Ledger.Record(context.Background(), a, nil); err != nil {
+			t.Fatalf("Record: %v (%v)", err, fault.From(err).Cause)
+		}
+	}
+}
+
+func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *record.Proposal {
+	t.Helper()
+	taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen})
+	if err != nil {
+		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
+	}
+	return taken
+}
+
+func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
+	t.Helper()
+	report, err := s.Audit.Verify(context.Background(), expectHead)
+	if err != nil {
+		t.Fatalf("VerifyAudit: %v (%v)", err, fault.From(err).Cause)
+	}
+	return report
+}
+
+func wantCode(t testing.TB, err error, code fault.Code) {
+	t.Helper()
+	if fault.CodeOf(err) != code {
+		t.Fatalf("got error %v (cause %v), want the code %q", err, errCause(err), code)
+	}
+}
+
+func errCause(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.From(err).Cause
+}
+
+func wantEqual(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(auditRow{}, auditColumn{}), cmpopts.EquateErrors()); diff != "" {
+		t.Fatalf("difference (-want +got):\n%s", diff)
+	}
+}
+
+// appendMany appends rows in one transaction, which costs one sync instead of n.
+func appendMany(t testing.TB, s *Store, n int) {
+	t.Helper()
+	err := s.db.write(context.Background(), func(tx *sql.Tx) error {
+		for i := range n {
+			if _, err := s.db.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// migrateTo brings an empty database to a version.
+func migrateTo(t testing.TB, db *sql.DB, dir string, version int64) {
+	t.Helper()
+	sub, err := fs.Sub(migrations, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if dir == postgresMigrations {
+		dialect, options = goose.DialectPostgres, append(options, goose.WithTableName(versionTable))
+	}
+	provider, err := goose.NewProvider(dialect, db, sub, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+func TestWhatPassesByItselfIsToBeTriedAgainAndWhatDoesNotIsMisconfigured(t *testing.T) {
+	config, err := parseURL("postgres://joe:the-password@db.example.org:5433/ops", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &postgresEngine{config: config}
+	server := func(code string) error {
+		return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code, Message: "as the server has it"})
+	}
+	dial := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+	}
+	for name, c := range map[string]struct {
+		err   error
+		code  fault.Code
+		again bool
+	}{
+		"it is stopped":                 {server("57P01"), fault.UpstreamError, true},
+		"it has crashed":                {server("57P02"), fault.UpstreamError, true},
+		"it is started":                 {server("57P03"), fault.UpstreamError, true},
+		"it has no connection left":     {server("53300"), fault.UpstreamError, true},
+		"nobody listens":                {dial(syscall.ECONNREFUSED), fault.UpstreamError, true},
+		"the network is down":           {dial(syscall.ENETUNREACH), fault.UpstreamError, true},
+		"the connection was cut":        {fmt.Errorf("read: %w", syscall.ECONNRESET), fault.UpstreamError, true},
+		"the connection has ended":      {io.ErrUnexpectedEOF, fault.UpstreamError, true},
+		"another holds the lock":        {server("55P03"), fault.Timeout, true},
+		"a name server does not answer": {&net.DNSError{Err: "server misbehaving", IsTemporary: true}, fault.UpstreamError, true},
+		"another password":              {server("28P01"), fault.Misconfigured, false},
+		"no such database":              {server("3D000"), fault.Misconfigured, false},
+		"something else":                {server("XX000"), fault.Internal, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := fault.From(e.asFault(context.Background(), c.err))
+			if got.Code != c.code || (got.RetryAfter > 0) != c.again || got.Retryable() != c.again {
+				t.Errorf("%v, after %s", got, got.RetryAfter)
+			}
+			if !strings.Contains(got.Message, "db.example.org:5433/ops") || strings.Contains(got.Message, "the-password") {
+				t.Error(got.Message)
+			}
+		})
+	}
+}
+
+// A call that has to connect first meets the same.
+func TestAServerThatIsBeingStartedIsToBeTriedAgain(t *testing.T) {
+	starting := listen(t, "SFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00")
+	full := listen(t, "SFATAL\x00VFATAL\x00C53300\x00Msorry, too many clients already\x00\x00")
+	gone := listen(t, "")
+	for address, part := range map[string]string{
+		starting: "is being stopped or started; try again", full: "has no connection left", gone: "cannot be reached; it may be restarting",
+	} {
+		s := New("", Options{DatabaseURL: "postgres://joe:the-password@" + address + "/ops?sslmode=disable"})
+		err := fault.From(s.Ping(t.Context()))
+		if err.Code != fault.UpstreamError || err.RetryAfter <= 0 || !strings.Contains(err.Message, address+"/ops "+part) || strings.Contains(err.Message, "the-password") {
+			t.Errorf("got %v, after %s", err, err.RetryAfter)
+		}
+	}
+}
+
+// listen answers each connection with an error of a server, or, with none, refuses all.
+func listen(t *testing.T, refusal string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = l.Addr().String()
+	if refusal == "" {
+		_ = l.Close()
+		return address
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096)) // the startup message
+			size := make([]byte, 4)
+			binary.BigEndian.PutUint32(size, uint32(len(size)+len(refusal)))
+			_, _ = conn.Write([]byte("E" + string(size) + refusal))
+			_ = conn.Close()
+		}
+	}()
+	return address
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// versionTable has the migrations that were applied. Its name is ours alone: another program in the same schema may use
+// goose, too.
+const versionTable = "claudeops_versions"
+
+// migrateLockWait is how long a process waits for another one that prepares the database.
+const migrateLockWait = "60s"
+
+// version is the number of the last migration; 0 if there are no tables of ours. It refuses a database that cannot hold
+// all text.
+func (e *postgresEngine) version(ctx context.Context) (version int64, err error) {
+	var encoding string
+	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding')`).Scan(&encoding); err != nil {
+		return 0, err
+	}
+	if encoding != "UTF8" {
+		return 0, fault.New(fault.Misconfigured, "the PostgreSQL database %s has the encoding %s, which cannot hold all text; "+
+			"create one with the encoding UTF8", e.name(), encoding)
+	}
+	const query = `SELECT COALESCE(MAX(version_id), 0) FROM ` + versionTable + ` WHERE is_applied`
+	err = e.reader.QueryRowContext(ctx, query).Scan(&version)
+	if sqlState(err) == stateUndefinedTable {
+		return 0, nil
+	}
+	return version, err
+}
+
+// migrate applies what is missing, each migration in a transaction of its own.
+func (e *postgresEngine) migrate(ctx context.Context, newest int64) (err error) {
+	db := stdlib.OpenDB(*e.config) // a pool of its own: one connection holds the lock while goose uses others
+	defer func() { err = errors.Join(err, db.Close()) }()
+	unlock, err := migrationLock(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	sub, err := fs.Sub(migrations, postgresMigrations)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, sub, goose.WithTableName(versionTable),
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	current, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if current > newest {
+		return e.newer(current, newest)
+	}
+	if current > 0 && current < newest {
+		if err := e.mayMigrate(ctx, db); err != nil {
+			return err
+		}
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// migrationLock takes the lock that one process at a time holds in a database to prepare it, whatever the schema.
+func migrationLock(ctx context.Context, db *sql.DB) (unlock func() error, err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = conn.ExecContext(ctx, `SELECT set_config('lock_timeout', $1, false)`, migrateLockWait)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(applicationID))
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn.Close, nil // closing the pool ends the session, and with it the lock
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
+	r.updated_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us`
+
+const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
+
+// recordPull begins the record of the pull request that a proposal has become.
+func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us)
+		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT) FROM proposals WHERE id = $2 AND pr_number > 0
+		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
+	return err
+}
+
+// Pulls keeps what was last seen of the pull requests that we opened, for internal/proposals/follow and for people.
+type Pulls struct{ db *database }
+
+// FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do not
+// tell names apart by it. found is false if we opened none with the number.
+func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
+	key = p.db.storedKey(key)
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
+			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
+			text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), text(key.Owner), text(key.Repo))
+		if len(records) > 0 {
+			record, found = p.db.shownPulls(records)[0], true
+		}
+		return err
+	})
+	return record, found, err
+}
+
+// OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in owner and
+// repository aside.
+func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
+			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
+			text(p.db.stored(provider)), text(lowerASCII(owner)), text(lowerASCII(repo)), text(branch))
+		for _, r := range p.db.shownPulls(records) {
+			keys = append(keys, r.PullKey)
+		}
+		return err
+	})
+	return keys, err
+}
+
+// OpenPulls returns the pull requests of ours that are open, as far as anybody has looked, the oldest proposal first.
+func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullRecord, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' AND "+oursAt("r.provider", "$2")+" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
+		return err
+	})
+	return p.db.shownPulls(out), err
+}
+
+// keysAtOnce is how many pull requests one statement looks up. More take longer each: the driver compares each parameter with all of them.
+const keysAtOnce = 8
+
+// PullRecords returns the records of those of the pull requests, at most 200, that are ours.
+func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
+	out := map[record.PullKey]record.PullRecord{}
+	err := p.db.read(ctx, func(tx *sql.Tx) error {
+		for some := range slices.Chunk(keys[:min(len(keys), record.MaxAttemptLimit)], keysAtOnce) {
+			wanted := make([]record.PullKey, len(some))
+			for i, key := range some {
+				wanted[i] = p.db.storedKey(key)
+			}
+			records, err := pullsOf(ctx, tx, wanted)
+			if err != nil {
+				return err
+			}
+			for _, r := range p.db.shownPulls(records) {
+				out[r.PullKey] = r
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// pullsOf looks up at most keysAtOnce pull requests.
+func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.PullRecord, error) {
+	wanted := slices.Clone(keys)
+	for len(wanted)&(len(wanted)-1) != 0 { // a power of two, so that there are few statements to compile
+		wanted = append(wanted, keys[0])
+	}
+	tuples, args := make([]string, len(wanted)), make([]any, 0, 4*len(wanted))
+	for i, key := range wanted {
+		tuples[i] = fmt.Sprintf("(CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS BIGINT))", 4*i+1, 4*i+2, 4*i+3, 4*i+4)
+		args = append(args, text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+	}
+	// CROSS JOIN has SQLite look each of them up, rather than compare each pull request of the table with all of them.
+	return scanPulls(ctx, tx, "WITH wanted (provider, owner, repo, number) AS (VALUES "+strings.Join(tuples, ", ")+") SELECT "+pullColumns+`
+		FROM wanted w CROSS JOIN pulls r LEFT JOIN proposals p ON p.id = r.proposal_id
+		WHERE r.provider = w.provider AND r.owner = w.owner AND r.repo = w.repo AND r.number = w.number`, args...)
+}
+
+// followEnded is for how long after it has changed a pull request is still looked at that is not open.
+const followEnded = 30 * 24 * time.Hour
+
+// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
+// open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
+// rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
+func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []record.PullRecord, err error) {
+	now := p.db.opts.Now()
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
+				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
+				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
+			ORDER BY r.tried_us, r.owner, r.repo, r.number LIMIT $6`,
+			text(p.db.stored(provider)), micros(open), micros(now), micros(now.Add(-followEnded)), micros(rest), limit)
+		return err
+	})
+	return p.db.shownPulls(out), err
+}
+
+// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many: open ones
+// first, of each those first that changed last.
+func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		out, err = selectPulls(ctx, tx, `WHERE (r.state = 'open' OR r.updated_us > $1) AND `+oursAt("r.provider", "$3")+`
+			ORDER BY CASE WHEN r.state = 'open' THEN 0 ELSE 1 END, r.updated_us DESC, r.owner, r.repo, r.number LIMIT $2`, micros(since), limit, p.db.own())
+		return err
+	})
+	return p.db.shownPulls(out), err
+}
+
+// TriedPull notes that the provider was asked in vain.
+func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
+	return p.db.exec(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
+		micros(p.db.opts.Now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+}
+
+// SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit and the
+// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version: what was seen
+// may be older than what is recorded.
+func (p *Pulls) SeePull(
+	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
+) (ok bool, err error) {
+	seen.PullKey = p.db.storedKey(seen.PullKey)
+	err = p.db.write(ctx, func(tx *sql.Tx) error {
+		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
+			return err
+		}
+		if err := insertNotices(ctx, tx, notices, p.db.opts.Now()); err != nil {
+			return err
+		}
+		_, err := p.db.appendAudit(ctx, tx, *a)
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// updatePull replaces the record of seen's version.
+func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
+	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
+			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
+		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
+		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
+		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
+		text(bound(seen.EndedBy, maxWord)), seen.Misses,
+		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version))
+}
+
+func triedMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return micros(t)
+}
+
+// endPull notes the end. news is false if the record has it.
+func endPull(ctx context.Context, tx *sql.Tx, record, end record.PullRecord) (news bool, err error) {
+	if news = record.State != end.State; news {
+		record.State, record.EndedAt, record.UpdatedAt = end.State, end.EndedAt, end.EndedAt
+	}
+	record.SeenAt, record.SeenBy, record.EndedBy = end.EndedAt, end.SeenBy, end.EndedBy
+	_, err = updatePull(ctx, tx, record)
+	return news, err
+}
+
+func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]record.PullRecord, error) {
+	return scanPulls(ctx, tx, "SELECT "+pullColumns+fromPulls+clauses, args...)
+}
+
+func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]record.PullRecord, error) {
+	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
+		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
+			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt),
+			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
+			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
+	}, query, args...)
+}
+
+// Merged returns the pull requests of a repository that are recorded as merged, the newest first.
+func (p *Pulls) Merged(ctx context.Context, repo record.RepoName, limit int) (keys []record.PullKey, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.state = 'merged'
+			ORDER BY r.number DESC LIMIT $4`, text(p.db.stored(repo.Provider)), text(repo.Owner), text(repo.Name), limit)
+		for _, r := range p.db.shownPulls(records) {
+			keys = append(keys, r.PullKey)
+		}
+		return err
+	})
+	return keys, err
+}

@@ -1,0 +1,370 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// openedPull records a proposal that became the pull request with the number.
+func openedPull(t testing.TB, s *Store, number int) record.PullKey {
+	t.Helper()
+	id := fmt.Sprintf("p%d", number)
+	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
+	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, attempt(id)), nil)
+	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
+}
+
+func recordOf(t testing.TB, s *Store, key record.PullKey) record.PullRecord {
+	t.Helper()
+	record, ok, err := s.Pulls.FindPull(context.Background(), key)
+	if err != nil || !ok {
+		t.Fatalf("%v is not found: %v (%v)", key, err, errCause(err))
+	}
+	return record
+}
+
+// seenMerged is the record of a look that found the pull request merged, and what goes with it.
+func seenMerged(r record.PullRecord) (record.PullRecord, *record.Attempt) {
+	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, noon(), "ann", record.DoorPoll
+	r.SeenAt, r.TriedAt, r.UpdatedAt = noon(), noon(), noon()
+	return r, &record.Attempt{
+		Time: noon(), RequestID: r.ProposalID, Door: record.DoorPoll, Action: record.ActionPullMerged, Provider: r.Provider,
+		Owner: r.Owner, Repo: r.Repo, PRNumber: r.Number, Outcome: record.OutcomeDone,
+	}
+}
+
+func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
+	s := openNew(t)
+	key := openedPull(t, s, 7)
+	wantEqual(t, recordOf(t, s, key), record.PullRecord{
+		PullKey: key, ProposalID: "p7", State: gitprovider.StateOpen, Head: "c0ffee", UpdatedAt: noon(), Version: 1,
+		Base: "main", Branch: "claude-ops/check/p7", Title: "Watch the disk", URL: "https://x/p7", OpenedAt: noon(),
+	})
+	shouted := key
+	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
+	wantEqual(t, recordOf(t, s, shouted).PullKey, key)
+
+	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")), nil)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
+	for _, other := range []record.PullKey{
+		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7}, {Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
+		{Provider: "local", Owner: key.Owner, Repo: key.Repo, Number: 8},
+	} {
+		if _, ok, err := s.Pulls.FindPull(t.Context(), other); ok || err != nil {
+			t.Errorf("%v is found, %v", other, err)
+		}
+	}
+	records, err := s.Pulls.PullRecords(t.Context(), []record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
+	wantEqual(t, err, nil)
+	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
+}
+
+func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
+	s := openNew(t)
+	var keys []record.PullKey
+	for n := 1; n <= 2*keysAtOnce+3; n++ {
+		key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: n}
+		if n%4 != 0 { // nobody has opened these
+			openedPull(t, s, n)
+		}
+		keys = append(keys, key)
+	}
+	for count := range len(keys) + 1 {
+		records, err := s.Pulls.PullRecords(t.Context(), keys[:count])
+		wantEqual(t, err, nil)
+		want := map[record.PullKey]record.PullRecord{}
+		for _, key := range keys[:count] {
+			if key.Number%4 != 0 {
+				want[key] = recordOf(t, s, key)
+			}
+		}
+		wantEqual(t, records, want)
+	}
+}
+
+func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
+	s, ctx := openNew(t), t.Context()
+	for _, number := range []int{3, 1, 2, 4} {
+		openedPull(t, s, number)
+	}
+	closed := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 2})
+	closed.State = gitprovider.StateClosed
+	if ok, err := s.Pulls.SeePull(ctx, closed, nil); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
+		open, err := s.Pulls.OpenPulls(ctx, limit)
+		wantEqual(t, err, nil)
+		var numbers []int
+		for _, p := range open {
+			numbers = append(numbers, p.Number)
+		}
+		wantEqual(t, numbers, want)
+	}
+}
+
+func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
+	s := openNew(t)
+	first := recordOf(t, s, openedPull(t, s, 7))
+	rows := verify(t, s, "").Rows
+	now, a := seenMerged(first)
+	ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("m"))
+	wantEqual(t, []any{ok, err}, []any{true, nil})
+	kept := recordOf(t, s, first.PullKey)
+	now.Version = 2
+	wantEqual(t, kept, now)
+
+	for name, late := range map[string]record.PullRecord{"still open": first, "merged as well": now} {
+		late.Version = first.Version
+		ok, err = s.Pulls.SeePull(t.Context(), late, a, notice("again"))
+		if ok || err != nil {
+			t.Errorf("%s: recorded %t, %v", name, ok, err)
+		}
+	}
+	wantEqual(t, recordOf(t, s, first.PullKey), kept)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, claim(t, s, noon(), 5), "m/0")
+}
+
+func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	key := openedPull(t, s, 7)
+	rows := verify(t, s, "").Rows
+	done := make(chan string)
+	for range 10 {
+		go func() {
+			out, err := child(t, "see-merged", place).Output()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			done <- string(out)
+		}()
+	}
+	wins := 0
+	for range 10 {
+		switch out := <-done; out {
+		case "recorded\n":
+			wins++
+		case "late\n":
+		default:
+			t.Errorf("a process said %q", out)
+		}
+	}
+	wantEqual(t, wins, 1)
+	wantEqual(t, verify(t, s, "").Rows, rows+1)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 1)
+	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
+}
+
+// childSeeMerged records that pull request 7 was merged as somebody does who has looked: unless the record says so already,
+// and anew when another process was faster.
+func childSeeMerged(ctx context.Context, place string) error {
+	s, err := openPlace(ctx, place, Options{})
+	if err != nil {
+		return err
+	}
+	for {
+		r, ok, err := s.Pulls.FindPull(ctx, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		if err != nil || !ok {
+			return fmt.Errorf("found %t, %w", ok, err)
+		}
+		if r.State == gitprovider.StateMerged {
+			fmt.Println("late")
+			return s.Close()
+		}
+		now, a := seenMerged(r)
+		if ok, err = s.Pulls.SeePull(ctx, now, a, notice("m")); err != nil {
+			return err
+		}
+		if ok {
+			fmt.Println("recorded")
+			return s.Close()
+		}
+	}
+}
+
+func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
+	for name, pollFirst := range map[string]bool{"the person": false, "the poll": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			r := recordOf(t, s, openedPull(t, s, 7))
+			if pollFirst {
+				now, a := seenMerged(r)
+				now.EndedBy = ""
+				ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("told"))
+				wantEqual(t, []any{ok, err}, []any{true, nil})
+			}
+			rows := verify(t, s, "").Rows
+			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
+			review := attempt("review")
+			review.Action = "review.merge"
+			wantEqual(t, s.Ledger.RecordEnd(t.Context(), review, end, notice("told")), nil)
+			wantEqual(t, claim(t, s, noon(), 5), "told/0")
+			wantEqual(t, verify(t, s, "").Rows, rows+1)
+			got := recordOf(t, s, r.PullKey)
+			wantEqual(t, []any{got.State, got.EndedBy, got.EndedAt}, []any{gitprovider.StateMerged, "bob", noon()})
+
+			now, a := seenMerged(r) // a look from before the end was recorded
+			ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("again"))
+			wantEqual(t, []any{ok, err}, []any{false, nil})
+		})
+	}
+}
+
+func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	see := func(number int, state gitprovider.State, tried, changed time.Time) {
+		r := recordOf(t, s, openedPull(t, s, number))
+		r.State, r.TriedAt, r.UpdatedAt = state, tried, changed
+		ok, err := s.Pulls.SeePull(t.Context(), r, nil)
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+	}
+	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
+	see(1, gitprovider.StateOpen, ago(time.Minute), noon())
+	see(2, gitprovider.StateOpen, ago(time.Hour), noon())
+	openedPull(t, s, 3) // never
+	see(4, gitprovider.StateMerged, ago(99*time.Hour), noon())
+	see(5, gitprovider.StateClosed, ago(25*time.Hour), ago(48*time.Hour))
+	see(6, record.StateGone, ago(2*time.Hour), ago(48*time.Hour))
+	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
+	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
+	due := func(limit int) (numbers []int) {
+		t.Helper()
+		records, err := s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit)
+		wantEqual(t, err, nil)
+		for _, r := range records {
+			numbers = append(numbers, r.Number)
+		}
+		return numbers
+	}
+	wantEqual(t, due(9), []int{3, 5, 2, 8})
+	wantEqual(t, due(2), []int{3, 5})
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
+	wantEqual(t, due(9), []int{5, 2, 8})
+	others, err := s.Pulls.DuePulls(t.Context(), "github", noon(), noon(), 9)
+	wantEqual(t, []any{len(others), err}, []any{0, nil})
+}
+
+func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
+	insert := `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
+		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES
+		('%s', 1, 2000000, 1, 'mcp', 'c', 2, '%s', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B', 'd', '%s', 'b', 'c0ffee', %d, 'u')`
+	place := oldPlace(t,
+		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8), fmt.Sprintf(insert, "c", "github", "opened", 7),
+		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9), fmt.Sprintf(insert, "f", "github", "opened", 0),
+		`INSERT INTO local_prs (repo, number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us) VALUES
+			('demo/home-cluster', 7, 'T', 'B', 'u', 'b', 'c', 'main', 'merged', '[]', '[]', 1, 3000000),
+			('demo/home-cluster', 8, 'T', 'B', 'u', 'b', 'c', 'main', 'open', '[]', '[]', 1, NULL)`)
+	s := open(t, place, Options{Now: noon})
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
+	for _, want := range []record.PullRecord{
+		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
+		{PullKey: record.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
+		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
+	} {
+		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
+		want.Base, want.Branch, want.Title, want.URL, want.OpenedAt = "main", "b", "T", "u", at(2)
+		wantEqual(t, recordOf(t, s, want.PullKey), want)
+	}
+}
+
+func TestOneOfManyClaimsARound(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	claims := func() (n int) {
+		t.Helper()
+		won := make(chan bool)
+		for range 8 {
+			go func() {
+				mine, next, err := s.Rounds.ClaimRound(context.Background(), "poll", time.Minute)
+				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
+					t.Error(next, err)
+				}
+				won <- mine
+			}()
+		}
+		for range 8 {
+			if <-won {
+				n++
+			}
+		}
+		return n
+	}
+	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), 0)
+	mine, _, err := s.Rounds.ClaimRound(t.Context(), "other", time.Minute)
+	wantEqual(t, []any{mine, err}, []any{true, nil})
+	c.now = noon().Add(time.Minute - time.Second)
+	mine, next, err := s.Rounds.ClaimRound(t.Context(), "poll", time.Minute)
+	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
+	c.now = noon().Add(time.Minute)
+	wantEqual(t, claims(), 1)
+	c.now = noon().Add(-time.Hour) // the clock was wrong
+	wantEqual(t, claims(), 1)
+}
+
+func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	take := func(provider, id string, want bool) {
+		t.Helper()
+		fresh, err := s.Rounds.TakeDelivery(t.Context(), provider, id)
+		wantEqual(t, []any{fresh, err}, []any{want, nil})
+	}
+	take("github", "a", true)
+	take("github", "a", false)
+	take("gitea", "a", true)
+	take("github", "A", true)
+	c.now = noon().Add(7*24*time.Hour - time.Second)
+	take("github", "a", false)
+	c.now = noon().Add(7 * 24 * time.Hour)
+	take("github", "a", true)
+
+	mustExec(t, raw(t, s), fmt.Sprintf(`INSERT INTO webhook_deliveries (provider, id, seen_us)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		SELECT 'gitea', 'many-' || CAST(i AS TEXT), %d + i FROM n`, 2*maxDelivered, micros(c.now)))
+	c.now = c.now.Add(time.Hour)
+	take("github", "b", true)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM webhook_deliveries"), maxDelivered)
+	take("gitea", fmt.Sprintf("many-%d", 2*maxDelivered), false)
+	take("gitea", "many-1", true)
+}
+
+func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for number := 1; number <= 4; number++ {
+		openedPull(t, s, number)
+	}
+	end := func(number int, at time.Time) {
+		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}))
+		r.EndedAt, r.UpdatedAt = at, at
+		ok, err := s.Pulls.SeePull(ctx, r, a)
+		wantEqual(t, []any{ok, err}, []any{true, nil})
+	}
+	end(1, noon().Add(-20*24*time.Hour))
+	end(3, noon().Add(-time.Hour))
+	numbers := func(limit int) (out []int) {
+		recent, err := s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit)
+		wantEqual(t, err, nil)
+		for _, r := range recent {
+			out = append(out, r.Number)
+		}
+		return out
+	}
+	wantEqual(t, numbers(10), []int{2, 4, 3})
+	wantEqual(t, numbers(2), []int{2, 4})
+}

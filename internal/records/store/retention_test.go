@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+func pruneAttempt(removed []Pruned) record.Attempt {
+	return record.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: record.OutcomeDone, Message: fmt.Sprint(removed)}
+}
+
+// aged makes a store in which a proposal of each state is 100 days old, and its clock stands at noon.
+func aged(t testing.TB) *Store {
+	t.Helper()
+	ctx := context.Background()
+	c := &clock{noon().AddDate(0, 0, -100)}
+	s := openWith(t, Options{Now: c.Now})
+	old := func(id string) record.Proposal {
+		p := proposal(id, "checks/"+id+".md")
+		p.CreatedAt = c.now
+		return p
+	}
+	finish := func(id string, to record.Progress) {
+		if err := s.Ledger.Finish(ctx, id, to, attempt(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"opened", "failed", "held", "reviewed"} {
+		reserve(t, s, old(id), 0)
+	}
+	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
+	finish("failed", record.Progress{State: record.StateFailed})
+	pr, err := s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
+	wantEqual(t, err, nil)
+	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
+	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'") // no local pull request has that number
+	wantEqual(t, err, nil)
+	dry := old("dry")
+	if err := s.Ledger.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
+	wantEqual(t, err, nil)
+	wantEqual(t, s.Access.InsertLogin(ctx, access.Login{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	begin(t, s, "ended", "running")
+	ended := agentSession("ended")
+	ended.State = sessions.StateSucceeded
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
+	for _, id := range []string{"ended", "running"} {
+		events := []sessions.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"}, {Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
+		wantEqual(t, s.AgentSessions.AppendEvents(ctx, id, events), nil)
+	}
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "ended", c.now, []string{"old"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "running", noon(), []string{"young"}), nil)
+	run := scriptRun("old-run")
+	wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, run), nil)
+	wantEqual(t, s.Ledger.Record(ctx, attempt("old-run"), nil), nil)
+	c.now = noon()
+	wantEqual(t, s.ScriptRuns().SettleScriptRuns(ctx, interrupted), nil)
+	unsettled := scriptRun("unsettled-run")
+	unsettled.EndsBy = noon().AddDate(1, 0, 0)
+	wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, unsettled), nil)
+	young := proposal("young", "checks/young.md")
+	wantEqual(t, s.Ledger.Record(ctx, attempt("young"), &young), nil)
+	return s
+}
+
+func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	before := noon().AddDate(0, 0, -90)
+	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}, {"refused_changes", 0}, {"script_runs", 1}}
+	counted, err := s.Retention.CountPrunable(ctx, before)
+	wantEqual(t, err, nil)
+	wantEqual(t, counted, want)
+	rows := verify(t, s, "").Rows
+	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	wantEqual(t, removed, want)
+
+	for id, gone := range map[string]bool{
+		"opened": true, "failed": true, "dry": true, "held": false, "reviewed": false, "young": false,
+	} {
+		p, err := s.History.Proposal(ctx, id)
+		wantEqual(t, err, nil)
+		if p.PrunedAt.IsZero() == gone || (p.Body == "") != gone || (p.Files[0].Content == "") != gone ||
+			p.Files[0].Path != "checks/"+id+".md" || p.Digest != "d-"+id || p.Title == "" {
+			t.Errorf("%s: %+v", id, p)
+		}
+	}
+	for id, left := range map[string]int{"ended": 1, "running": 2} {
+		events, err := s.AgentSessions.SessionEvents(ctx, id, 0)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(events), left)
+	}
+	noted, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, []any{len(noted), noted[0].Text}, []any{1, "young"})
+	report := verify(t, s, "")
+	wantEqual(t, []any{report.OK(), report.Rows}, []any{true, rows + 1}) // nothing went, and the removal is on the record
+	wantEqual(t, s.Check(ctx), nil)
+}
+
+func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	_, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	wantEqual(t, err, nil)
+	found, err := s.History.ByDigest(ctx, "d-opened")
+	wantEqual(t, err, nil)
+	if len(found) != 1 || found[0].PRNumber != 9 {
+		t.Errorf("an identical change is not recognised: %+v", found)
+	}
+	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 9)
+	wantEqual(t, err, nil)
+	wantEqual(t, paths, []string{"checks/opened.md"})
+	if taken := reserve(t, s, proposal("again", "checks/opened.md"), 0); taken == nil || taken.ID != "opened" {
+		t.Errorf("its path is not held against a caller who saw nothing: %+v", taken)
+	}
+	if taken := reserve(t, s, proposal("other", "checks/held.md"), 0); taken == nil || taken.ID != "held" {
+		t.Errorf("a reservation went: %+v", taken)
+	}
+	waiting, err := s.History.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200))
+	wantEqual(t, err, nil)
+	if len(waiting) != 1 || waiting[0].ID != "young" {
+		t.Errorf("a dry run without contents waits for a person: %+v", waiting)
+	}
+}
+
+func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
+	ctx, s := context.Background(), aged(t)
+	before := noon().AddDate(0, 0, -90)
+	_, err := s.Retention.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	rows := verify(t, s, "").Rows
+	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
+	wantEqual(t, err, nil)
+	for _, r := range removed {
+		wantEqual(t, r.Rows, int64(0))
+	}
+	wantEqual(t, verify(t, s, "").Rows, rows)
+}
+
+func TestManyAreRemovedInSeveralSteps(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	const many = 2*pruneBatch + 1
+	for i := range many {
+		p := proposal(fmt.Sprintf("p%d", i), "checks/a.md")
+		p.CreatedAt = noon().AddDate(0, 0, -100)
+		if err := s.Ledger.Record(ctx, attempt(p.ID), &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
+	wantEqual(t, err, nil)
+	wantEqual(t, removed[0].Rows, int64(many))
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files WHERE LENGTH(content) > 0"), 0)
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// scriptRun is a run of a year ago.
+func scriptRun(id string) record.ScriptRun {
+	at := noon().AddDate(-1, 0, 0)
+	return record.ScriptRun{
+		ID: id, Script: "check_disk", Path: "/ops/scripts/Agent/check-disk.sh", Hash: "aa", Arguments: []string{"mount"},
+		By: record.ScriptCaller{Door: record.DoorMCP, Name: "nul \x00", Tier: 2, Session: "s"}, StartedAt: at, EndsBy: at.Add(time.Minute), State: record.ScriptRunning,
+	}
+}
+
+func interrupted(r record.ScriptRun) record.Attempt {
+	return record.Attempt{RequestID: r.ID, Action: r.Script, Outcome: record.OutcomeFailed, Message: string(r.State)}
+}
+
+func TestARunOfAScriptIsKeptAsItWasSaved(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	runs := s.ScriptRuns()
+	run := scriptRun("run-1")
+	wantEqual(t, runs.BeginScriptRun(ctx, run), nil)
+	got, err := runs.ScriptRun(ctx, "run-1")
+	wantEqual(t, err, nil)
+	wantEqual(t, got, run)
+	run.State = record.ScriptEnded
+	run.Ending = record.ScriptEnding{ExitCode: 3, Duration: time.Second, Stdout: strings.Repeat("é", record.MaxScriptOutput), Stderr: "<&\u2028", Truncated: true, TimedOut: true}
+	wantEqual(t, runs.EndScriptRun(ctx, run), nil)
+	got, err = runs.ScriptRun(ctx, "run-1")
+	wantEqual(t, err, nil)
+	if len(got.Ending.Stdout) > record.MaxScriptOutput+200 || !strings.HasPrefix(got.Ending.Stdout, "éé") {
+		t.Errorf("%d bytes are kept", len(got.Ending.Stdout))
+	}
+	got.Ending.Stdout, run.Ending.Stdout = "", ""
+	wantEqual(t, got, run)
+	if _, err := runs.ScriptRun(ctx, "gone"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+	if err := runs.BeginScriptRun(ctx, run); err == nil {
+		t.Error("the same id was taken twice")
+	}
+}
+
+func TestRunsOfScriptsArePaged(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	for i := range 5 {
+		run := scriptRun(fmt.Sprintf("run-%d", i))
+		run.Script = []string{"a", "b"}[i%2]
+		wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, run), nil)
+	}
+	ids := func(q record.ScriptRunQuery) (out []string) {
+		runs, err := s.ScriptRuns().ScriptRuns(ctx, q)
+		wantEqual(t, err, nil)
+		for _, r := range runs {
+			out = append(out, r.ID)
+		}
+		return out
+	}
+	wantEqual(t, ids(record.ScriptRunQuery{Limit: 2}), []string{"run-4", "run-3"})
+	wantEqual(t, ids(record.ScriptRunQuery{Before: "run-3"}), []string{"run-2", "run-1", "run-0"})
+	wantEqual(t, ids(record.ScriptRunQuery{Script: "b"}), []string{"run-3", "run-1"})
+	wantEqual(t, len(ids(record.ScriptRunQuery{Script: "c"})), 0)
+}
+
+func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	runs := s.ScriptRuns()
+	killed, ended, known, young := scriptRun("killed"), scriptRun("ended"), scriptRun("known"), scriptRun("young")
+	young.EndsBy = time.Now().Add(time.Hour)
+	for _, r := range []record.ScriptRun{killed, ended, known, young} {
+		wantEqual(t, runs.BeginScriptRun(ctx, r), nil)
+	}
+	for _, r := range []record.ScriptRun{ended, known} {
+		r.State = record.ScriptEnded
+		wantEqual(t, runs.EndScriptRun(ctx, r), nil)
+	}
+	wantEqual(t, s.Ledger.Record(ctx, attempt("known"), nil), nil)
+	for range 2 { // the second time there is nothing to do
+		wantEqual(t, runs.SettleScriptRuns(ctx, interrupted), nil)
+		rows, err := s.Audit.Page(ctx, record.AuditQuery{Ascending: true})
+		wantEqual(t, err, nil)
+		wantEqual(t, len(rows), 3)
+		wantEqual(t, []string{rows[1].RequestID, rows[1].Message, rows[2].RequestID, rows[2].Message}, []string{"ended", "ended", "killed", "interrupted"})
+	}
+	for id, want := range map[string]record.ScriptRunState{
+		"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "known": record.ScriptEnded, "young": record.ScriptRunning,
+	} {
+		got, err := runs.ScriptRun(ctx, id)
+		wantEqual(t, err, nil)
+		wantEqual(t, got.State, want)
+	}
+	wantEqual(t, verify(t, s, "").OK(), true)
+}

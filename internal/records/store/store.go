@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// Options are how a store is opened. The zero value is fit for use.
+type Options struct {
+	// DatabaseURL, if not empty, is the PostgreSQL database that is used instead of a file in the state folder; see the package
+	// documentation for what the URL and its user need. Errors name host and database, never the URL or its password.
+	DatabaseURL string
+	// Now is the clock for what the store dates itself: when a pull request was recorded, when a notice was settled, and
+	// records that come without a time. Default: time.Now.
+	Now func() time.Time
+	// NewID makes the names of locks. No two processes may ever make the same. They become names of files.
+	// Default: crypto/rand.Text.
+	NewID func() string
+	// Process says what this process is, for people who meet it in a message of another one.
+	Process Process
+	// BusyTimeout is how long a call waits before it can write: for other calls of this process and for other processes,
+	// all together. The next ones wait a second until one could write again. Default: 15 seconds.
+	BusyTimeout time.Duration
+	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
+	// somebody typed.
+	MakeParents bool
+	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits for it.
+	Appended func(ctx context.Context)
+	// LocalRoot returns the identity of the root of the local repositories of this process; "" while it has none. It is
+	// asked until it has one. nil: this process has no local repositories. See roots.go.
+	LocalRoot func() string
+	// MustExist refuses, with fault.NotFound, to make a new database: for commands that only look at one.
+	MustExist bool
+}
+
+const defaultBusyTimeout = 15 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = rand.Text
+	}
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = defaultBusyTimeout
+	}
+	return o
+}
+
+// Store is a database in parts, one for each thing that is recorded; whoever needs one gets that part alone. It is safe for
+// concurrent use, by several processes too. All methods of all parts return *fault.Error: internal with what the operator has
+// to do, timeout when the context ended, what the method names, and the errors of opening the database.
+//
+// The first call that reads or writes opens the database, and makes folder (mode 0700), database (0600) and tables if they are
+// missing; a database of an older program is brought up to date. A folder that cannot be used, a server that does not let us
+// in, and a database that is not ours or of a newer program are misconfigured, a damaged one is internal; it is left as it is.
+// The next call tries again.
+type Store struct {
+	db *database
+
+	Ledger        *Ledger        // reservations, proposals as they proceed, and what is appended to the audit
+	History       *History       // what was proposed, and what became of it
+	Audit         *Audit         // the chain of rows that proves it
+	Pulls         *Pulls         // what was last seen of our pull requests
+	LocalPulls    *LocalPulls    // the pull requests of the local provider
+	Outbox        *Outbox        // notices that wait
+	Rounds        *Rounds        // whose turn periodic work is, and which webhooks were taken
+	Replies       *Replies       // answers under idempotency keys
+	Access        *Access        // tokens, and logins of browsers
+	AgentSessions *AgentSessions // the sessions of agents
+	Retention     *Retention     // removal of what is old
+}
+
+// New returns a store of the state folder dir. It touches neither disk nor network.
+func New(dir string, opts Options) *Store {
+	d := newDatabase(dir, opts)
+	return &Store{
+		db: d, Ledger: &Ledger{d, newHeldLocks(d)}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d}, LocalPulls: &LocalPulls{d},
+		Outbox: &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
+		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
+	}
+}
+
+// Open is New, with the database opened already: for tests.
+func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
+	s := New(dir, opts)
+	if _, err := s.db.open(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Path is where the database is, for people: its file, or host, port and name on PostgreSQL.
+func (s *Store) Path() string { return s.db.path() }
+
+// PullPaths returns the memory of a provider.
+func (s *Store) PullPaths(provider string) *PullPaths { return &PullPaths{s.db, provider} }
+
+// Connections returns the agents that are connected now.
+func (s *Store) Connections() *Connections { return &Connections{s.db, s.db.connected} }
+
+// Changes tells whether anything was recorded.
+func (s *Store) Changes() *Changes { return &Changes{s.db} }
+
+// Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from then
+// on. Other calls fail after it; further calls of Close do nothing.
+func (s *Store) Close() error { return s.db.close() }
+
+// Ping reports whether the database can be read. It is cheap.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.db.read(ctx, func(*sql.Tx) error { return nil })
+}
+
+// Check reports whether the database can be read and written, whether its structure is sound, and whether the audit is
+// protected. It may read the whole database.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.db.write(ctx, func(*sql.Tx) error { return nil }); err != nil {
+		return err
+	}
+	c, err := s.db.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.asFault(ctx, c.check(ctx))
+}
+
+// guardsMissing is what check finds when the audit is not protected any more.
+func guardsMissing(database string) error {
+	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
+		"run `claudeops audit verify` and restore a backup", database)
+}

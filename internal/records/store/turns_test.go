@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// wantLocked fails the test unless the error says who keeps the call from writing.
+func wantLocked(t testing.TB, err error, who string) {
+	t.Helper()
+	wantCode(t, err, fault.Timeout)
+	e := fault.From(err)
+	if !strings.Contains(e.Message, "the records are locked by "+who) || !strings.Contains(e.Message, " since ") || e.RetryAfter <= 0 || !e.Retryable() {
+		t.Errorf("got %v, after %s (cause %v)", err, e.RetryAfter, e.Cause)
+	}
+}
+
+// Calls that write wait for one another and for other processes, and none of them waits longer than one of them may.
+func TestCallsThatWaitForTheRecordsDoNotWaitForOneAnotherAsWell(t *testing.T) {
+	const patience = 2 * time.Second
+	s := openWith(t, Options{BusyTimeout: patience})
+	release := holdWriteLock(t, s)
+	began := time.Now()
+	var all sync.WaitGroup
+	took := make([]time.Duration, 8)
+	for i := range took {
+		all.Go(func() {
+			_, err := s.Ledger.Reserve(context.Background(), proposal(fmt.Sprint(i), fmt.Sprintf("checks/%d.md", i)), record.Claim{})
+			wantLocked(t, err, "")
+			wantLocked(t, s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil), "") // what comes of it cannot be recorded either
+			took[i] = time.Since(began)
+		})
+	}
+	all.Wait()
+	const most = 8 * patience // one after the other they would take 16 s, and 16 more to record it; the machine may be busy
+	for i, d := range took {
+		if d >= most {
+			t.Errorf("call %d took %s", i, d)
+		}
+	}
+	release()
+	recordAttempts(t, s, attempt("after"))
+	if s.db.turns.stuck.Load() {
+		t.Error("nobody waits as long as one may any more")
+	}
+}
+
+func TestWhoHoldsTheRecordsIsNamed(t *testing.T) {
+	place := emptyPlace(t)
+	cmd := child(t, "write-for-long", place, "0.9.7")
+	in, err := cmd.StdinPipe()
+	wantEqual(t, err, nil)
+	out, err := cmd.StdoutPipe()
+	wantEqual(t, err, nil)
+	wantEqual(t, cmd.Start(), nil)
+	line := make([]byte, len("there\n"))
+	if _, err := out.Read(line); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, place, Options{BusyTimeout: 10 * time.Millisecond})
+	err = s.Ledger.Record(context.Background(), attempt("1"), nil)
+	wantLocked(t, err, "")
+	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", cmd.Process.Pid), " UTC; this call waited"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
+	}
+	if strings.Contains(err.Error(), "or before") {
+		t.Errorf("it is known since when: %v", err)
+	}
+	wantEqual(t, in.Close(), nil)
+	wantEqual(t, cmd.Wait(), nil)
+	recordAttempts(t, s, attempt("1"))
+}
+
+// usedBy starts a process of a version that uses the place.
+func usedBy(t testing.TB, place, version string) (pid int, end func()) {
+	t.Helper()
+	cmd := child(t, "use", place, version)
+	in, err := cmd.StdinPipe()
+	wantEqual(t, err, nil)
+	out, err := cmd.StdoutPipe()
+	wantEqual(t, err, nil)
+	wantEqual(t, cmd.Start(), nil)
+	line := make([]byte, len("there\n"))
+	if _, err := out.Read(line); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, func() {
+		t.Helper()
+		wantEqual(t, in.Close(), nil)
+		wantEqual(t, cmd.Wait(), nil)
+	}
+}
+
+func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {
+	place := emptyPlace(t)
+	pid, end := usedBy(t, place, "0.9.7")
+	makeOlder(t, place)
+	_, err := openPlace(context.Background(), place, Options{Process: Process{Version: "1.0.0"}})
+	wantCode(t, err, fault.Misconfigured)
+	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", pid), "nothing was changed"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
+	}
+	wantEqual(t, versionAt(t, place), olderVersion)
+	end()
+	open(t, place, Options{Process: Process{Version: "1.0.0"}})
+	if versionAt(t, place) == olderVersion {
+		t.Error("it was not brought up to date")
+	}
+}
+
+func TestAKilledProcessOfAnOlderVersionIsInNobodysWay(t *testing.T) {
+	place := emptyPlace(t)
+	cmd, _ := holder(t, place, "one")
+	makeOlder(t, place)
+	kill(t, cmd)
+	open(t, place, Options{})
+}
+
+// What is told of new rows of the audit may write, as whoever exports their heads does.
+func TestWhoHearsOfNewRowsMayWrite(t *testing.T) {
+	var s *Store
+	heard := 0
+	s = openWith(t, Options{Appended: func(ctx context.Context) {
+		heard++
+		wantEqual(t, s.db.exec(ctx, "DELETE FROM rounds"), nil)
+	}})
+	recordAttempts(t, s, attempt("1"))
+	wantEqual(t, heard, 1)
+}

@@ -1,0 +1,112 @@
+// Package config turns environment and flags into one immutable Config. It is the only package that reads the
+// environment.
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/secretfile"
+)
+
+// Config is everything that the operator decides.
+type Config struct {
+	Permissions   Permissions
+	Forges        Forges
+	Mounted       Mounted
+	Records       Records
+	Notifications Notifications
+	Web           Web
+	Sessions      Sessions
+	Tools         Tools
+	SessionID     string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
+	User          string   // the operating system's user, for the record of what people do
+	Secrets       []string // values that must never appear in a text
+	Warnings      []string // each names a value that was not understood and what was taken instead: the more careful choice
+}
+
+// Tools are settings of the toolsets beside that of pull requests, in the words of their contracts.
+type Tools struct {
+	Definitions Definitions
+	Deploy      Deploy
+}
+
+// Permissions are what agents may do.
+type Permissions struct {
+	Tier         gitprovider.Tier
+	DryRun       bool
+	ReadOnly     bool
+	PolicyFile   string
+	Repos        []policy.RepoPattern
+	ReposProblem string   // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
+	Toolsets     []string // that are enabled, as they were named; never empty
+	AllowWrite   bool     // tools beside create_pr may write beyond the program's own folders
+	Confinement  Confinement
+}
+
+// Notifications are where people are told of what happened.
+type Notifications struct {
+	AppriseURLs    string
+	WebhookURL     string
+	WebhookSecret  string
+	AllowPlainHTTP bool // to other machines
+}
+
+// Load reads the environment through lookup (os.LookupEnv); drivers are the forges that there are. It never fails: a value that cannot be understood is taken
+// as the most careful choice, with a warning.
+func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
+	e := env{lookup: lookup, drivers: drivers}
+	c := Config{
+		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
+		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(), User: e.get("USER"),
+		Tools: Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
+	}
+	e.remember(OperatorToken(c.Records.Dir))
+	// The last, since agents get nothing that is remembered as a secret until then.
+	c.Sessions = e.sessions(c)
+	for _, address := range []string{e.get("HTTP_PROXY"), e.get("HTTPS_PROXY"), e.get("http_proxy"), e.get("https_proxy")} { // these agents do get
+		if !strings.Contains(address, "://") {
+			address = "http://" + address
+		}
+		e.rememberWhole(secretfile.InAddresses(address)...)
+	}
+	c.Secrets, c.Warnings = e.secrets, e.warnings
+	return c
+}
+
+func (e *env) permissions() Permissions {
+	p := Permissions{
+		Tier: e.tier("CLAUDEOPS_TIER"), DryRun: e.boolean("CLAUDEOPS_DRY_RUN"), ReadOnly: e.boolean("CLAUDEOPS_READ_ONLY"),
+		PolicyFile: e.get("CLAUDEOPS_POLICY"), Toolsets: splitList(e.get("CLAUDEOPS_TOOLSETS")),
+		AllowWrite: e.permission("CLAUDEOPS_ALLOW_WRITE"), Confinement: confinement(e),
+	}
+	if len(p.Toolsets) == 0 {
+		p.Toolsets = []string{"pr"}
+	}
+	p.Repos, p.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
+	return p
+}
+
+func parseRepos(raw string) (patterns []policy.RepoPattern, problem string) {
+	for _, entry := range splitList(raw) {
+		pattern, err := policy.ParseRepoPattern(entry)
+		if err != nil {
+			return nil, fmt.Sprintf("CLAUDEOPS_REPOS is malformed: %s", err)
+		}
+		patterns = append(patterns, pattern)
+	}
+	if raw != "" && len(patterns) == 0 {
+		return nil, "CLAUDEOPS_REPOS names no repository"
+	}
+	return patterns, ""
+}
+
+func (e *env) notifications() Notifications {
+	return Notifications{
+		AppriseURLs: e.secret("CLAUDEOPS_APPRISE_URLS"), WebhookURL: e.secret("CLAUDEOPS_WEBHOOK_URL"),
+		WebhookSecret: e.secret("CLAUDEOPS_WEBHOOK_SECRET"), AllowPlainHTTP: e.permission("CLAUDEOPS_NOTIFY_PLAIN_HTTP"),
+	}
+}

@@ -1,0 +1,149 @@
+package config_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/settings/config"
+)
+
+// notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a session's.
+func notTheOperators() []string {
+	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
+}
+
+// readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
+// themselves.
+func readers() []string {
+	return []string{"get", "secret", "variableOrFile", "secretFile", "boolean", "permission", "tier", "pollInterval"}
+}
+
+// readVariables maps each variable that the source of this package reads to whether it is read as a secret.
+func readVariables(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range parsed.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok {
+				collectReads(t, f, found)
+			}
+		}
+	}
+	return found
+}
+
+// readersOfLists are the functions that read what ServerVariables and the drivers of forges list.
+func readersOfLists() []string {
+	return []string{"serverEnv", "toolsetEnv", "hookSecret", "Get", "Secret", "RegistryToken", "secretFiles"}
+}
+
+func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
+	t.Helper()
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(readers(), method.Sel.Name) || len(call.Args) != 1 {
+			return true
+		}
+		literal, ok := call.Args[0].(*ast.BasicLit)
+		if !ok {
+			if !slices.Contains(readers(), f.Name.Name) && !slices.Contains(readersOfLists(), f.Name.Name) {
+				t.Errorf("%s reads a variable whose name is no literal, so that nothing can list it", f.Name.Name)
+			}
+			return true
+		}
+		name, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[name] = found[name] || method.Sel.Name == "secret" || method.Sel.Name == "variableOrFile"
+		return true
+	})
+}
+
+func TestEveryVariableThatIsReadIsListed(t *testing.T) {
+	read := readVariables(t)
+	if len(read) < 20 {
+		t.Fatalf("only %d reads were found: %v", len(read), slices.Sorted(maps.Keys(read)))
+	}
+	listed := map[string]bool{}
+	for _, v := range config.Variables(nil) { // those of forges are held by the test of package forges
+		if _, twice := listed[v.Name]; twice || v.Meaning == "" {
+			t.Errorf("%s is listed twice, or without its meaning", v.Name)
+		}
+		listed[v.Name] = v.Secret
+		if secret, isRead := read[v.Name]; !isRead || secret != v.Secret {
+			t.Errorf("%s: read %t, as a secret %t; listed as a secret %t", v.Name, isRead, secret, v.Secret)
+		}
+	}
+	for name := range read {
+		if _, known := listed[name]; !known && !slices.Contains(notTheOperators(), name) {
+			t.Errorf("%s is read, and Variables does not list it", name)
+		}
+	}
+}
+
+func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
+	secret := map[string]bool{}
+	for _, v := range config.Variables(forges.All()) {
+		secret[v.Name] = v.Secret
+	}
+	for _, v := range config.ServerVariables(forges.All()) {
+		base, isFile := strings.CutSuffix(v.Name, "_FILE")
+		if isFile && secret[base] {
+			continue
+		}
+		if _, known := secret[v.Name]; !known {
+			t.Errorf("%s is no variable of the product", v.Name)
+		}
+	}
+}
+
+func TestAClientHandsOnWhatItsToolsetsRead(t *testing.T) {
+	for toolsets, want := range map[string][]string{
+		"pr":                {"CLAUDEOPS_TIER", "GITEA_TOKEN", "GITEA_TOKEN_FILE"},
+		"pr,definitions":    {"CLAUDEOPS_TIER", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "FRACTARY_CONFIG", "FRACTARY_REGISTRY_TOKEN", "FRACTARY_REGISTRY_TOKEN_FILE"},
+		"deploy":            {"CLAUDEOPS_TOOLSETS", "AGENTPACK_HOME", "CLAUDEOPS_DEPLOY_REPOS"},
+		"pr,scripts":        {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_SCRIPTS"},
+		"pr,packages":       {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE"},
+		"deploy,scripts,pr": {"AGENTPACK_HOME", "CLAUDEOPS_SCRIPTS"},
+	} {
+		var names []string
+		for _, v := range config.ClientVariables(forges.All(), strings.Split(toolsets, ",")) {
+			if slices.Contains(names, v.Name) {
+				t.Errorf("%s: %s is there twice", toolsets, v.Name)
+			}
+			names = append(names, v.Name)
+		}
+		for _, name := range want {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: %s is not among %v", toolsets, name, names)
+			}
+		}
+		if has := slices.Contains(names, "AGENTPACK_HOME"); has != strings.Contains(toolsets, "deploy") {
+			t.Errorf("%s: AGENTPACK_HOME is there: %t", toolsets, has)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// maxPolicyBytes bounds a policy file.
+const maxPolicyBytes = 1 << 20
+
+// file is the YAML form of a policy. Pointers tell an absent key from an empty value.
+type file struct {
+	Version      int           `yaml:"version"`
+	Scope        *scopeSection `yaml:"scope"`
+	Tiers        *tierSection  `yaml:"tiers"`
+	Repositories []string      `yaml:"repositories"`
+	BaseBranches []string      `yaml:"base_branches"`
+	Pins         []pinSection  `yaml:"pins"`
+	Limits       *limitSection `yaml:"limits"`
+	Caps         *capSection   `yaml:"caps"`
+	Cooldown     *int          `yaml:"cooldown_hours"`
+	CooldownLift string        `yaml:"cooldown_lift_label"`
+	Revise       *string       `yaml:"revise"`
+	MaxRevisions *int          `yaml:"max_revisions"`
+	Labels       []string      `yaml:"labels"`
+	Pulls        *pullSection  `yaml:"pull_requests"`
+	Forks        bool          `yaml:"allow_forks"`
+	Duplicates   *string       `yaml:"duplicates"`
+	Body         *bodySection  `yaml:"body"`
+	Mentions     []string      `yaml:"mentions"`
+	Closing      bool          `yaml:"closing_keywords"`
+	Tools        *toolSection  `yaml:"tools"`
+	Sources      sources.List  `yaml:"sources"`
+	Notify       *struct {
+		Refused bool `yaml:"refused"`
+	} `yaml:"notify"`
+	Audit *struct {
+		RequireSink bool `yaml:"require_sink"`
+	} `yaml:"audit"`
+	Sessions *struct {
+		RequireBoundary bool `yaml:"require_boundary"`
+	} `yaml:"sessions"`
+}
+
+type scopeSection struct {
+	Allow           *[]string `yaml:"allow"`             // replaces the default allow list
+	Deny            []string  `yaml:"deny"`              // is added to the default deny list
+	DropDefaultDeny []string  `yaml:"drop_default_deny"` // entries of the default deny list that no longer hold
+	Kinds           []string  `yaml:"kinds"`             // of files that toolsets understand; tier 3 may propose them
+}
+
+type tierSection struct {
+	Tier2 *tierRules `yaml:"2"`
+	Tier3 *tierRules `yaml:"3"`
+}
+
+type tierRules struct {
+	MaxFiles   *int `yaml:"max_files"` // 0: the tier may not propose
+	capSection `yaml:",inline"`
+}
+
+type limitSection struct {
+	MaxFileBytes  *int `yaml:"max_file_bytes"`
+	MaxTotalBytes *int `yaml:"max_total_bytes"`
+}
+
+type capSection struct {
+	OpenPRs          *int `yaml:"open_prs"`
+	CreationsPerHour *int `yaml:"creations_per_hour"`
+}
+
+type bodySection struct {
+	RequiredSections []string `yaml:"required_sections"`
+}
+
+// Load reads a policy file; with an empty name it returns the default. Every error names the file and, where YAML knows
+// it, the line: an unknown or repeated key, a wrong type, a value that would loosen what cannot be loosened.
+func Load(name string, kinds ...gitprovider.FileKind) (Policy, error) {
+	if name == "" {
+		return Default(), nil
+	}
+	text, err := readBounded(name)
+	if err != nil {
+		return Policy{}, err
+	}
+	return Parse(name, text, kinds...)
+}
+
+func readBounded(name string) ([]byte, error) {
+	text, _, err := files.ReadPath(name, maxPolicyBytes)
+	if errors.Is(err, files.ErrTooLarge) {
+		return nil, fmt.Errorf("the policy file %s is larger than %d bytes", name, maxPolicyBytes)
+	}
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, fmt.Errorf("the policy file %s cannot be read: %w", name, err)
+	}
+	return text, nil
+}
+
+// Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may name.
+func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
+	var f file
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %s", name, yamlError(err))
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return Policy{}, fmt.Errorf("the policy file %s holds more than one YAML document; keep one", name)
+	}
+	p, err := f.policy(name, kinds)
+	if err != nil {
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
+	}
+	return p, nil
+}
+
+// yamlError puts everything that YAML found on one line. The library speaks of Go types; operators write YAML.
+func yamlError(err error) string {
+	var several *yaml.TypeError
+	if !errors.As(err, &several) {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	for i, text := range several.Errors {
+		if key, _, unknown := strings.Cut(text, " not found in type"); unknown {
+			text = strings.Replace(key, "field ", "unknown key ", 1)
+		}
+		if problem, _, typed := strings.Cut(text, " into "); typed {
+			text = strings.Replace(problem, "cannot unmarshal", "wrong type", 1)
+		}
+		several.Errors[i] = strings.ReplaceAll(text, "!!", "")
+	}
+	return strings.Join(several.Errors, "; ")
+}
+
+func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
+	p := Default()
+	p.Source = name
+	p.Agents.RequireBoundary = f.Sessions != nil && f.Sessions.RequireBoundary
+	if f.Version != 1 {
+		return p, fmt.Errorf("version must be 1, not %d", f.Version)
+	}
+	steps := []func(*Policy) error{
+		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
+		f.outgoing, f.tools, f.sources,
+	}
+	for _, step := range steps {
+		if err := step(&p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (f file) scope(p *Policy) error {
+	section := f.Scope
+	if section == nil {
+		section = &scopeSection{}
+	}
+	allow := gitprovider.DefaultAllow()
+	if section.Allow != nil {
+		allow = *section.Allow
+	}
+	deny := gitprovider.DefaultDeny()
+	for _, drop := range section.DropDefaultDeny {
+		at := slices.Index(deny, drop)
+		if at < 0 {
+			return fmt.Errorf("scope.drop_default_deny: %q is not in the default deny list", drop)
+		}
+		deny = slices.Delete(deny, at, at+1)
+	}
+	scope, err := gitprovider.NewScope(allow, append(deny, section.Deny...), filepath.Base(p.Source))
+	p.Scope = scope
+	return err
+}
+
+// kinds admits the kinds of files that the policy names.
+func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
+	if f.Scope == nil {
+		return nil
+	}
+	var names []string
+	for _, kind := range known {
+		names = append(names, kind.Name)
+	}
+	for i, name := range f.Scope.Kinds {
+		at := slices.Index(names, name)
+		switch {
+		case at < 0:
+			return fmt.Errorf("scope.kinds: %q is no kind of files; there are %s", name, strings.Join(names, ", "))
+		case slices.Contains(f.Scope.Kinds[:i], name):
+			return fmt.Errorf("scope.kinds: %q is named twice", name)
+		}
+		p.Scope = p.Scope.WithKinds(known[at])
+	}
+	return nil
+}
+
+func (f file) tiers(p *Policy) error {
+	if f.Tiers == nil {
+		return nil
+	}
+	p.Limits.TierCaps = map[gitprovider.Tier]Caps{}
+	for _, t := range []struct {
+		tier  gitprovider.Tier
+		rules *tierRules
+		limit *int
+	}{{gitprovider.TierInvestigate, f.Tiers.Tier2, &p.Tiers.Investigate}, {gitprovider.TierRemediate, f.Tiers.Tier3, &p.Tiers.Remediate}} {
+		if t.rules == nil {
+			continue
+		}
+		key, caps := "tiers."+t.tier.String(), p.Limits.Caps
+		err := errors.Join(
+			bounded(key+".max_files", t.limit, t.rules.MaxFiles, *t.limit),
+			bounded(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Limits.Caps.OpenPRs),
+			bounded(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
+		)
+		if err != nil {
+			return err
+		}
+		p.Limits.TierCaps[t.tier] = caps
+	}
+	return nil
+}
+
+// bounded sets a limit to a value between 0 and the bound that no policy can pass; nil leaves it.
+func bounded(key string, limit, value *int, bound int) error {
+	if value == nil {
+		return nil
+	}
+	if *value < 0 || *value > bound {
+		return fmt.Errorf("%s: %d is outside 0 to %d", key, *value, bound)
+	}
+	*limit = *value
+	return nil
+}
+
+func (f file) repositories(p *Policy) error {
+	if f.Repositories != nil && len(f.Repositories) == 0 {
+		return fmt.Errorf("repositories: the list is empty, which would refuse every repository; leave the key out or name one")
+	}
+	for _, s := range f.Repositories {
+		pattern, err := ParseRepoPattern(s)
+		if err != nil {
+			return fmt.Errorf("repositories: %w", err)
+		}
+		p.Targets.Repositories = append(p.Targets.Repositories, pattern)
+	}
+	return nil
+}
+
+func (f file) baseBranches(p *Policy) error {
+	for _, pattern := range f.BaseBranches {
+		if pattern == "" || !doublestar.ValidatePattern(pattern) {
+			return fmt.Errorf("base_branches: %q is not a valid pattern", pattern)
+		}
+		if strings.HasPrefix(pattern, gitprovider.BranchPrefix) {
+			return fmt.Errorf("base_branches: %q would let proposals be stacked on the branches of other proposals", pattern)
+		}
+	}
+	p.Targets.BaseBranches = f.BaseBranches
+	return nil
+}
+
+func (f file) limits(p *Policy) error {
+	if f.Limits == nil {
+		return nil
+	}
+	return errors.Join(
+		bounded("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, MaxTotalBytes),
+		bounded("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, MaxTotalBytes),
+	)
+}
+
+func (f file) caps(p *Policy) error {
+	if f.Caps == nil {
+		return nil
+	}
+	return errors.Join(
+		bounded("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, MaxCap),
+		bounded("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, MaxCap),
+	)
+}
+
+func (f file) cooldown(p *Policy) error {
+	hours := int(p.Limits.Cooldown / time.Hour)
+	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
+	p.Limits.Cooldown = time.Duration(hours) * time.Hour
+	if err == nil && f.CooldownLift != "" {
+		p.Limits.CooldownLabel, err = label("cooldown_lift_label", f.CooldownLift)
+	}
+	return err
+}

@@ -1,0 +1,318 @@
+// Package policy holds the operator's rules: the embedded default, and an optional YAML file that changes it.
+//
+// A policy may widen the scope within the form that gitprovider.ParsePath accepts, and may tighten everything. It
+// cannot allow git's own files, traversal or the policy file itself, nor raise a tier above its built-in limits.
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/settings/sources"
+)
+
+// Defaults and bounds of the limits. Sizes are in bytes.
+const (
+	DefaultMaxFileBytes  = 256 << 10
+	DefaultMaxTotalBytes = 1 << 20
+	MaxTotalBytes        = 3 << 20 // what fits into one MCP message of 4 MiB together with its quoting
+)
+
+// Policy is the effective set of rules. It is immutable after loading.
+type Policy struct {
+	Source     string // file that it came from, or "embedded default"
+	Scope      gitprovider.Scope
+	Tiers      gitprovider.TierLimits
+	Targets    Targets
+	Limits     Limits
+	Text       Text
+	Labels     []string     // always begins with gitprovider.LabelOurs
+	Pulls      PullRequests // what they get beside labels
+	Duplicates Duplicates   // whose open pull requests keep a change of the same files off
+	Revisions  Revisions    // commits that an agent adds to its open pull requests
+	Server     Server       // what holds for the server itself, whatever is proposed
+	Agents     Agents       // what holds for agents beside their proposals
+}
+
+// Server is what holds for the server itself, whatever is proposed.
+type Server struct {
+	NotifyRefused bool         // whether people are told of refusals, too
+	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
+	Sources       sources.List // places that files of projects may choose from; see docs/sources.md
+}
+
+// Agents are rules for agents beside those of their proposals.
+type Agents struct {
+	ToolTiers []ToolTier // of tools whose lowest tier the policy raises, by name
+	// RequireBoundary refuses sessions without a boundary that lacks nothing.
+	RequireBoundary bool
+}
+
+// Targets are the repositories and branches that proposals may be made for.
+type Targets struct {
+	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
+	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
+	BaseBranches    []string      // patterns; empty: the default branch, or the one that the manifest names
+	Pins            []RepoPin     // what holds for single repositories, whatever their manifests say
+	AllowForks      bool          // whether a repository that is a fork may be targeted
+}
+
+// Limits bound a proposal, and how many there may be.
+type Limits struct {
+	MaxFileBytes  int
+	MaxTotalBytes int
+	Caps          Caps
+	TierCaps      map[gitprovider.Tier]Caps // per tier, where the policy says so; never looser than Caps
+	Cooldown      time.Duration             // how long a rejected change blocks its paths; 0: not at all
+	CooldownLabel string                    // ends the cooldown of a closed pull request that has it; "" for none
+}
+
+// Revisions bound how often an agent may add to one pull request, and when.
+type Revisions struct {
+	Max    int  // for each pull request; 0: never
+	Always bool // also without a review or a comment since the last one
+}
+
+// Text is what titles and bodies of proposals must and may hold.
+type Text struct {
+	RequiredSections []string // headings that a pull request's body must have
+	Mentions         []string // names that a proposal may mention with @, lower case
+	ClosingKeywords  bool     // whether "fixes #1" may close issues
+}
+
+// Caps bound how many pull requests the agents may have open and create, per repository.
+type Caps struct {
+	OpenPRs          int `json:"open_prs"`
+	CreationsPerHour int `json:"creations_per_hour"`
+}
+
+// Defaults of caps and cooldown (design §3, gates 8 and 9), and the largest values that a policy may set.
+const (
+	DefaultOpenPRs          = 10
+	DefaultCreationsPerHour = 20
+	DefaultCooldown         = 24 * time.Hour
+	DefaultRevisions        = 5
+	MaxCap                  = 1000
+	MaxRevisions            = 50
+	MaxCooldown             = 90 * 24 * time.Hour
+)
+
+// CapsFor are the caps that hold for a tier.
+func (p Policy) CapsFor(t gitprovider.Tier) Caps {
+	if own, ok := p.Limits.TierCaps[t]; ok {
+		return Caps{
+			OpenPRs: min(own.OpenPRs, p.Limits.Caps.OpenPRs), CreationsPerHour: min(own.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
+		}
+	}
+	return p.Limits.Caps
+}
+
+// Default is the embedded policy.
+func Default() Policy {
+	return Policy{
+		Source: "embedded default", Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
+		Limits: Limits{
+			MaxFileBytes: DefaultMaxFileBytes, MaxTotalBytes: DefaultMaxTotalBytes,
+			Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
+			Cooldown: DefaultCooldown,
+		},
+		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
+		Revisions: Revisions{Max: DefaultRevisions},
+	}
+}
+
+// RepoPattern is one entry of the repository allowlist: owner/name with globs in either part, optionally pinned to a
+// provider as in gitea:joe/home-cluster.
+type RepoPattern struct{ Provider, Owner, Name string }
+
+// ParseRepoPattern reads an allowlist entry.
+func ParseRepoPattern(s string) (RepoPattern, error) {
+	provider, rest, pinned := strings.Cut(s, ":")
+	if !pinned {
+		provider, rest = "", s
+	}
+	owner, name, ok := strings.Cut(rest, "/")
+	if !ok || owner == "" || name == "" || strings.Contains(name, "/") || pinned && provider == "" ||
+		!doublestar.ValidatePattern(owner) || !doublestar.ValidatePattern(name) {
+		return RepoPattern{}, fmt.Errorf("%q is not of the form owner/name or provider:owner/name", s)
+	}
+	return RepoPattern{strings.ToLower(provider), owner, name}, nil
+}
+
+// Matches reports whether the entry covers the repository. Letter case does not count, as on the forges.
+func (r RepoPattern) Matches(provider, owner, name string) bool {
+	if r.Provider != "" && r.Provider != provider {
+		return false
+	}
+	return matchFold(r.Owner, owner) && matchFold(r.Name, name)
+}
+
+// String is the entry as it is written in configuration.
+func (r RepoPattern) String() string {
+	if r.Provider == "" {
+		return r.Owner + "/" + r.Name
+	}
+	return r.Provider + ":" + r.Owner + "/" + r.Name
+}
+
+// Pin returns the entry as a pin, if it names a provider and one repository.
+func (r RepoPattern) Pin() (gitprovider.Pin, bool) {
+	if r.Provider == "" || strings.ContainsAny(r.Owner+r.Name, "*?[{") {
+		return gitprovider.Pin{}, false
+	}
+	return gitprovider.Pin{Provider: r.Provider, Owner: r.Owner, Name: r.Name}, true
+}
+
+func matchFold(pattern, s string) bool {
+	ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(s))
+	return ok
+}
+
+// AllowsRepo reports whether proposals to the repository are allowed, and by which entry.
+func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) {
+	rule = "no allowlist"
+	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories} {
+		if len(list) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(list, func(r RepoPattern) bool { return r.Matches(provider, owner, name) })
+		if at < 0 {
+			return "", false
+		}
+		rule = list[at].String()
+	}
+	return rule, true
+}
+
+// AllRepositories lists the entries of both allowlists.
+func (p Policy) AllRepositories() []RepoPattern {
+	return slices.Concat(p.Targets.Repositories, p.Targets.EnvRepositories)
+}
+
+// AllowsBase reports whether a pull request may target base. Without a list only the repository's default branch and
+// the branch that its mounted manifest declares are allowed; with a list, base must match it, the default branch too.
+func (p Policy) AllowsBase(base, defaultBranch, manifestBase string) bool {
+	if len(p.Targets.BaseBranches) == 0 {
+		return base == defaultBranch || manifestBase != "" && base == manifestBase
+	}
+	return slices.ContainsFunc(p.Targets.BaseBranches, func(pattern string) bool {
+		ok, _ := doublestar.Match(pattern, base)
+		return ok
+	})
+}
+
+// View is a policy as people and programs read it.
+type View struct {
+	Source           string    `json:"source"`
+	Hash             string    `json:"hash"`
+	Allow            []string  `json:"allow"`
+	Deny             []string  `json:"deny"`
+	Kinds            []Kind    `json:"kinds" doc:"Kinds of files that tier 3 may propose beside, if their validators accept them"`
+	Tier2MaxFiles    int       `json:"tier2_max_files"`
+	Tier3MaxFiles    int       `json:"tier3_max_files"`
+	Repositories     []string  `json:"repositories"`
+	BaseBranches     []string  `json:"base_branches"`
+	Pins             []RepoPin `json:"pins"`
+	MaxFileBytes     int       `json:"max_file_bytes"`
+	MaxTotalBytes    int       `json:"max_total_bytes"`
+	OpenPRs          int       `json:"open_prs"`
+	CreationsPerHour int       `json:"creations_per_hour"`
+	CooldownHours    float64   `json:"cooldown_hours"`
+	CooldownLabel    string    `json:"cooldown_lift_label"`
+	Revise           string    `json:"revise" enum:"reviewed,always"`
+	MaxRevisions     int       `json:"max_revisions"`
+	Labels           []string  `json:"labels"`
+	RequiredSections []string  `json:"required_body_sections"`
+	Mentions         []string  `json:"mentions"`
+	ClosingKeywords  bool      `json:"closing_keywords"`
+	NotifyRefused    bool      `json:"notify_refused"`
+	RequireSink      bool      `json:"require_sink" doc:"Nothing is proposed unless the audit was exported to every sink before"`
+	Tier2Caps        Caps      `json:"tier2_caps"`
+	Tier3Caps        Caps      `json:"tier3_caps"`
+	AllowForks       bool      `json:"allow_forks"`
+
+	Duplicates   Duplicates   `json:"duplicates"`
+	PullRequests PullRequests `json:"pull_requests"`
+	ToolTiers    []ToolTier   `json:"tool_tiers" doc:"Tools of toolsets whose lowest tier the policy raises"`
+
+	RequireBoundary bool `json:"require_boundary" doc:"No session starts without a boundary that lacks nothing"`
+
+	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
+}
+
+// Kind is a kind of files that a toolset understands.
+type Kind struct {
+	Name     string   `json:"name"`
+	Patterns []string `json:"patterns"`
+}
+
+func (p Policy) kinds() []Kind {
+	out := []Kind{}
+	for _, kind := range p.Scope.Kinds() {
+		out = append(out, Kind{kind.Name, kind.Patterns})
+	}
+	return out
+}
+
+// View renders the policy. Lists are never null.
+func (p Policy) View() View {
+	v := View{
+		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(), Kinds: p.kinds(),
+		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
+		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
+		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
+		MaxFileBytes: p.Limits.MaxFileBytes, MaxTotalBytes: p.Limits.MaxTotalBytes,
+		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
+		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max,
+		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
+		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
+		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
+		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
+		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
+		Sources: append(sources.List{}, p.Server.Sources...),
+	}
+	for _, r := range p.AllRepositories() {
+		v.Repositories = append(v.Repositories, r.String())
+	}
+	return v
+}
+
+// Hash identifies the effective rules, wherever they came from: 12 hex digits.
+func (p Policy) Hash() string {
+	rules := []any{
+		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches, p.Targets.Pins,
+		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
+		p.Text.Mentions, p.Text.ClosingKeywords, p.Server.NotifyRefused, p.Pulls, p.Targets.AllowForks,
+		p.Duplicates, p.Revisions, p.Limits.CooldownLabel,
+	}
+	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
+		rules = append(rules, kinds)
+	}
+	if len(p.Agents.ToolTiers) > 0 {
+		rules = append(rules, p.Agents.ToolTiers)
+	}
+	if p.Agents.RequireBoundary {
+		rules = append(rules, "require_boundary")
+	}
+	if p.Server.RequireSink {
+		rules = append(rules, "audit.require_sink")
+	}
+	if len(p.Server.Sources) > 0 {
+		rules = append(rules, p.Server.Sources)
+	}
+	b, err := json.Marshal(rules)
+	if err != nil { // strings and integers always marshal
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,271 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+const full = `version: 1
+scope:
+  allow: ["checks/*.md", "services/**"]
+  deny: ["services/secret/**"]
+  drop_default_deny: ["*.yaml"]
+tiers:
+  2: {max_files: 2}
+  3: {max_files: 10}
+repositories: ["local:demo/home-cluster", "joe/*"]
+base_branches: [main, "release/*"]
+limits: {max_file_bytes: 1000, max_total_bytes: 2000}
+caps: {open_prs: 3, creations_per_hour: 5}
+cooldown_hours: 2
+labels: [agents]
+body: {required_sections: [Why]}
+pull_requests: {draft: true, reviewers: ["@ann", acme/ops, ann], assignees: [joe], create_labels: true}
+allow_forks: true
+duplicates: any
+tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
+sessions: {require_boundary: true}
+pins:
+  - {repository: joe/infra, provider: Gitea, base_branch: main}
+  - {repository: joe/other, base_branch: release/1}
+`
+
+func TestAFullPolicyIsRead(t *testing.T) {
+	p, err := policy.Parse("rules.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Scope.Check("services/web.yaml").Allowed || p.Scope.Check("services/secret/x.md").Allowed || p.Scope.Check("playbooks/x.md").Allowed {
+		t.Error("the scope is not the file's")
+	}
+	if p.Scope.Check("services/rules.yaml").Allowed {
+		t.Error("the policy file itself may be proposed")
+	}
+	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.Limits.MaxFileBytes != 1000 || p.Limits.MaxTotalBytes != 2000 {
+		t.Errorf("limits: %+v", p)
+	}
+	if p.Limits.Caps != (policy.Caps{OpenPRs: 3, CreationsPerHour: 5}) || p.Limits.Cooldown != 2*time.Hour {
+		t.Errorf("caps: %+v, cooldown %s", p.Limits.Caps, p.Limits.Cooldown)
+	}
+	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.Text.RequiredSections, " ") != "Why" {
+		t.Errorf("labels %v, sections %v", p.Labels, p.Text.RequiredSections)
+	}
+	pins := []policy.RepoPin{{Owner: "joe", Name: "infra", Provider: "gitea", BaseBranch: "main"}, {Owner: "joe", Name: "other", BaseBranch: "release/1"}}
+	if pin, found := p.PinFor("JOE", "Infra"); !reflect.DeepEqual(p.Targets.Pins, pins) || !found || pin != pins[0] {
+		t.Errorf("pins %+v, that of joe/infra %+v", p.Targets.Pins, pin)
+	}
+	if _, found := p.PinFor("joe", "infra2"); found {
+		t.Error("a pin holds for another repository")
+	}
+	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 || p.LeastTier("plan") != 0 {
+		t.Errorf("tiers of tools %+v", p.Agents.ToolTiers)
+	}
+	if !p.Agents.RequireBoundary || !p.View().RequireBoundary || policy.Default().Agents.RequireBoundary {
+		t.Errorf("agents %+v", p.Agents)
+	}
+	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
+	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
+		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
+	}
+	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks {
+		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.Targets.AllowForks)
+	}
+}
+
+func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
+	cases := map[string]struct{ text, says string }{
+		"an unknown key":                {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
+		"an unknown nested key":         {"version: 1\nscope:\n  alow: []\n", "line 3: unknown key alow"},
+		"several problems at once":      {"version: 1\na: 1\nb: 2\n", "line 2: unknown key a; line 3: unknown key b"},
+		"a number as an unknown tier":   {"version: 1\ntiers:\n  4: {max_files: 1}\n", "line 3: unknown key 4"},
+		"tier 1 cannot be let in":       {"version: 1\ntiers:\n  1: {max_files: 1}\n", "line 3: unknown key 1"},
+		"a repeated key":                {"version: 1\nlabels: [a]\nlabels: [b]\n", "line 3"},
+		"a wrong type":                  {"version: 1\nscope:\n  allow: 3\n", "line 3: wrong type"},
+		"not YAML":                      {"version: 1\n\tx: [\n", "line 2"},
+		"no version":                    {"", "version must be 1"},
+		"a future version":              {"version: 2\n", "version must be 1, not 2"},
+		"two documents":                 {"version: 1\n---\nversion: 1\n", "more than one"},
+		"tier 2 loosened":               {"version: 1\ntiers:\n  2: {max_files: 4}\n", "tiers.2.max_files: 4 is outside 0 to 3"},
+		"a negative limit":              {"version: 1\nlimits: {max_file_bytes: -1}\n", "limits.max_file_bytes"},
+		"a limit beyond the message":    {"version: 1\nlimits: {max_total_bytes: 99999999}\n", "limits.max_total_bytes"},
+		"a pattern with a parent":       {"version: 1\nscope: {allow: [\"../x\"]}\n", "../x"},
+		"a malformed pattern":           {"version: 1\nscope: {deny: [\"[\"]}\n", "malformed"},
+		"a default deny that is none":   {"version: 1\nscope: {drop_default_deny: [\"*.txt\"]}\n", "*.txt"},
+		"an empty allowlist":            {"version: 1\nrepositories: []\n", "empty"},
+		"a malformed repository":        {"version: 1\nrepositories: [joe]\n", "owner/name"},
+		"stacking on our own branches":  {"version: 1\nbase_branches: [\"claude-ops/**\"]\n", "stacked"},
+		"a label with a comma":          {"version: 1\nlabels: [\"a,b\"]\n", "labels"},
+		"an empty required section":     {"version: 1\nbody: {required_sections: [\" \"]}\n", "required_sections"},
+		"a team as an assignee":         {"version: 1\npull_requests: {assignees: [acme/ops]}\n", "pull_requests.assignees"},
+		"a reviewer without a name":     {"version: 1\npull_requests: {reviewers: [acme/]}\n", "pull_requests.reviewers"},
+		"too many reviewers":            {"version: 1\npull_requests: {reviewers: [a,b,c,d,e,f,g,h,i,j,k]}\n", "11 names"},
+		"an unknown rule on duplicates": {"version: 1\nduplicates: all\n", "duplicates: \"all\" is neither"},
+		"an empty rule on duplicates":   {"version: 1\nduplicates: \"\"\n", "duplicates: \"\" is neither"},
+		"a pin of nothing":              {"version: 1\npins: [{repository: joe/x}]\n", "pins[0]: it names neither"},
+		"a pin of many repositories":    {"version: 1\npins: [{repository: \"joe/*\", provider: gitea}]\n", "without patterns"},
+		"a pin without a repository":    {"version: 1\npins: [{provider: gitea}]\n", "pins[0]: repository"},
+		"a pin with an unknown key":     {"version: 1\npins: [{repository: joe/x, branch: main}]\n", "unknown key branch"},
+		"a repository pinned twice":     {"version: 1\npins: [{repository: joe/x, provider: a}, {repository: Joe/X, base_branch: b}]\n", "twice"},
+		"a pin to a proposal's branch":  {"version: 1\npins: [{repository: joe/x, base_branch: claude-ops/fix/x}]\n", "stacked"},
+		"an unknown rule on revisions":  {"version: 1\nrevise: never\n", "revise: \"never\" is neither"},
+		"too many revisions":            {"version: 1\nmax_revisions: 51\n", "max_revisions: 51 is outside 0 to 50"},
+		"a lifting label with a comma":  {"version: 1\ncooldown_lift_label: \"a,b\"\n", "cooldown_lift_label"},
+		"a lifting label that all have": {"version: 1\nlabels: [a]\ncooldown_lift_label: a\n", "every pull request"},
+		"a tool below tier 2":           {"version: 1\ntools: {tiers: {plan: 1}}\n", "tools.tiers.plan: 1 is outside 2 to 3"},
+		"a tool beyond the tiers":       {"version: 1\ntools: {tiers: {plan: 4}}\n", "tools.tiers.plan: 4 is outside 2 to 3"},
+		"a tool without a tier":         {"version: 1\ntools: {tiers: {plan: }}\n", "tools.tiers.plan: 0 is outside 2 to 3"},
+		"a tier that is no number":      {"version: 1\ntools: {tiers: {plan: high}}\n", "wrong type"},
+		"a tool named twice":            {"version: 1\ntools:\n  tiers:\n    plan: 3\n    plan: 2\n", "line 5"},
+		"a tool without a name":         {"version: 1\ntools: {tiers: {\"\": 3}}\n", "tools.tiers: a tool has no name"},
+		"an unknown key of sessions":    {"version: 1\nsessions: {requires: true}\n", "unknown key requires"},
+		"a boundary that is no answer":  {"version: 1\nsessions: {require_boundary: perhaps}\n", "wrong type"},
+		"an unknown key of tools":       {"version: 1\ntools: {plan: 3}\n", "unknown key plan"},
+		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := policy.Parse("rules.yaml", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "rules.yaml") {
+				t.Errorf("error %v, want one that names rules.yaml and says %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if p, err := policy.Load(""); err != nil || p.Source != "embedded default" {
+		t.Errorf("no file gave %v, %v", p.Source, err)
+	}
+	dir := t.TempDir()
+	if _, err := policy.Load(filepath.Join(dir, "missing.yaml")); err == nil || !strings.Contains(err.Error(), "missing.yaml") {
+		t.Errorf("a missing file gave %v", err)
+	}
+	if _, err := policy.Load(dir); err == nil {
+		t.Error("a folder was read as a policy")
+	}
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, []byte(strings.Repeat("#\n", 600_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.Load(big); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("a huge file gave %v", err)
+	}
+}
+
+func TestTheEmbeddedDefaultIsTheDesignsRules(t *testing.T) {
+	v := policy.Default().View()
+	if strings.Join(v.Allow, " ") != strings.Join(gitprovider.DefaultAllow(), " ") || v.Tier2MaxFiles != 3 || v.Tier3MaxFiles != 100 ||
+		v.MaxFileBytes != 256<<10 || v.MaxTotalBytes != 1<<20 || v.OpenPRs != 10 || v.CreationsPerHour != 20 || v.CooldownHours != 24 {
+		t.Errorf("the default is %+v", v)
+	}
+}
+
+func TestAllowsRepo(t *testing.T) {
+	parse := func(entries ...string) (out []policy.RepoPattern) {
+		for _, e := range entries {
+			p, err := policy.ParseRepoPattern(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	cases := []struct {
+		name      string
+		file, env []string
+		provider  string
+		repo      string
+		want      bool
+	}{
+		{"no list", nil, nil, "local", "infra", true},
+		{"on the list", []string{"joe/infra"}, nil, "local", "infra", true},
+		{"letter case aside", []string{"JOE/Infra"}, nil, "local", "infra", true},
+		{"not on the list", []string{"joe/other"}, nil, "local", "infra", false},
+		{"a glob", []string{"joe/in*"}, nil, "local", "infra", true},
+		{"a glob does not span owners", []string{"*" + "/other"}, nil, "local", "infra", false},
+		{"pinned to the provider", []string{"gitea:joe/infra"}, nil, "gitea", "infra", true},
+		{"pinned to another provider", []string{"gitea:joe/infra"}, nil, "github", "infra", false},
+		{"the environment cannot widen the file", []string{"joe/other"}, []string{"joe/*"}, "local", "infra", false},
+		{"the file cannot widen the environment", []string{"joe/*"}, []string{"joe/other"}, "local", "infra", false},
+		{"on both lists", []string{"joe/*"}, []string{"local:joe/infra"}, "local", "infra", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := policy.Default()
+			p.Targets.Repositories, p.Targets.EnvRepositories = parse(c.file...), parse(c.env...)
+			if _, ok := p.AllowsRepo(c.provider, "joe", c.repo); ok != c.want {
+				t.Errorf("allowed %t, want %t", ok, c.want)
+			}
+		})
+	}
+	for _, bad := range []string{"", "joe", "/x", "x/", "a/b/c", ":a/b", "a/[", "gitea:"} {
+		if p, err := policy.ParseRepoPattern(bad); err == nil {
+			t.Errorf("%q was read as %+v", bad, p)
+		}
+	}
+}
+
+func TestAllowsBase(t *testing.T) {
+	p := policy.Default()
+	for base, want := range map[string]bool{"main": true, "trunk": true, "release/1": false, "": false} {
+		if got := p.AllowsBase(base, "main", "trunk"); got != want {
+			t.Errorf("without a list, %q: %t, want %t", base, got, want)
+		}
+	}
+	p.Targets.BaseBranches = []string{"release/*"}
+	for base, want := range map[string]bool{"main": false, "release/1": true, "release/1/x": false, "xrelease/1": false} {
+		if got := p.AllowsBase(base, "main", ""); got != want {
+			t.Errorf("with a list, %q: %t, want %t", base, got, want)
+		}
+	}
+}
+
+func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
+	a, err := policy.Parse("a.yaml", []byte("version: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := policy.Parse("a.yaml", []byte("# comment\nversion: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := policy.Parse("a.yaml", []byte("version: 1\nduplicates: any\n"))
+	if err != nil || d.Hash() == a.Hash() {
+		t.Errorf("the rule on duplicates is not in the hash: %s, %v", d.Hash(), err)
+	}
+	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
+		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())
+	}
+}
+
+func TestKindsOfFilesAreNamedByThePolicy(t *testing.T) {
+	kind := gitprovider.FileKind{Name: "definitions", Patterns: []string{".fractary/agents/**"}}
+	p, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), kind)
+	if err != nil || len(p.View().Kinds) != 1 || p.Hash() == policy.Default().Hash() {
+		t.Errorf("%v, %+v", err, p.View().Kinds)
+	}
+	if answer := p.CheckPaths(3, []string{".fractary/agents/a.md"}); !answer.Allowed {
+		t.Errorf("tier 3: %+v", answer)
+	}
+	if answer := p.CheckPaths(2, []string{".fractary/agents/a.md"}); answer.Allowed || answer.Paths[0].Code != fault.TierDenied {
+		t.Errorf("tier 2: %+v", answer)
+	}
+	for _, text := range []string{"[packages]", "[definitions, definitions]", "definitions"} {
+		if _, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: "+text+"}\n"), kind); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

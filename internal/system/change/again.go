@@ -1,0 +1,77 @@
+package change
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// lastUnchanged is the last plan that had nothing to change, as long as the same is desired and in place.
+type lastUnchanged struct {
+	mu   sync.Mutex
+	plan *Plan
+	last *Snapshot
+	seal *Seal
+	// state is of the snapshots; it may be broken.
+	state *Seal
+}
+
+// seals are those of a plan of what is desired, and its warnings, if it had nothing to change.
+func (l *lastUnchanged) seals(desired *Desired) (seals []*Seal, warnings []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.plan == nil || l.plan.desired != desired || !l.state.Whole() {
+		return nil, nil
+	}
+	return []*Seal{l.state, l.seal}, l.plan.Warnings
+}
+
+// again is the plan of what is desired, if nothing has to be changed; nil if it has to be made.
+func (l *lastUnchanged) again(desired *Desired, last *Snapshot) *Plan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.plan == nil || l.plan.desired != desired || l.last != last || !l.seal.Same() {
+		l.plan, l.last, l.seal, l.state = nil, nil, nil, nil
+		return nil
+	}
+	return l.plan.again()
+}
+
+func (p *Plan) again() *Plan {
+	same := *p
+	same.Warnings = slices.Clone(p.Warnings)
+	return &same
+}
+
+func (l *lastUnchanged) note(p *Plan, last *Snapshot, s, state *Seal) {
+	if len(p.Changes) > 0 || len(p.kept) > 0 || !s.Whole() {
+		return
+	}
+	for key := range p.held.managed { // of which more was looked at than what is desired
+		if _, wanted := p.desired.Files[key]; !wanted {
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.plan, l.last, l.seal, l.state = p.again(), last, s, state
+}
+
+// filesOf are the files that a plan looks at if nothing else is in place, sorted.
+func filesOf(d *Desired) []string {
+	out := make([]string, 0, len(d.Files)+2*len(d.Roots))
+	for key := range d.Files {
+		out = append(out, key.Path)
+	}
+	for _, r := range d.Roots {
+		out = append(out, ManifestPath(r.Dir, r.Target), filepath.Join(r.Dir, legacyManifest))
+	}
+	slices.SortFunc(out, func(a, b string) int { // the files of a folder together
+		if c := strings.Compare(folderOf(a), folderOf(b)); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	return slices.Compact(out)
+}

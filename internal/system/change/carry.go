@@ -1,0 +1,307 @@
+package change
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+)
+
+// Done is what a deployment or a rollback came to.
+type Done struct {
+	*Snapshot
+	Changed []string // files that somebody changed meanwhile; they were left as they are
+}
+
+// work is what a journal says, being done. The lock is held.
+type work struct {
+	*journal
+	engine *Engine
+	disk   disk
+}
+
+// carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and is an error.
+// needed are the roots whose bases have to be there, roots those that may have a manifest.
+func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done, error) {
+	made, err := e.makeBases(&snap, needed)
+	if err != nil {
+		return nil, err
+	}
+	real := realPaths(bases(slices.Concat(needed, roots)))
+	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...), journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
+	w.disk.real = real
+	err = w.prepare(roots, keep)
+	if err == nil {
+		err = e.reached("kept")
+	}
+	if err == nil {
+		err = e.state.WriteJSON("journal.json", w.journal)
+	}
+	if err != nil {
+		return nil, e.notBegun(journal{Snapshot: snap, Folders: made}, err)
+	}
+	err = e.reached("journal")
+	var changed []string
+	if err == nil {
+		err = w.stage()
+	}
+	if err == nil {
+		changed, err = w.finish()
+	}
+	if err != nil {
+		return nil, w.takeBack(err)
+	}
+	if err := e.reached("end"); err != nil {
+		return nil, err
+	}
+	_ = e.state.endJournal() // with the snapshot on disk it is done; the next call tries again to remove the journal
+	return &Done{&w.Snapshot, changed}, nil
+}
+
+// prepare decides everything that is written: where files wait, which folders are made, what the manifests have.
+func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
+	snap, d := &w.Snapshot, w.disk
+	slices.SortFunc(snap.Managed, func(a, b FileState) int { return compareKeys(a.key(), b.key()) })
+	has := func(r RootDir) bool {
+		at, err := d.look(ManifestPath(r.Dir, r.Target))
+		return err == nil && at.exists
+	}
+	if w.Manifests, err = manifests(snap, roots, has, keep, w.engine.state.now()); err != nil {
+		return newError(Unexpected, "", nil, "the manifests cannot be written").because(err)
+	}
+	for i := range snap.Steps {
+		s := &snap.Steps[i]
+		if s.After == "" {
+			continue
+		}
+		dir, missing, err := w.stand(s.Path)
+		if err != nil {
+			return err
+		}
+		s.Staged = filepath.Join(dir, fmt.Sprintf("%s%s-%d", temporary, snap.ID, i))
+		for _, folder := range missing {
+			w.makes(folder)
+		}
+	}
+	for name := range w.Manifests {
+		at, err := d.read(name)
+		if err != nil {
+			return err
+		}
+		w.Before[name] = string(at.content)
+	}
+	w.noteMade()
+	w.engine.state.keptAll()
+	return nil
+}
+
+// stand is the folder where a new file waits: the deepest one above it that is there, and stays.
+func (w *work) stand(name string) (dir string, missing []string, err error) {
+	dir, missing, where, what, err := w.disk.ground(name)
+	if err != nil || what == "" {
+		return dir, missing, err
+	}
+	goes := slices.ContainsFunc(w.Snapshot.Steps, func(s Step) bool { return s.Path == where && s.After == "" })
+	if !goes {
+		return "", nil, newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s; move it away", where, what).with("path", where)
+	}
+	dir, missing, err = w.stand(where)
+	return dir, append(missing, where), err
+}
+
+// stage writes all new files before the first of them takes its place, so that a full disk or a folder that cannot be written is
+// found while nothing has changed.
+func (w *work) stage() error {
+	probed := map[string]bool{}
+	for i, s := range w.Snapshot.Steps {
+		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
+			return err
+		}
+		if s.After == "" {
+			if dir := filepath.Dir(s.Path); !probed[dir] {
+				probed[dir] = true
+				if err := w.disk.writable(dir, w.Snapshot.ID); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		content, err := w.engine.state.Kept(s.After)
+		if err != nil {
+			return err
+		}
+		if err := w.disk.stage(s.Staged, content, fs.FileMode(s.Mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish does the rest of a journal up to its snapshot, from wherever it was left. changed are files that somebody changed meanwhile: they are left
+// as they are, as drift.
+func (w *work) finish() (changed []string, err error) {
+	if changed, err = w.steps(w.Snapshot.Steps); err != nil {
+		return changed, err
+	}
+	if err := w.writeManifests(w.Manifests); err != nil {
+		return changed, err
+	}
+	w.settle()
+	if err := w.engine.reached("folders"); err != nil {
+		return changed, err
+	}
+	w.leaveFolders()
+	if err := w.engine.reached("snapshot"); err != nil {
+		return changed, err
+	}
+	if w.Initial != nil {
+		if err := w.engine.state.WriteJSON(filepath.Join("snapshots", w.Initial.ID+".json"), w.Initial); err != nil {
+			return changed, err
+		}
+		if err := w.engine.reached("initial"); err != nil {
+			return changed, err
+		}
+	}
+	if err := w.engine.state.WriteJSON(filepath.Join("snapshots", w.Snapshot.ID+".json"), w.Snapshot); err != nil {
+		return changed, err
+	}
+	return changed, nil
+}
+
+// steps makes the steps: files that go before those that come, since one may have to make room for another's folder.
+func (w *work) steps(steps []Step) (changed []string, err error) {
+	for _, removing := range []bool{true, false} {
+		for i, s := range steps {
+			if (s.After == "") != removing {
+				continue
+			}
+			if err := w.engine.reached(fmt.Sprintf("step %d", i)); err != nil {
+				return changed, err
+			}
+			ours, err := w.do(s)
+			if err != nil {
+				return changed, err
+			}
+			if !ours {
+				changed = append(changed, s.Path)
+			}
+		}
+	}
+	return changed, nil
+}
+
+func (w *work) writeManifests(texts map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if err := w.engine.reached("manifest " + filepath.Base(name)); err != nil {
+			return err
+		}
+		if texts[name] == "" {
+			if err := w.disk.remove(name); err != nil {
+				return err
+			}
+			continue
+		}
+		if at, err := w.disk.read(name); err == nil && at.what == "" && string(at.content) == texts[name] {
+			continue // what is taken back needs no room on a disk that is full
+		}
+		if err := w.disk.write(name, []byte(texts[name]), 0o644, w.Snapshot.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle removes what still waits, and puts the folders that were changed on disk.
+func (w *work) settle() {
+	names := slices.Collect(maps.Keys(w.Manifests))
+	for _, s := range w.Snapshot.Steps {
+		if s.Staged != "" {
+			_ = w.disk.remove(s.Staged)
+		}
+		names = append(names, s.Path)
+	}
+	w.disk.sync(append(names, w.Folders...))
+}
+
+// do makes one step, unless it was made. ours is false for a file that is neither as before nor as after.
+func (w *work) do(s Step) (ours bool, err error) {
+	at, err := w.disk.look(s.Path)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case at.hash == s.After && at.exists == (s.After != "") && at.what == "" && (s.After == "" || uint32(at.mode) == s.Mode):
+		return true, nil
+	case at.what == aFolder && s.After != "":
+		if err := w.disk.removeEmpty(s.Path); err != nil {
+			return false, nil //nolint:nilerr // somebody has put files into it
+		}
+	case at.what != "" || at.exists && at.hash != s.Before && at.hash != s.After || !at.exists && s.Before != "" && s.After != "":
+		return false, nil
+	}
+	if s.After == "" {
+		return true, w.disk.remove(s.Path)
+	}
+	return true, w.put(s)
+}
+
+// put gives a file its place, from where it waits, or else from the state.
+func (w *work) put(s Step) error {
+	waiting, err := w.disk.look(s.Staged)
+	if err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode {
+		err = w.disk.place(s.Staged, s.Path)
+	} else {
+		var content []byte
+		if content, err = w.engine.state.Kept(s.After); err == nil {
+			err = w.disk.write(s.Path, content, fs.FileMode(s.Mode), w.Snapshot.ID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	back, err := w.disk.look(s.Path)
+	if err == nil && back.hash != s.After {
+		err = newError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written", s.Path).with("path", s.Path)
+	}
+	return err
+}
+
+// takeBack undoes what was done of a journal, because of an error, which it returns.
+func (w *work) takeBack(because error) error {
+	if w.engine.died(because) {
+		return because
+	}
+	w.Undo = true
+	_ = w.engine.state.WriteJSON("journal.json", w.journal) // there may be no room; a process that is killed now is finished instead
+	err := w.undo()
+	if err == nil {
+		return because
+	}
+	return newError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
+		"%s. What was done before that could not be taken back (%s); the next call tries it again", because, err).because(because)
+}
+
+// undo takes back what was done of a journal, from wherever it was left.
+func (w *work) undo() error {
+	back := make([]Step, 0, len(w.Snapshot.Steps))
+	for _, s := range slices.Backward(w.Snapshot.Steps) {
+		back = append(back, s.undone())
+	}
+	if _, err := w.steps(back); err != nil {
+		return err
+	}
+	if err := w.writeManifests(w.Before); err != nil {
+		return err
+	}
+	for i := range back {
+		if s := w.Snapshot.Steps[i]; s.Staged != "" {
+			if err := w.disk.remove(s.Staged); err != nil {
+				return err
+			}
+		}
+	}
+	w.removeMade(w.Folders)
+	w.settle()
+	return w.engine.state.endJournal()
+}

@@ -1,0 +1,313 @@
+package change
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for concurrent use,
+// by several processes too.
+//
+// Its promise: at every moment, whoever looks finds each file as it was before or as it should be after, and enough in the state to finish
+// or to take back; nothing that a person had is lost. It keeps it by this order: contents, old and new, into the state; the journal; the
+// new files beside their places; the files into their places, one by one; manifests; the snapshot; the journal's end. Whatever the next
+// call is, it first finishes or takes back what a killed one began, and says so in its warnings.
+type Engine struct {
+	state     State
+	Hashes    *Hashes                 // of files that have not changed; nil: every file is read
+	unchanged lastUnchanged           // the last plan that had nothing to change
+	NoWriting string                  // why not even what was cut off may be finished; "" if it may
+	dies      func(step string) bool  // tests end the process here; nil does nothing
+	fails     func(step string) error // tests let a write fail here
+}
+
+// NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
+func NewEngine(home string, now func() time.Time) *Engine {
+	return &Engine{state: NewState(home, now)}
+}
+
+// killed stands for the end of the process, in tests.
+type killed struct{}
+
+// Error implements error.
+func (killed) Error() string { return "killed" }
+
+func (e *Engine) reached(step string) error {
+	if e.dies != nil && e.dies(step) {
+		return killed{}
+	}
+	if e.fails != nil {
+		return e.fails(step)
+	}
+	return nil
+}
+
+// KillAt has calls end at a step as if the process was killed there. It is for tests.
+func (e *Engine) KillAt(dies func(step string) bool) { e.dies = dies }
+
+// WasKilled reports whether an error comes from KillAt.
+func WasKilled(err error) bool { return errors.As(err, &killed{}) }
+
+func (e *Engine) died(err error) bool { return WasKilled(err) }
+
+// State is where the engine remembers.
+func (e *Engine) State() State { return e.state }
+
+// Approval is what the caller of Apply agreed to.
+type Approval struct {
+	Adopt bool   // files that nobody deployed may be replaced
+	Plan  string // digest of the plan that a person saw; "" for any
+}
+
+// Look runs f while nobody changes anything, after what a killed process began was finished. said tells what was.
+func (e *Engine) Look(ctx context.Context, f func() error) (said string, err error) {
+	for {
+		unlock, err := e.state.lock(ctx, false)
+		if err != nil {
+			return said, err
+		}
+		j, err := e.state.pending()
+		if j != nil && e.NoWriting != "" {
+			said = fmt.Sprintf("a %s that was cut off (snapshot %s) is not finished: %s", j.Snapshot.Kind, j.Snapshot.ID, e.NoWriting)
+		}
+		if err == nil && (j == nil || e.NoWriting != "") {
+			defer unlock()
+			return said, f()
+		}
+		unlock()
+		if said, err = e.mend(ctx); err != nil {
+			return said, err
+		}
+	}
+}
+
+func (e *Engine) mend(ctx context.Context) (said string, err error) {
+	return e.changing(ctx, func() error { return nil })
+}
+
+// changing runs f while nobody else looks or changes anything.
+func (e *Engine) changing(ctx context.Context, f func() error) (said string, err error) {
+	unlock, err := e.state.lock(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if said, err = e.recover(); err != nil {
+		return "", err
+	}
+	if said != "" {
+		e.log(event{Kind: "recovery", Said: said})
+	}
+	return said, f()
+}
+
+// event is a line of the state's log.
+type event struct {
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"kind"` // deploy, rollback or recovery
+	Owner    Owner     `json:"owner,omitempty"`
+	Project  string    `json:"project,omitempty"`
+	Snapshot string    `json:"snapshot_id,omitempty"`
+	Said     string    `json:"said,omitempty"`
+}
+
+// UnchangedSeals are those of a plan that was made of what is desired, and its warnings, if it had nothing to change;
+// nil otherwise.
+func (e *Engine) UnchangedSeals(desired *Desired) (seals []*Seal, warnings []string) {
+	return e.unchanged.seals(desired)
+}
+
+// log appends to state/logs/events.jsonl. Snapshots are the record; a log that cannot be written stops nothing.
+func (e *Engine) log(ev event) {
+	ev.Time = e.state.now().UTC()
+	name := filepath.Join(e.state.dir, "logs", "events.jsonl")
+	_ = os.MkdirAll(filepath.Dir(name), 0o700)
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(ev)
+	if err == nil {
+		_, _ = f.Write(append(text, '\n'))
+	}
+	_ = f.Close()
+}
+
+// plan is Plan while the lock is held. known is nil for one that is carried out: every file is read.
+func (e *Engine) plan(desired *Desired, known *Hashes) (p *Plan, last *Snapshot, err error) {
+	if last, err = e.state.Last(); err != nil {
+		return nil, nil, err
+	}
+	d := newDisk(bases(slices.Concat(desired.Roots, last.Roots))...)
+	if known == nil {
+		p, err = makePlan(&looker{disk: d}, desired, last, e.state)
+		return p, last, err
+	}
+	if p := e.unchanged.again(desired, last); p != nil {
+		return p, last, nil
+	}
+	seal, state := newSeal(known.now()), newSeal(known.now())
+	state.Tree(filepath.Dir(e.state.dir), "state/snapshots")
+	looks := &looker{disk: d, hashes: known, asked: seal.files(d, filesOf(desired))}
+	if p, err = makePlan(looks, desired, last, e.state); err == nil {
+		e.unchanged.note(p, last, seal, state)
+	}
+	return p, last, err
+}
+
+// Plan says what Apply would change. It changes nothing.
+func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error) {
+	said, err := e.Look(ctx, func() error {
+		p, _, err = e.plan(desired, e.Hashes)
+		return err
+	})
+	if err == nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	e.Hashes.keep()
+	return p, err
+}
+
+// Apply puts files in place, and removes what the owner had there beyond them. done is nil if nothing had to be changed. What cannot be
+// done whole is not done. E_ADOPT_CONFIRM_REQUIRED if files would be replaced that nobody deployed, and that was not agreed to;
+// E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if another process deploys all the time.
+func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
+	said, err := e.changing(ctx, func() error {
+		var last *Snapshot
+		if p, last, err = e.plan(desired, nil); err != nil {
+			return err
+		}
+		if err := p.agreed(approval); err != nil {
+			return err
+		}
+		if p.nothingToDo() {
+			return nil
+		}
+		done, err = e.apply(p, last)
+		return err
+	})
+	if p != nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	return p, done, err
+}
+
+// maxSample bounds the paths in a refusal.
+const maxSample = 20
+
+func (p *Plan) agreed(a Approval) error {
+	if a.Plan != "" && a.Plan != p.Digest() {
+		return newError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"}, "the files or the configuration have changed since the plan was shown; look at the new plan")
+	}
+	paths := p.Adopted()
+	if a.Adopt || len(paths) == 0 {
+		return nil
+	}
+	return newError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
+		"%d files are there that were not deployed; adopt replaces them, after keeping them for a rollback: %s", len(paths),
+		strings.Join(paths[:min(len(paths), maxSample)], ", ")).
+		with("flag", "--adopt").with("adopt_updates", len(paths)).with("sample_paths", paths[:min(len(paths), maxSample)])
+}
+
+// nothingToDo reports whether all files are as they should be, and known to be.
+func (p *Plan) nothingToDo() bool {
+	if len(p.Changes) > 0 || len(p.held.dropped) > 0 {
+		return false
+	}
+	for key, f := range p.desired.Files {
+		hash, known := p.held.managed[key]
+		if !known || p.desired.KeepChanged && p.kept[key] == "" && hash != f.Content.SHA256() {
+			return false
+		}
+	}
+	for key := range p.held.managed {
+		if _, wanted := p.desired.Files[key]; !wanted {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p.held.missing, func(r RootDir) bool {
+		for key, f := range p.desired.Files {
+			if key.Target == r.Target && f.root == r.Dir {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// PlanRollback says what Rollback would change. It changes nothing.
+func (e *Engine) PlanRollback(ctx context.Context, id string, reach Reach) (p *Plan, err error) {
+	said, err := e.Look(ctx, func() error {
+		r, err := e.rollbackTo(id, reach)
+		if err == nil {
+			p = r.Plan
+		}
+		return err
+	})
+	if err == nil && said != "" {
+		p.Warnings = append(p.Warnings, said)
+	}
+	return p, err
+}
+
+func (e *Engine) rollbackTo(id string, reach Reach) (*restoring, error) {
+	to, err := e.state.Snapshot(id)
+	if err != nil {
+		return nil, err
+	}
+	return e.planRollback(to, reach)
+}
+
+// Rollback puts back the files of a snapshot, byte for byte: what its owner had in place then in the project and in the
+// user's folders that are in reach, and what stood where the owner has put something since. Files of other projects
+// stay, and nothing is written through a link that a project has become. What is on disk now is kept first; the
+// rollback is a snapshot itself. plan is the digest of the plan that a person saw, "" for any. E_SNAPSHOT_NOT_FOUND for
+// an id that is none; E_PLAN_CHANGED if the plan is no longer the one that was agreed to.
+func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan string) (done *Done, warnings []string, err error) {
+	said, err := e.changing(ctx, func() error {
+		r, err := e.rollbackTo(id, reach)
+		if err != nil {
+			return err
+		}
+		if err := r.agreed(Approval{Adopt: true, Plan: plan}); err != nil {
+			return err
+		}
+		warnings = r.Warnings
+		done, err = r.carryOut()
+		return err
+	})
+	if said != "" {
+		warnings = append(warnings, said)
+	}
+	return done, warnings, err
+}
+
+// Owned lists the files that an owner has in place, by target and path.
+func (e *Engine) Owned(ctx context.Context, owner Owner) (out []FileState, warnings []string, err error) {
+	said, err := e.Look(ctx, func() error {
+		last, err := e.state.Last()
+		if err != nil {
+			return err
+		}
+		for _, f := range last.Managed {
+			if f.Owner == owner {
+				out = append(out, f)
+			}
+		}
+		return nil
+	})
+	if said != "" {
+		warnings = append(warnings, said)
+	}
+	return out, warnings, err
+}

@@ -1,0 +1,135 @@
+package change
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// folderMachine has folders of a person's: empty ones, and one that files are put into. The second folder is one that is not there, such
+// as a CODEX_HOME.
+func folderMachine(t *testing.T) (m *machine, elsewhere string) {
+	m = newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
+	for _, dir := range []string{".codex", ".github/prompts", ".claude/commands/empty"} {
+		if err := os.MkdirAll(filepath.Join(m.project, filepath.FromSlash(dir)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m, filepath.Join(filepath.Dir(m.project), "other", "codex")
+}
+
+// installed are files in folders that are there, and in some that are not.
+func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired {
+	d := NewDesired(owner, m.project, m.project, TargetNames()...)
+	d.AddRoot(Codex, m.project, m.project, false)
+	d.AddRoot(Codex, elsewhere, elsewhere, false)
+	for _, name := range []string{".codex/skills/s/SKILL.md", ".codex/AGENTS.md", ".github/prompts/p.md", ".claude/commands/empty/in/it.md", "new/deep/x.md", "new/y.md"} {
+		if err := d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Add(Codex, elsewhere, "prompts/p.md", TreeFile{Content: Bytes([]byte("p"))}, "m"); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of the one and of the other: the
+// tree is what it was, with its empty folders.
+func TestOnlyFoldersThatWereMadeAreRemoved(t *testing.T) {
+	for _, owner := range []Owner{Agentpack, "packages"} {
+		for _, killed := range []string{"installing", "removing", "nowhere"} {
+			for step := 0; ; step++ {
+				m, elsewhere := folderMachine(t)
+				before := m.tree()
+				run := func(d *Desired, dies bool) (ended bool) {
+					e, n := m.engine(), 0
+					if dies {
+						e.dies = func(string) bool { n++; return n > step }
+					}
+					_, _, err := e.Apply(t.Context(), d, Approval{})
+					if err != nil && !e.died(err) {
+						t.Fatalf("%s, killed %s, step %d: %v", owner, killed, step, err)
+					}
+					return err == nil
+				}
+				none := func() *Desired { return NewDesired(owner, m.project, m.project, TargetNames()...) }
+				through := run(installed(t, m, owner, elsewhere), killed == "installing")
+				if killed != "installing" {
+					if _, err := os.Stat(filepath.Join(elsewhere, "prompts", "p.md")); err != nil {
+						t.Fatal(err)
+					}
+					through = run(none(), killed == "removing")
+				}
+				if _, err := m.engine().mend(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				run(none(), false)
+				if diff := cmp.Diff(before, m.tree()); diff != "" {
+					t.Fatalf("%s, killed %s, step %d (-before +after):\n%s", owner, killed, step, diff)
+				}
+				if _, err := os.Stat(filepath.Dir(elsewhere)); err == nil {
+					t.Fatalf("%s, killed %s, step %d: %s is left", owner, killed, step, filepath.Dir(elsewhere))
+				}
+				if through {
+					if killed != "nowhere" && step < 10 {
+						t.Errorf("only %d steps were seen", step)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestARollbackLeavesThePersonsFolders rolls back to before files came, and what fails is taken back with its folders.
+func TestARollbackLeavesThePersonsFolders(t *testing.T) {
+	m, elsewhere := folderMachine(t)
+	first := m.deploy(map[string]string{"a.md": "1"})
+	before := m.tree()
+	m.deploy(map[string]string{"a.md": "1", "empty/b.md": "2", "new/c.md": "3"})
+	m.rollback(first.ID)
+	delete(before, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
+	after := m.tree()
+	delete(after, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	for fails := range 30 {
+		before, e, n := m.tree(), m.engine(), 0
+		e.fails = func(step string) error {
+			if n++; n == fails+1 && step != "end" { // by then it is done
+				return os.ErrInvalid
+			}
+			return nil
+		}
+		if _, _, err := e.Apply(t.Context(), installed(t, m, "packages", elsewhere), Approval{}); err == nil {
+			if fails < 10 {
+				t.Errorf("only %d steps were seen", fails)
+			}
+			return
+		}
+		if diff := cmp.Diff(before, m.tree()); diff != "" {
+			t.Fatalf("step %d (-before +after):\n%s", fails, diff)
+		}
+		if _, err := os.Stat(filepath.Dir(elsewhere)); err == nil {
+			t.Fatalf("step %d: %s is left", fails, filepath.Dir(elsewhere))
+		}
+	}
+	t.Error("more than 30 steps")
+}
+
+// TestAPersonsFolderDoesNotMakeRoom: a file is not put where a folder is that nobody deployed, be it empty.
+func TestAPersonsFolderDoesNotMakeRoom(t *testing.T) {
+	m, _ := folderMachine(t)
+	m.deploy(map[string]string{"a.md": "1", "ours/b.md": "1"})
+	before := m.tree()
+	_, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"empty": "2"}), Approval{Adopt: true})
+	if diff := cmp.Diff(before, m.tree()); diff != "" || codeOf(err) == "" {
+		t.Errorf("%v (-before +after):\n%s", err, diff)
+	}
+	m.deploy(map[string]string{"a.md": "1", "ours": "2"})
+	m.has(map[string]string{"a.md": "1", "mine.md": "mine", "ours": "2"})
+}

@@ -1,0 +1,270 @@
+package change
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// PlanCache remembers between processes the last plan that had nothing to change, with what the system said of all that
+// it was made of: a process that asks again only asks about the files. It is a cache, as Hashes is: damaged or missing,
+// it costs time alone, and nothing that is about to be written believes it.
+type PlanCache struct {
+	file string              // where it is kept; "" for nowhere
+	used func(folder string) // is told the folders whose use is noted
+
+	mu    sync.Mutex
+	kept  *Seal     // that the file has
+	tried bool      // the file was read
+	known *keptPlan // what it had, as long as nothing has changed
+}
+
+// keptPlan is what is kept of a plan with nothing to change.
+type keptPlan struct {
+	question string // all that the plan depends on beside files
+	targets  []TargetName
+	warnings []string
+	seals    []*Seal
+}
+
+// maxCacheBytes bounds the file.
+const maxCacheBytes = 64 << 20
+
+// The file begins with a mark and the SHA-256 of what follows.
+func planMark() []byte { return []byte("claudeops unchanged 1\n") }
+
+// NewPlanCache keeps a plan in a file; "" for nowhere. used is told the folders whose use is noted.
+func NewPlanCache(file string, used func(folder string)) *PlanCache {
+	return &PlanCache{file: file, used: used}
+}
+
+// Keep keeps what is answered to a question as long as the system says the same of all that the seals recorded.
+func (q *PlanCache) Keep(question string, targets []TargetName, warnings []string, seals []*Seal) {
+	q.keep(keptPlan{question, targets, warnings, seals})
+}
+
+// CanAnswer reports whether there may be a plan that is kept.
+func (q *PlanCache) CanAnswer() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.known != nil || !q.tried && q.file != ""
+}
+
+// Again is the plan that is kept, if it is about the same question and nothing has changed; nil otherwise. The lock is
+// held.
+func (q *PlanCache) Again(question string) *Plan {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.tried {
+		q.tried, q.known = true, q.read()
+	}
+	known := q.known
+	if known == nil || known.question != question {
+		return nil
+	}
+	for _, s := range known.seals {
+		if !s.Same() {
+			q.known = nil
+			return nil
+		}
+	}
+	for _, s := range known.seals {
+		for _, folder := range s.used {
+			q.used(folder)
+		}
+	}
+	return &Plan{Targets: known.targets, Warnings: slices.Clone(known.warnings)}
+}
+
+// keep writes a plan with nothing to change, unless the file has it.
+func (q *PlanCache) keep(p keptPlan) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := p.seals[len(p.seals)-1]
+	if q.file == "" || q.kept == last {
+		return
+	}
+	q.kept = last
+	var out packer
+	out.text(p.question)
+	out.number(uint64(len(p.targets)))
+	for _, t := range p.targets {
+		out.text(string(t))
+	}
+	out.texts(p.warnings)
+	out.number(uint64(len(p.seals)))
+	for _, s := range p.seals {
+		out.seal(s)
+	}
+	if len(out.b) <= maxCacheBytes {
+		sum := sha256.Sum256(out.b)
+		replaceCache(q.file, planMark(), sum[:], out.b)
+	}
+}
+
+// replaceCache replaces a file of the cache at once, if that is possible.
+func replaceCache(name string, parts ...[]byte) {
+	if os.MkdirAll(filepath.Dir(name), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return
+	}
+	_, err = f.Write(bytes.Join(parts, nil))
+	if f.Close() != nil || err != nil || os.Rename(f.Name(), name) != nil {
+		_ = os.Remove(f.Name())
+	}
+}
+
+// read is what the file has; nil if it has nothing that can be used.
+func (q *PlanCache) read() *keptPlan {
+	text, _, err := files.ReadPath(q.file, maxCacheBytes)
+	body, ok := bytes.CutPrefix(text, planMark())
+	if err != nil || !ok || len(body) < sha256.Size {
+		return nil
+	}
+	if want := [sha256.Size]byte(body); sha256.Sum256(body[sha256.Size:]) != want {
+		return nil
+	}
+	in := unpacker{rest: string(body[sha256.Size:])}
+	p := &keptPlan{question: in.text()}
+	for range in.number() {
+		p.targets = append(p.targets, TargetName(in.text()))
+	}
+	p.warnings = in.texts()
+	for range in.number() {
+		p.seals = append(p.seals, in.seal())
+	}
+	if in.bad || len(p.seals) == 0 {
+		return nil
+	}
+	return p
+}
+
+// packer writes texts and numbers one after the other.
+type packer struct{ b []byte }
+
+func (p *packer) number(n uint64) { p.b = binary.AppendUvarint(p.b, n) }
+
+func (p *packer) text(s string) {
+	p.number(uint64(len(s)))
+	p.b = append(p.b, s...)
+}
+
+func (p *packer) texts(list []string) {
+	p.number(uint64(len(list)))
+	for _, s := range list {
+		p.text(s)
+	}
+}
+
+func (p *packer) yes(b bool) {
+	p.b = append(p.b, 0)
+	if b {
+		p.b[len(p.b)-1] = 1
+	}
+}
+
+func (p *packer) seal(s *Seal) {
+	p.texts(s.used)
+	p.number(uint64(len(s.folders)))
+	base := ""
+	for _, f := range s.folders {
+		if p.yes(f.base == base); f.base != base {
+			p.text(f.base)
+			base = f.base
+		}
+		p.text(f.rel)
+		p.yes(f.absent)
+		if p.yes(f.entries != nil); f.entries != nil {
+			p.text(string(f.entries))
+		}
+		p.number(uint64(len(f.files)))
+		for _, file := range f.files {
+			p.text(file.name)
+			p.yes(file.link)
+			p.b = file.id.encode(p.b)
+		}
+	}
+}
+
+// unpacker reads what packer wrote. bad says that it cannot be; everything that is read then is empty.
+type unpacker struct {
+	rest string
+	bad  bool
+}
+
+// number is bounded by what is left, so that nothing is made for what is not there.
+func (u *unpacker) number() int {
+	var n uint64
+	for shift := 0; shift < 64; shift += 7 {
+		b := u.bytes(1)
+		if u.bad {
+			return 0
+		}
+		n |= uint64(b[0]&0x7f) << shift
+		if b[0] < 0x80 {
+			break
+		}
+	}
+	if n > uint64(len(u.rest)) {
+		u.bad, u.rest = true, ""
+		return 0
+	}
+	return int(n) //nolint:gosec // bounded above
+}
+
+func (u *unpacker) bytes(n int) string {
+	if n > len(u.rest) {
+		u.bad, u.rest = true, ""
+		return ""
+	}
+	out := u.rest[:n]
+	u.rest = u.rest[n:]
+	return out
+}
+
+func (u *unpacker) text() string { return u.bytes(u.number()) }
+
+func (u *unpacker) texts() (out []string) {
+	for range u.number() {
+		out = append(out, u.text())
+	}
+	return out
+}
+
+func (u *unpacker) yes() bool { return u.bytes(1) == "\x01" }
+
+func (u *unpacker) seal() *Seal {
+	s := &Seal{used: u.texts()}
+	base := ""
+	for range u.number() {
+		if !u.yes() {
+			base = u.text()
+		}
+		f := SealedFolder{base: base, rel: u.text(), absent: u.yes()}
+		if u.yes() {
+			f.entries = []byte(u.text())
+		}
+		count := u.number()
+		for range count {
+			file := sealedFile{name: u.text(), link: u.yes()}
+			if id := u.bytes(idBytes); !u.bad {
+				file.id.decode([]byte(id))
+			}
+			f.files = append(f.files, file)
+		}
+		if u.bad {
+			break
+		}
+		s.folders = append(s.folders, f)
+	}
+	return s
+}

@@ -1,0 +1,170 @@
+package change
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+// twoProjects are two projects of one user, with one ledger: in both two things were deployed, in turn.
+func twoProjects(t *testing.T) (a, b *machine, first *Done) {
+	t.Helper()
+	b = newMachine(t, nil)
+	other := *b
+	a = &other
+	a.project = filepath.Join(filepath.Dir(b.project), "other")
+	operationtest.WriteFiles(t, a.project, map[string]string{".keep": ""})
+	a.deploy(map[string]string{"a.md": "of A"})
+	first = b.deploy(map[string]string{"b.md": "1"})
+	a.deploy(map[string]string{"a.md": "of A, newer", "c.md": "of A"})
+	b.deploy(map[string]string{"b.md": "2", "d.md": "2"})
+	return a, b, first
+}
+
+func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
+	t.Run("in place", func(t *testing.T) {
+		a, b, first := twoProjects(t)
+		before := a.tree()
+		b.rollback(first.ID)
+		b.has(map[string]string{"b.md": "1"})
+		if diff := cmp.Diff(before, a.tree()); diff != "" {
+			t.Errorf("the other project (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("removed", func(t *testing.T) {
+		a, b, first := twoProjects(t)
+		if err := os.RemoveAll(a.project); err != nil {
+			t.Fatal(err)
+		}
+		b.rollback(first.ID)
+		b.has(map[string]string{"b.md": "1"})
+		if Exists(a.project) {
+			t.Errorf("the other project was made again: %v", a.tree())
+		}
+	})
+	t.Run("a link", func(t *testing.T) {
+		a, b, first := twoProjects(t)
+		outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
+		if err := os.RemoveAll(a.project); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(outside, a.project); err != nil {
+			t.Fatal(err)
+		}
+		b.rollback(first.ID)
+		b.has(map[string]string{"b.md": "1"})
+		if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+			t.Errorf("written through the link: %v, %v", entries, err)
+		}
+	})
+}
+
+// A snapshot is a moment: from another project it is gone back to there, and in the user's folders.
+func TestARollbackToASnapshotOfAnotherProject(t *testing.T) {
+	a, b, first := twoProjects(t)
+	before := b.tree()
+	p, err := a.engine().PlanRollback(t.Context(), first.ID, a.reach())
+	if err != nil || describePlan(p) != "update a.md managed_update, delete c.md" || !strings.Contains(strings.Join(p.Warnings, ""), "is of the project "+b.project) {
+		t.Errorf("%q, %v, %v", describePlan(p), p.Warnings, err)
+	}
+	a.rollback(first.ID)
+	a.has(map[string]string{"a.md": "of A"})
+	if diff := cmp.Diff(before, b.tree()); diff != "" {
+		t.Errorf("the snapshot's project (-before +after):\n%s", diff)
+	}
+}
+
+// A killed deployment is finished by the next call, of whatever project; but not through a link that its project has
+// become meanwhile.
+func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
+	for _, form := range []string{"", "of an older version"} {
+		m := newMachine(t, nil)
+		e := m.engine()
+		e.dies = func(step string) bool { return step == "step 1" }
+		if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "1", "b.md": "1", "c/d.md": "1"}), Approval{}); !e.died(err) {
+			t.Fatal(err)
+		}
+		if form != "" {
+			name := filepath.Join(m.state.dir, "journal.json")
+			var old map[string]json.RawMessage
+			text, err := os.ReadFile(name)
+			if err != nil || json.Unmarshal(text, &old) != nil {
+				t.Fatal(err)
+			}
+			delete(old, "real_folders")
+			text, _ = json.Marshal(old)
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		outside := t.TempDir()
+		operationtest.WriteFiles(t, outside, map[string]string{".claude/commands/mine.md": "mine"})
+		before := outsideTree(t, outside)
+		if err := os.RemoveAll(m.project); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(outside, m.project); err != nil {
+			t.Fatal(err)
+		}
+		said, err := m.engine().mend(t.Context())
+		if err != nil || !strings.Contains(said, m.project) {
+			t.Errorf("%s: %q, %v", form, said, err)
+		}
+		if diff := cmp.Diff(before, outsideTree(t, outside)); diff != "" {
+			t.Errorf("%s: written through the link (-before +after):\n%s", form, diff)
+		}
+		if j, err := m.state.pending(); j != nil || err != nil {
+			t.Errorf("%s: a journal is left: %v", form, err)
+		}
+	}
+}
+
+func outsideTree(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		names = append(names, name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
+	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
+	first := m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
+	m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs", "c.md": "2"})
+	before := m.tree()
+	p, err := m.engine().PlanRollback(t.Context(), first.ID, m.reach())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := describePlan(p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" || p.Summary() != (Summary{1, 2, 1}) {
+		t.Errorf("%s, %+v", got, p.Summary())
+	}
+	if diff := cmp.Diff(before, m.tree()); diff != "" {
+		t.Errorf("planning has written (-before +after):\n%s", diff)
+	}
+	if ids, err := m.state.IDs(); len(ids) != 3 || err != nil {
+		t.Errorf("planning has made a snapshot: %v, %v", ids, err)
+	}
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/c.md": "drift"})
+	if _, _, err := m.engine().Rollback(t.Context(), first.ID, m.reach(), p.Digest()); codeOf(err) != PlanChanged {
+		t.Errorf("a plan that is no longer true: %v", err)
+	}
+	if p, err = m.engine().PlanRollback(t.Context(), first.ID, m.reach()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.engine().Rollback(t.Context(), first.ID, m.reach(), p.Digest()); err != nil {
+		t.Fatal(err)
+	}
+	m.has(map[string]string{"a.md": "1", "b.md": "1", "mine.md": "mine"})
+}

@@ -1,0 +1,262 @@
+package change
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Seal is what the system said of many files before they were read: as long as it says the same, what was made of them
+// holds. It is how a plan with nothing changed costs what asking about its files costs. A nil one records nothing, and
+// is never whole.
+type Seal struct {
+	before time.Time // files that were changed since, or less than settled before, are not recorded
+
+	mu      sync.Mutex
+	broken  bool // something cannot be recorded
+	count   int
+	folders []SealedFolder
+	used    []string // folders of the cache, whose use is noted
+}
+
+// SealedFolder is a folder with those of its files that matter.
+type SealedFolder struct {
+	base, rel string // rel with slashes, below base; no link is followed out of base
+	absent    bool
+	entries   []byte // as the system lists them; nil if only the files matter
+	files     []sealedFile
+}
+
+type sealedFile struct {
+	name string
+	link bool   // a symbolic link; id is of the file that it leads to
+	id   fileID // nothing of it is set for a file that is not there
+}
+
+func newSeal(now time.Time) *Seal { return &Seal{before: now.Add(-settled)} }
+
+// NewSeal records what is read from now on.
+func (h *Hashes) NewSeal() *Seal { return newSeal(h.now()) }
+
+// Fail says that what is made depends on something that is not recorded.
+func (s *Seal) Fail() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken, s.folders = true, nil
+}
+
+// Whole reports whether everything is recorded.
+func (s *Seal) Whole() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.broken
+}
+
+// add records folders; some is false if not everything could be asked.
+func (s *Seal) add(folders []SealedFolder, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range folders {
+		s.count += len(f.files)
+		for _, file := range f.files {
+			all = all && max(file.id.Changed, file.id.Status) <= s.before.UnixNano()
+		}
+	}
+	if s.broken = s.broken || !all || s.count > maxHashes; s.broken {
+		s.folders = nil
+		return
+	}
+	s.folders = append(s.folders, folders...)
+}
+
+// Tree records everything at a path below a base, whatever it is, or that it is not there. It returns what it recorded;
+// nil if not all of that is possible.
+func (s *Seal) Tree(base, rel string) []SealedFolder {
+	if s == nil || !s.Whole() {
+		return nil
+	}
+	at, ok := openBase(base)
+	if !ok {
+		s.Fail()
+		return nil
+	}
+	defer at.close()
+	w := sealer{at: at, base: base}
+	all := w.tree(path.Clean(filepath.ToSlash(rel)), 0)
+	s.add(w.folders, all)
+	if !all {
+		return nil
+	}
+	return w.folders
+}
+
+// Use is tree of a folder of the cache, whose use is noted each time.
+func (s *Seal) Use(folder, rel string) []SealedFolder {
+	if s == nil {
+		return nil
+	}
+	recorded := s.Tree(folder, rel)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = append(s.used, folder)
+	return recorded
+}
+
+// Used are those that Use recorded.
+func (s *Seal) Used() []string { return s.used }
+
+// files records files, those of a folder together, which need not be there. It returns what the system says of each.
+func (s *Seal) files(d disk, names []string) map[string]fileID {
+	ids := make(map[string]fileID, len(names))
+	var at handle
+	open, last := false, ""
+	defer func() {
+		if open {
+			at.close()
+		}
+	}()
+	for len(names) > 0 && s.Whole() {
+		dir := folderOf(names[0])
+		end := slices.IndexFunc(names, func(n string) bool { return folderOf(n) != dir })
+		if end < 0 {
+			end = len(names)
+		}
+		base, rel, ok := d.baseOf(dir)
+		if !open || base != last {
+			if open {
+				at.close()
+			}
+			at, open = openBase(base)
+			last = base
+		}
+		if !ok || !open {
+			s.Fail()
+			break
+		}
+		folder, ok := at.sealFiles(base, rel, names[:end])
+		s.add([]SealedFolder{folder}, ok)
+		for i, file := range folder.files {
+			ids[names[i]] = file.id
+		}
+		names = names[end:]
+	}
+	return ids
+}
+
+// folderOf is filepath.Dir of a path that is clean.
+func folderOf(name string) string {
+	return name[:max(strings.LastIndexByte(name, filepath.Separator), 1)]
+}
+
+// Same reports whether the system says of everything what it said. Several goroutines ask.
+func (s *Seal) Same() bool {
+	if !s.Whole() || len(s.folders) == 0 {
+		return false
+	}
+	var group errgroup.Group
+	size := (len(s.folders) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	for part := range slices.Chunk(s.folders, size) {
+		group.Go(func() error {
+			if !sameFolders(part) {
+				return errChanged{}
+			}
+			return nil
+		})
+	}
+	return group.Wait() == nil
+}
+
+type errChanged struct{}
+
+// Error implements error.
+func (errChanged) Error() string { return "changed" }
+
+// sameFolders is same for some folders.
+func sameFolders(folders []SealedFolder) bool {
+	var at handle
+	open, base := false, ""
+	defer func() {
+		if open {
+			at.close()
+		}
+	}()
+	buffer := make([]byte, 64<<10)
+	for _, f := range folders {
+		if !open || f.base != base {
+			if open {
+				at.close()
+			}
+			if at, open = openBase(f.base); !open {
+				return false
+			}
+			base = f.base
+		}
+		if !f.same(at, buffer) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainSize reports whether a file of a size is read.
+func (id fileID) plainSize() bool { return id.Size <= MaxFileBytes }
+
+// SealedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
+// base, rel where it is.
+func SealedTree(root *os.Root, rel string, recorded []SealedFolder, known *Hashes) Tree {
+	if known == nil || recorded == nil {
+		return nil
+	}
+	r := treeReader{root: root, tree: Tree{}, known: known}
+	rel = path.Clean(filepath.ToSlash(rel))
+	for _, f := range recorded {
+		var inner string // below the tree
+		switch {
+		case f.absent:
+			return nil
+		case f.entries != nil:
+			inner = strings.TrimPrefix(strings.TrimPrefix(f.rel, rel), "/") // "" of the tree's own folder
+			if rel == "." && f.rel != "." {
+				inner = f.rel
+			}
+		}
+		if inner == ".agentpack" || strings.HasPrefix(inner, ".agentpack/") || strings.Contains(inner, "/.agentpack") || !plainNames(inner) {
+			return nil
+		}
+		dir := filepath.Join(root.Name(), filepath.FromSlash(f.rel))
+		for _, file := range f.files {
+			full := dir + string(filepath.Separator) + file.name
+			hash, ok := known.with(full, file.id)
+			if r.bytes += file.id.Size; !ok || !plainNames(file.name) || !file.id.plainSize() || r.bytes > maxTreeBytes || len(r.tree) == maxTreeFiles {
+				return nil
+			}
+			r.tree[path.Join(inner, file.name)] = TreeFile{Content: r.later(full, hash), size: file.id.Size, Executable: file.id.Mode&0o100 != 0}
+		}
+	}
+	return r.tree
+}
+
+// plainNames reports whether ReadTree takes a path below a tree; what it refuses is left to it.
+func plainNames(rel string) bool {
+	for name := range strings.SplitSeq(rel, "/") {
+		if files.CheckName(name) != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package change
+
+// handle is a folder that is open. Only on Linux is there a cheap way to ask about many files without following a link out of a folder;
+// elsewhere nothing is recorded, and each plan is made anew of the hashes that are remembered.
+type handle struct{}
+
+func openBase(string) (handle, bool) { return handle{}, false }
+
+func (handle) close() {}
+
+func (handle) sealFiles(string, string, []string) (SealedFolder, bool) { return SealedFolder{}, false }
+
+func (SealedFolder) same(handle, []byte) bool { return false }
+
+type sealer struct {
+	at      handle
+	base    string
+	folders []SealedFolder
+}
+
+func (*sealer) tree(string, int) bool { return false }

@@ -1,0 +1,110 @@
+package change
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+// TestASealIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index: a
+// file that was changed so shortly before it was asked about that another change could have the same time is not
+// recorded.
+func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("nothing is recorded here")
+	}
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
+	info, err := os.Stat(filepath.Join(dir, "m", "deep", "b.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := identify(info)
+	changed := time.Unix(0, max(id.Changed, id.Status))
+	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false, settled + time.Second: true} {
+		s := newSeal(changed.Add(after))
+		if s.Tree(dir, "m"); s.Whole() != want || s.Same() != want {
+			t.Errorf("%s after a change: recorded %t", after, s.Whole())
+		}
+	}
+	future := time.Now().Add(time.Hour)
+	for what, change := range map[string]func(*fileID){
+		"size": func(id *fileID) { id.Size++ }, "time of its content": func(id *fileID) { id.Changed++ }, "time of its inode": func(id *fileID) { id.Status++ },
+		"inode": func(id *fileID) { id.Inode++ }, "device": func(id *fileID) { id.Device++ }, "mode": func(id *fileID) { id.Mode ^= 0o100 },
+	} {
+		s := newSeal(future)
+		s.Tree(dir, "m")
+		s.files(newDisk(dir), []string{filepath.Join(dir, "m", "a.md"), filepath.Join(dir, "no", "c.md")})
+		if !s.Same() {
+			t.Fatalf("%s: not recorded", what)
+		}
+		for i := range s.folders {
+			for j := range s.folders[i].files {
+				file := &s.folders[i].files[j]
+				before := file.id
+				if change(&file.id); s.Same() {
+					t.Errorf("another %s of %s is not noticed", what, file.name)
+				}
+				file.id = before
+			}
+		}
+	}
+}
+
+func TestWhatIsKeptOfAPlanReadsBack(t *testing.T) {
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
+	s := newSeal(time.Now().Add(time.Hour))
+	s.Tree(dir, "m")
+	s.Tree(dir, "absent")
+	s.used = []string{"x"}
+	q := PlanCache{used: func(string) {}, file: filepath.Join(dir, "cache", "unchanged")}
+	want := keptPlan{"question", []TargetName{Codex}, []string{"a warning"}, []*Seal{s}}
+	q.keep(want)
+	got := q.read()
+	if got == nil || got.question != want.question || !cmp.Equal(got.targets, want.targets) || !cmp.Equal(got.warnings, want.warnings) {
+		t.Fatalf("%+v", got)
+	}
+	if diff := cmp.Diff(s.folders, got.seals[0].folders, cmp.AllowUnexported(SealedFolder{}, sealedFile{})); diff != "" || !cmp.Equal(got.seals[0].used, s.used) {
+		t.Errorf("%s", diff)
+	}
+	if p := q.Again("another question"); p != nil {
+		t.Errorf("%+v", p)
+	}
+	if p := q.Again("question"); runtime.GOOS == "linux" && p == nil {
+		t.Error("not known")
+	}
+}
+
+// FuzzWhatIsKeptOfAPlan reads damaged files, also under a sound checksum.
+func FuzzWhatIsKeptOfAPlan(f *testing.F) {
+	dir := operationtest.WriteFiles(f, f.TempDir(), map[string]string{"m/a.md": "a"})
+	s := newSeal(time.Now().Add(time.Hour))
+	s.Tree(dir, "m")
+	var out packer
+	out.text("question")
+	out.number(0)
+	out.texts([]string{"w"})
+	out.number(1)
+	out.seal(s)
+	f.Add(out.b, true)
+	f.Add(out.b[:len(out.b)/2], true)
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), true)
+	f.Add([]byte{}, false)
+	f.Fuzz(func(t *testing.T, body []byte, sound bool) {
+		q := PlanCache{used: func(string) {}, file: filepath.Join(t.TempDir(), "unchanged")}
+		sum := sha256.Sum256(body)
+		if !sound {
+			sum[0]++
+		}
+		replaceCache(q.file, planMark(), sum[:], body)
+		if p := q.read(); p != nil && (!sound || len(p.seals) == 0) {
+			t.Errorf("%+v", p)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package change
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Snapshot is what was in place after a deployment or a rollback, and how it came to be. The newest is the ledger of who has which file.
+type Snapshot struct {
+	SchemaVersion int          `json:"schema_version"`
+	ID            string       `json:"id"`
+	Kind          string       `json:"kind"` // deploy, rollback, or initial: what was there before the first deployment from a project
+	CreatedAt     time.Time    `json:"created_at"`
+	Owner         Owner        `json:"owner"`
+	Source        string       `json:"source"`
+	Project       string       `json:"project"`
+	Targets       []TargetName `json:"targets"`
+	RolledBackTo  string       `json:"rolled_back_to,omitempty"`
+	Previous      string       `json:"previous,omitempty"` // id of the snapshot before
+	Roots         []RootDir    `json:"roots"`
+	Managed       []FileState  `json:"managed_files"` // of all owners and projects
+	Steps         []Step       `json:"changes"`
+	Made          []string     `json:"made_folders"` // that deployments of all owners made and that are there, each before those in it
+}
+
+// FileState is a file at one moment.
+type FileState struct {
+	Owner   Owner      `json:"owner"`
+	Source  string     `json:"source"`
+	Project string     `json:"project"` // that it was deployed from; the file may be one of the user's
+	Target  TargetName `json:"target"`
+	Root    string     `json:"root"`
+	Path    string     `json:"path"`
+	SHA256  string     `json:"sha256"`
+	Mode    uint32     `json:"mode"`
+	Modules []string   `json:"module_ids"`
+	// Original is what was there before, and was nobody's; it comes back when the file goes. Snapshots of older versions
+	// have none.
+	Original *Original `json:"original,omitempty"`
+}
+
+// Original is a person's file that a deployed one has taken the place of.
+type Original struct {
+	SHA256 string `json:"sha256"`
+	Mode   uint32 `json:"mode"`
+}
+
+func (f FileState) key() FileKey { return FileKey{f.Target, f.Path} }
+
+// Step is one change of a file.
+type Step struct {
+	Target     TargetName `json:"target"`
+	Root       string     `json:"root"`
+	Path       string     `json:"path"`
+	Before     string     `json:"before_sha256"` // "" for no file
+	After      string     `json:"after_sha256"`  // "" for no file
+	Mode       uint32     `json:"mode"`
+	BeforeMode uint32     `json:"before_mode,omitempty"` // of the file that was there
+	Adopted    bool       `json:"adopted,omitempty"`     // the file that was there was nobody's
+	// Staged is where the new file waits before it takes its place.
+	Staged string `json:"staged,omitempty"`
+}
+
+// undone is the step that takes a step back.
+func (s Step) undone() Step {
+	s.Before, s.After, s.Mode, s.BeforeMode = s.After, s.Before, s.BeforeMode, s.Mode
+	return s
+}
+
+// validID reports whether a text can be a snapshot's id: some digits.
+func validID(id string) bool {
+	return id != "" && len(id) <= 30 && strings.Trim(id, "0123456789") == ""
+}
+
+// IDs lists the snapshots, oldest first.
+func (s State) IDs() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "snapshots"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, IOError(filepath.Join(s.dir, "snapshots"), err)
+	}
+	var out []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && validID(id) {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return out, nil
+}
+
+// Snapshot reads a snapshot. E_SNAPSHOT_NOT_FOUND for an id that is none.
+func (s State) Snapshot(id string) (*Snapshot, error) {
+	if !validID(id) {
+		return nil, noSnapshot(id)
+	}
+	name := filepath.Join(s.dir, "snapshots", id+".json")
+	text, _, err := files.ReadPath(name, maxStateBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noSnapshot(id)
+	}
+	var snap Snapshot
+	if err == nil {
+		err = json.Unmarshal(text, &snap)
+	}
+	if err != nil {
+		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id, reason(err)).with("path", name).because(err)
+	}
+	return &snap, nil
+}
+
+// adopted is the person's file that the owner's file at a path has taken the place of; nil if there was none. It is for
+// what versions have put in place that did not note it with the file.
+func (s State) adopted(owner Owner, name string) *Original {
+	ids, err := s.IDs()
+	if err != nil {
+		return nil
+	}
+	for _, id := range slices.Backward(ids) {
+		snap, err := s.Snapshot(id)
+		if err != nil || snap.Owner != owner {
+			continue
+		}
+		for _, step := range snap.Steps {
+			switch {
+			case step.Path != name:
+			case step.Adopted:
+				return &Original{SHA256: step.Before, Mode: step.BeforeMode}
+			case step.Before == "" && snap.Kind == "deploy":
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func noSnapshot(id string) error {
+	return newError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", Short(id)).with("snapshot_id", Short(id))
+}
+
+// again is Snapshot for one that is read all the time: nobody changes what it returns.
+func (s State) again(id string) (*Snapshot, error) {
+	info, err := os.Stat(filepath.Join(s.dir, "snapshots", id+".json"))
+	if err != nil {
+		return s.Snapshot(id)
+	}
+	known, ok := identify(info)
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	if snap := s.seen.snapshot; ok && snap != nil && snap.ID == id && s.seen.id == known {
+		return snap, nil
+	}
+	snap, err := s.Snapshot(id)
+	if err == nil {
+		s.seen.id, s.seen.snapshot = known, snap
+	}
+	return snap, err
+}
+
+// Last is the newest snapshot; an empty one if there is none. One that cannot be read is passed over.
+func (s State) Last() (*Snapshot, error) {
+	ids, err := s.IDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		if snap, err := s.again(id); err == nil {
+			return snap, nil
+		}
+	}
+	return &Snapshot{}, nil
+}

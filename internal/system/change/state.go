@@ -1,0 +1,174 @@
+package change
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// State is the folder where deployments are remembered: state/ of AGENTPACK_HOME. Contents are kept once, under their hash, in objects;
+// a snapshot names the files of a moment; a journal stands there while files are being changed.
+type State struct {
+	dir  string
+	now  func() time.Time
+	seen *seenSnapshot
+}
+
+// seenSnapshot is the snapshot that was read last, as long as its file is the same.
+type seenSnapshot struct {
+	mu       sync.Mutex
+	id       fileID
+	snapshot *Snapshot
+}
+
+// NewState makes a State. It touches no disk.
+func NewState(home string, now func() time.Time) State {
+	return State{dir: filepath.Join(home, "state"), now: now, seen: &seenSnapshot{}}
+}
+
+// Now is the state's clock.
+func (s State) Now() time.Time { return s.now() }
+
+// journal is what is being done: enough to finish it, and to take it back.
+type journal struct {
+	Snapshot Snapshot `json:"snapshot"`
+	// Manifests are the contents that they will have, and had, by path; "" for none.
+	Manifests map[string]string `json:"manifests"`
+	Before    map[string]string `json:"manifests_before"`
+	// Folders are those that are made, the outer ones first.
+	Folders []string `json:"folders"`
+	// Real are the paths of the folders that hold the files, without links. Journals of older versions have none.
+	Real map[string]string `json:"real_folders,omitempty"`
+	// Initial is the snapshot that precedes this one, if it is the first; see initial.
+	Initial *Snapshot `json:"initial,omitempty"`
+	Undo    bool      `json:"undo"` // it could not be finished, and is taken back
+}
+
+// maxStateBytes bounds a file of the state.
+const maxStateBytes = 256 << 20
+
+// newID is a snapshot's id: nanoseconds since 1970, greater than those that are there.
+func (s State) newID(known []string) string {
+	id := s.now().UnixNano()
+	for _, other := range known {
+		if n, err := strconv.ParseInt(other, 10, 64); err == nil && n >= id {
+			id = n + 1
+		}
+	}
+	return strconv.FormatInt(id, 10)
+}
+
+// keep stores a content under its hash. keptAll puts the name on disk, too.
+func (s State) keep(c Content) error {
+	name := filepath.Join(s.dir, "objects", c.SHA256())
+	if old, _, err := files.ReadPath(name, maxStateBytes); err == nil && Hash(old) == c.SHA256() {
+		return nil
+	}
+	content, err := c.Bytes()
+	if err != nil {
+		return err
+	}
+	return s.write(filepath.Join("objects", c.SHA256()), content)
+}
+
+func (s State) keptAll() { s.syncFolder("objects") }
+
+// Kept is a content by its hash.
+func (s State) Kept(hash string) ([]byte, error) {
+	content, _, err := files.ReadPath(filepath.Join(s.dir, "objects", hash), maxStateBytes)
+	if err != nil {
+		return nil, IOError(filepath.Join(s.dir, "objects", hash), err)
+	}
+	if Hash(content) != hash {
+		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the kept content %s was changed", hash)
+	}
+	return content, nil
+}
+
+// ReadFile is a file of the state; nil if there is none.
+func (s State) ReadFile(name string) ([]byte, error) {
+	name = filepath.Join(s.dir, name)
+	text, _, err := files.ReadPath(name, maxStateBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, IOError(name, err)
+	}
+	return text, nil
+}
+
+// write replaces a file of the state at once.
+func (s State) write(name string, content []byte) error {
+	name = filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return IOError(name, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return IOError(name, err)
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return IOError(name, err)
+	}
+	return nil
+}
+
+// WriteJSON replaces a file of the state by a value, on disk.
+func (s State) WriteJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return newError(Unexpected, "", nil, "%s cannot be written", name).because(err)
+	}
+	if err := s.write(name, append(text, '\n')); err != nil {
+		return err
+	}
+	s.syncFolder(filepath.Dir(name))
+	return nil
+}
+
+func (s State) syncFolder(name string) {
+	if root, err := OpenRoot(filepath.Join(s.dir, name)); err == nil {
+		syncFolder(root, ".")
+		_ = root.Close()
+	}
+}
+
+// pending is the journal that a killed process left; nil if there is none.
+func (s State) pending() (*journal, error) {
+	name := filepath.Join(s.dir, "journal.json")
+	text, _, err := files.ReadPath(name, maxStateBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var j journal
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
+		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the journal of an unfinished deployment cannot be read: %s", reason(err)).with("path", name).because(err)
+	}
+	return &j, nil
+}
+
+func (s State) endJournal() error {
+	name := filepath.Join(s.dir, "journal.json")
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return IOError(name, err)
+	}
+	s.syncFolder(".")
+	return nil
+}

@@ -1,0 +1,4 @@
+package change
+
+// TargetName names an agent that files are made for.
+type TargetName string

@@ -1,0 +1,189 @@
+package change
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// Bounds of a tree.
+const (
+	maxTreeFiles = 10_000
+	maxTreeBytes = 256 << 20
+	// MaxFileBytes bounds a file that is read or put in place.
+	MaxFileBytes = 64 << 20
+)
+
+// Tree holds files by their path with slashes.
+type Tree map[string]TreeFile
+
+// TreeFile is a file of a Tree.
+type TreeFile struct {
+	Content    Content
+	Executable bool
+	size       int64
+}
+
+// Paths are a tree's paths, sorted.
+func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
+
+// ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed as far as they
+// stay in the root; .git and .agentpack are left out, and other names that git takes for its own folder, or that have
+// hidden characters, are an error. ok is false if there is nothing at the path. Files whose hash is known are left
+// unread until they are asked for; known may be nil.
+func ReadTree(root *os.Root, name string, known *Hashes) (out Tree, ok bool, err error) {
+	name = path.Clean(name)
+	info, err := root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %s", name, reason(err))
+	}
+	r := treeReader{root: root, tree: Tree{}, known: known}
+	if !info.IsDir() {
+		err = r.file(root, name, name, path.Base(name), info)
+		return r.tree, true, err
+	}
+	err = r.folder(name, "", 0)
+	return r.tree, true, err
+}
+
+type treeReader struct {
+	root  *os.Root
+	tree  Tree
+	bytes int64
+	known *Hashes
+}
+
+// maxTreeDepth bounds folders in folders, so that links in a circle end.
+const maxTreeDepth = 64
+
+func (r *treeReader) folder(name, rel string, depth int) error {
+	if depth > maxTreeDepth {
+		return fmt.Errorf("%s: has more than %d folders in each other", name, maxTreeDepth)
+	}
+	dir, err := r.root.OpenRoot(name)
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	defer func() { _ = dir.Close() }()
+	entries, err := list(dir)
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	for _, e := range entries {
+		if e.Name() == ".git" || e.Name() == ".agentpack" {
+			continue
+		}
+		if err := files.CheckName(e.Name()); err != nil {
+			return fmt.Errorf("%+q %w", path.Join(name, e.Name()), err)
+		}
+		inner, innerRel := path.Join(name, e.Name()), path.Join(rel, e.Name())
+		from, as := dir, e.Name()
+		info, err := dir.Lstat(as)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 { // it may lead to anywhere in the root
+			from, as = r.root, inner
+			info, err = r.root.Stat(inner)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s", inner, reason(err))
+		}
+		if info.IsDir() {
+			err = r.folder(inner, innerRel, depth+1)
+		} else {
+			err = r.file(from, as, inner, innerRel, info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list are the entries of a folder.
+func list(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.ReadDir(-1)
+}
+
+// file takes a file, which is as in from. name is its name in the root, rel that in the tree.
+func (r *treeReader) file(from *os.Root, as, name, rel string, info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: is no regular file", name)
+	case info.Size() > MaxFileBytes:
+		return fmt.Errorf("%s: has more than %d bytes", name, MaxFileBytes)
+	case len(r.tree) == maxTreeFiles:
+		return fmt.Errorf("%s: is the file after the %dth, which is the most that are read", name, maxTreeFiles)
+	}
+	if r.bytes+info.Size() > maxTreeBytes {
+		return r.tooMuch(name)
+	}
+	full := filepath.Join(r.root.Name(), filepath.FromSlash(name))
+	if hash, known := r.known.of(full, info); known {
+		r.bytes += info.Size()
+		r.tree[rel] = TreeFile{Content: r.later(full, hash), size: info.Size(), Executable: info.Mode()&0o100 != 0}
+		return nil
+	}
+	began := r.known.time()
+	content, info, err := readPlain(from, as)
+	if err != nil {
+		return fmt.Errorf("%s: %s", name, reason(err))
+	}
+	if r.bytes += int64(len(content)); r.bytes > maxTreeBytes {
+		return r.tooMuch(name)
+	}
+	f := TreeFile{Content: Bytes(content), size: int64(len(content)), Executable: info.Mode()&0o100 != 0}
+	if r.known.note(full, info, began, f.Content.SHA256()) {
+		f.Content = r.later(full, f.Content.SHA256()) // what is kept in memory from one plan to the next has no bytes
+	}
+	r.tree[rel] = f
+	return nil
+}
+
+func (r *treeReader) tooMuch(name string) error {
+	return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
+}
+
+// later is the content of a file that is read when it is asked for.
+func (r *treeReader) later(full, hash string) Content {
+	root := r.root.Name()
+	return Content{hash: hash, read: func() ([]byte, error) {
+		again, err := OpenRoot(root)
+		if err != nil {
+			return nil, IOError(full, err)
+		}
+		defer func() { _ = again.Close() }()
+		name, err := filepath.Rel(root, full)
+		if err != nil {
+			return nil, IOError(full, err)
+		}
+		content, _, err := readPlain(again, name)
+		if err != nil {
+			return nil, IOError(full, err)
+		}
+		return content, nil
+	}}
+}
+
+// Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each, sorted.
+func (t Tree) Hash() string {
+	var b strings.Builder
+	for _, p := range t.Paths() {
+		fmt.Fprintf(&b, "%s\n%s\n%d\n", p, t[p].Content.SHA256(), t[p].size)
+	}
+	return Hash([]byte(b.String()))
+}

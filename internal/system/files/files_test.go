@@ -1,0 +1,158 @@
+//go:build unix
+
+package files_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/system/files"
+)
+
+// within fails if f takes longer than a call that waits for nothing could, on any machine.
+func within(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the call waits")
+	}
+}
+
+func made(t *testing.T) (dir string, root *os.Root) {
+	t.Helper()
+	top := t.TempDir()
+	dir = filepath.Join(top, "root")
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(dir, 0o700))
+	must(os.WriteFile(filepath.Join(top, "outside"), []byte("secret"), 0o600))
+	must(os.WriteFile(filepath.Join(dir, "plain"), []byte("0123456789"), 0o600))
+	must(os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must(unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	for link, to := range map[string]string{
+		"inside": "plain", "out": "../outside", "absolute": filepath.Join(top, "outside"), "to-pipe": "pipe", "device": "/dev/zero", "dangling": "nothing", "loop": "loop",
+	} {
+		must(os.Symlink(to, filepath.Join(dir, link)))
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	must(err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	t.Chdir(dir) // the path of a socket is short
+	must(unix.Bind(fd, &unix.SockaddrUnix{Name: "socket"}))
+	root, err = os.OpenRoot(dir)
+	must(err)
+	t.Cleanup(func() { _ = root.Close() })
+	return dir, root
+}
+
+// opened opens the folder of made for reading.
+func opened(t *testing.T) (dir string, d *files.Dir) {
+	t.Helper()
+	dir, _ = made(t)
+	d, err := files.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return dir, d
+}
+
+func TestWhatIsReadBelowAFolder(t *testing.T) {
+	_, d := opened(t)
+	for _, c := range []struct {
+		name  string
+		limit int64
+		want  string
+		is    error
+		says  string
+	}{
+		{name: "plain", limit: 10, want: "0123456789"},
+		{name: "inside", limit: 10, want: "0123456789"},
+		{name: "plain", limit: 9, is: files.ErrTooLarge, says: "9 bytes"},
+		{name: "folder", limit: 10, is: files.ErrNotRegular},
+		{name: "pipe", limit: 10, is: files.ErrNotRegular},
+		{name: "to-pipe", limit: 10, is: files.ErrNotRegular},
+		{name: "socket", limit: 10, is: files.ErrNotRegular},
+		{name: "nothing", limit: 10, is: fs.ErrNotExist},
+		{name: "dangling", limit: 10, is: fs.ErrNotExist},
+		{name: "out", limit: 10, says: "escapes"},
+		{name: "absolute", limit: 10, says: "escapes"},
+		{name: "device", limit: 10, says: "escapes"},
+		{name: "../outside", limit: 10, says: "escapes"},
+		{name: "loop", limit: 10, says: "too many"},
+		{name: "/etc/passwd", limit: 10, says: "escapes"},
+		{name: "", limit: 10, says: "empty path"},
+	} {
+		within(t, func() {
+			text, info, err := d.Read(c.name, c.limit)
+			switch {
+			case c.is == nil && c.says == "":
+				if err != nil || string(text) != c.want || info.Size() != int64(len(c.want)) {
+					t.Errorf("%s: %q, %v", c.name, text, err)
+				}
+			case err == nil || text != nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says):
+				t.Errorf("%s: %q, error %v, want %v %q", c.name, text, err, c.is, c.says)
+			}
+		})
+	}
+}
+
+func TestWhatIsReadAtAPath(t *testing.T) {
+	dir, _ := made(t)
+	for name, want := range map[string]error{
+		"plain": nil, "out": nil, "absolute": nil, "folder": files.ErrNotRegular, "pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular,
+		"device": files.ErrNotRegular, "nothing": fs.ErrNotExist,
+	} {
+		within(t, func() {
+			if _, _, err := files.ReadPath(filepath.Join(dir, name), 100); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		})
+	}
+}
+
+func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
+	dir, _ := made(t)
+	if err := os.Symlink("folder", filepath.Join(dir, "to-folder")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		"plain": nil, "to-folder/../plain": nil, "inside": files.ErrNotRegular, "out": files.ErrNotRegular, "absolute": files.ErrNotRegular, "folder": files.ErrNotRegular,
+		"pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular, "device": files.ErrNotRegular, "dangling": files.ErrNotRegular, "nothing": fs.ErrNotExist,
+	} {
+		within(t, func() {
+			if _, _, err := files.ReadUnlinked(dir+"/"+name, 100); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		})
+	}
+	for _, name := range []string{"to-folder", "to-folder/", "plain", "pipe", "to-pipe", "device", "socket", "nothing"} {
+		within(t, func() {
+			f, err := files.OpenFolderUnlinked(dir + "/" + name)
+			if err == nil && name != "to-folder/" { // which names the folder itself
+				t.Errorf("%s was opened", name)
+			}
+			if f != nil {
+				_ = f.Close()
+			}
+		})
+	}
+	f, err := files.OpenFolderUnlinked(filepath.Join(dir, "folder"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}

@@ -1,0 +1,73 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Create makes a file that is not there, with exactly the mode, and writes text. Anything that is there, also a link
+// that leads nowhere, is fs.ErrExist. After an error there may be a part of it.
+func Create(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil && mode != privateFile {
+		err = f.Chmod(mode)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// OpenLock is Writing.OpenLock for a path that the operator named: symbolic links are followed wherever they lead.
+func OpenLock(path string) (*os.File, error) {
+	return openKept(path, os.O_RDWR|os.O_CREATE, privateFile, os.Stat, os.OpenFile)
+}
+
+// OpenAppend opens a regular file that the operator named, and makes it if it is not there, with the mode as far as the
+// process's mask permits. What is written comes behind what it holds; it can be read as well. Anything else is
+// ErrNotRegular, in an *fs.PathError, at once.
+func OpenAppend(path string, mode fs.FileMode) (*os.File, error) {
+	return openKept(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, mode, os.Stat, os.OpenFile)
+}
+
+// Mkdir makes a folder that is not there, with exactly the mode. Anything that is there is fs.ErrExist.
+func Mkdir(path string, mode fs.FileMode) error {
+	if err := os.Mkdir(path, privateFolder); err != nil || mode == privateFolder {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// MkdirAll makes a folder and those above it, as far as they are not there, with the mode as far as the process's mask
+// permits.
+func MkdirAll(path string, mode fs.FileMode) error { return os.MkdirAll(path, mode) }
+
+// Remove removes a file, or a link. What is not there is no error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Temporary is a private folder (mode 0700) with a name that nobody could foresee.
+type Temporary struct{ Path string }
+
+// MakeTemporary makes a private folder in another one, "" for the system's folder of temporary files. Its name begins
+// with prefix. Whoever makes it calls Remove; a process that is killed in between leaves it.
+func MakeTemporary(in, prefix string) (Temporary, error) {
+	path, err := os.MkdirTemp(in, prefix+"*")
+	return Temporary{path}, err
+}
+
+// Write makes a file in the folder (mode 0600), which must not be there, and says its path.
+func (t Temporary) Write(name string, text []byte) (path string, err error) {
+	path = filepath.Join(t.Path, name)
+	return path, Create(path, text, privateFile)
+}
+
+// Remove removes the folder and all that is in it.
+func (t Temporary) Remove() error { return os.RemoveAll(t.Path) }

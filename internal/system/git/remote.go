@@ -1,0 +1,163 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/claudeops/claudeops/internal/base/weborigin"
+)
+
+// Remote is another repository that a call speaks to. Only the protocol of its address is used, and https where http
+// leads to it.
+type Remote struct {
+	URL string // https, http, ssh, git or file, git's short form of ssh (user@host:path), or a path
+	// Exact forbids that a server of https and http leads on to another address.
+	Exact bool
+	// Public refuses a host that has an address of this machine or of a private network, with ErrPrivate. Over https and
+	// http git then asks the addresses that were looked at (from git 2.37 on). Where a proxy finds the host, what it
+	// reaches is for the proxy to say.
+	Public bool
+	// Credentials is a file in the form of git's credential store; "" for none. Git finds there what to sign in with for
+	// the scheme and host, with its port, that ask for it, and does not change it.
+	Credentials string
+	// Token signs in at the host of URL alone, in place of Credentials; "" for none. It is given to https alone, and to
+	// http on this machine (ErrNotConfidential). It is in no argument, variable or file of git's. Not on Windows.
+	Token string
+	// Silence is how long a server may say nothing, where git or ssh can see that; at least 1 s.
+	Silence time.Duration
+}
+
+// Lookup finds the addresses of a host.
+type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// Errors of a Remote.
+var (
+	ErrPrivate         = errors.New("its host is this machine or of a private network")
+	ErrNotConfidential = errors.New("its token would go over a connection that others can read; use https")
+)
+
+// credentialHelper lets git look up what to sign in with in a file whose path is in the environment, and has git not
+// change the file, as it would when a server refuses a token.
+const credentialHelper = `!f() { test "$1" = get && git credential-store --file="$CLAUDEOPS_GIT_CREDENTIALS" get; }; f`
+
+// tokenHelper lets git read what to sign in with from its file 3. Forges that know tokens take any name of a user with
+// them.
+const tokenHelper = `!f() { test "$1" = get && cat <&3; }; f`
+
+// added is what a Remote adds to a call.
+type added struct {
+	protocols   string
+	config, env []string
+	secret      []byte
+}
+
+// address is the URL that git takes an address for.
+func (m *Remote) address() (u *url.URL, err error) {
+	if strings.Contains(m.URL, "://") {
+		return url.Parse(m.URL)
+	}
+	short := regexp.MustCompile(`^(?:[^/:@]+@)?(\[[^\]/]+\]|[^/:]+):`).FindStringSubmatch(m.URL)
+	if short == nil || filepath.VolumeName(m.URL) != "" {
+		return &url.URL{Scheme: "file", Path: m.URL}, nil
+	}
+	return &url.URL{Scheme: "ssh", Host: short[1]}, nil
+}
+
+// adds makes what a call that speaks to the remote has in addition. It looks up the host if that must be public.
+func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
+	u, err := m.address()
+	if err != nil {
+		return d, errors.New("its address is no URL") // whose text has what one signs in with
+	}
+	d.protocols = map[string]string{"https": "https", "http": "http:https", "ssh": "ssh", "git": "git", "file": "file"}[u.Scheme]
+	seconds := max(int(m.Silence/time.Second), 1)
+	d.config = []string{"http.lowSpeedLimit=1", fmt.Sprintf("http.lowSpeedTime=%d", seconds)}
+	d.env = []string{fmt.Sprintf("GIT_SSH_COMMAND=ssh -o BatchMode=yes -o ConnectTimeout=%d -o ServerAliveInterval=%d -o ServerAliveCountMax=1", seconds, seconds)}
+	if m.Exact {
+		d.config = append(d.config, "http.followRedirects=false")
+	}
+	if m.Public {
+		pinned, err := m.pin(ctx, r, u)
+		if err != nil {
+			return d, err
+		}
+		d.config = append(d.config, pinned...)
+	}
+	switch {
+	case m.Token != "" && !confidential(u):
+		return d, ErrNotConfidential
+	case m.Token != "" && strings.ContainsAny(m.Token, "\n\x00"):
+		return d, errors.New("its token has more than one line")
+	case m.Token != "":
+		d.config = append(d.config, "credential."+u.Scheme+"://"+u.Host+".helper="+tokenHelper)
+		d.secret = []byte("username=x-access-token\npassword=" + m.Token + "\n")
+	case m.Credentials != "":
+		d.config = append(d.config, "credential.helper="+credentialHelper)
+		d.env = append(d.env, "CLAUDEOPS_GIT_CREDENTIALS="+m.Credentials)
+	}
+	return d, nil
+}
+
+// confidential reports whether a token may be sent to an address: by https, or to this machine.
+func confidential(u *url.URL) bool {
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (strings.EqualFold(u.Hostname(), "localhost") || err == nil && addr.Unmap().IsLoopback())
+}
+
+// pin looks at the addresses of a host: ErrPrivate if one is not of the internet. The settings that it returns keep git
+// to them. A host that is not found is refused: curl and ssh take more for an address than the resolver does.
+func (m *Remote) pin(ctx context.Context, r *Runner, u *url.URL) (config []string, err error) {
+	host, web := u.Hostname(), u.Scheme == "https" || u.Scheme == "http"
+	if host == "" || web && r.proxied(u) {
+		return nil, nil
+	}
+	lookup := r.Lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	found, err := lookup(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("its host is not found: %w", err)
+	}
+	var list []string
+	for _, addr := range found {
+		if !weborigin.Public(addr) {
+			return nil, ErrPrivate
+		}
+		list = append(list, addr.Unmap().WithZone("").String())
+	}
+	if _, err := netip.ParseAddr(host); err == nil || !web || len(list) == 0 {
+		return nil, nil
+	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
+	return []string{"http.curloptResolve=" + host + ":" + port + ":" + strings.Join(list, ",")}, nil
+}
+
+// proxied reports whether git asks a proxy for an address.
+func (r *Runner) proxied(u *url.URL) bool {
+	of := func(names ...string) string {
+		for _, name := range names {
+			if i := slices.IndexFunc(r.Env, func(v string) bool { return strings.HasPrefix(v, name+"=") }); i >= 0 {
+				return r.Env[i][len(name)+1:]
+			}
+		}
+		return ""
+	}
+	config := httpproxy.Config{HTTPProxy: of("http_proxy"), HTTPSProxy: of("https_proxy", "HTTPS_PROXY"), NoProxy: of("no_proxy", "NO_PROXY")}
+	proxy, err := config.ProxyFunc()(u)
+	return err == nil && proxy != nil
+}

@@ -1,0 +1,286 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+)
+
+// status makes a fault that answers with the status and header pairs.
+func status(code int, header ...string) httpfault.Fault {
+	h := http.Header{}
+	for i := 0; i+1 < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return httpfault.Fault{Kind: httpfault.Status, Status: code, Header: h, Body: `{"message":"no"}`}
+}
+
+const (
+	once    = 1
+	forever = 1000
+)
+
+func TestReadsAreRepeatedAndWritesOnlyWhenTheyCannotHaveActed(t *testing.T) {
+	ms := time.Millisecond
+	kind := func(k httpfault.Kind) httpfault.Fault { return httpfault.Fault{Kind: k} }
+	in3s := now().Add(3 * time.Second).Format(http.TimeFormat)
+	tests := []struct {
+		name     string
+		method   string // GET, POST, "query" for a safe POST, or "repeatable" for a POST that may be made twice
+		fault    httpfault.Fault
+		times    int
+		requests int
+		status   int
+		code     fault.Code
+		slept    []time.Duration
+	}{
+		{"a read after a reset", "GET", kind(httpfault.ResetBefore), once, 2, 200, "", []time.Duration{250 * ms}},
+		{
+			"a read after resets to the end", "GET", kind(httpfault.ResetBefore), forever, 3, 0, fault.UpstreamError,
+			[]time.Duration{250 * ms, 500 * ms},
+		},
+		{"a query after a reset", "query", kind(httpfault.ResetAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a write after a reset is not", "POST", kind(httpfault.ResetBefore), once, 1, 0, fault.UpstreamError, nil},
+		{"a write after a reset that acted is not", "POST", kind(httpfault.ResetAfter), once, 1, 0, fault.UpstreamError, nil},
+		{"a put after a reset is not", "PUT", kind(httpfault.ResetAfter), once, 1, 0, fault.UpstreamError, nil},
+		{"a delete after a reset is not", "DELETE", kind(httpfault.ResetAfter), once, 1, 0, fault.UpstreamError, nil},
+		{"a read after half an answer", "GET", kind(httpfault.Truncated), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a write after half an answer is not", "POST", kind(httpfault.Truncated), once, 1, 0, fault.UpstreamError, nil},
+		{"a read after a bad gateway", "GET", kind(httpfault.BadGatewayAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a write after a bad gateway is not", "POST", kind(httpfault.BadGatewayAfter), once, 1, 502, "", nil},
+		{"a read after 503", "GET", status(503), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a read after 503 waits as asked", "GET", status(503, "Retry-After", "4"), once, 2, 200, "", []time.Duration{4 * time.Second}},
+		{"a read after 503 does not wait for long", "GET", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
+		{"a write after 503 is not", "PATCH", status(503, "Retry-After", "1"), once, 1, 503, "", nil},
+		{"a read after 504 to the end", "GET", status(504), forever, 3, 504, "", []time.Duration{250 * ms, 500 * ms}},
+		{"a read after 500", "GET", status(500), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a read after 500 to the end", "GET", status(500), forever, 3, 500, "", []time.Duration{250 * ms, 500 * ms}},
+		{"a repeatable write after a reset that acted", "repeatable", kind(httpfault.ResetAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a repeatable write after a bad gateway", "repeatable", kind(httpfault.BadGatewayAfter), once, 2, 200, "", []time.Duration{250 * ms}},
+		{"a repeatable write after 503 waits as asked", "repeatable", status(503, "Retry-After", "4"), once, 2, 200, "", []time.Duration{4 * time.Second}},
+		{"a repeatable write after 503 does not wait for long", "repeatable", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
+		{"a repeatable write after 500 is not", "repeatable", status(500), once, 1, 500, "", nil},
+		{"a read after 404 is not", "GET", status(404), once, 1, 404, "", nil},
+		{"a read after 429 with seconds", "GET", status(429, "Retry-After", "3"), once, 2, 200, "", []time.Duration{3 * time.Second}},
+		{"a read after 429 with a date", "GET", status(429, "Retry-After", in3s), once, 2, 200, "", []time.Duration{3 * time.Second}},
+		{"a read after 429 with a long wait is not", "GET", status(429, "Retry-After", "11"), once, 1, 429, "", nil},
+		{"a read after 429 without a hint is not", "GET", status(429), once, 1, 429, "", nil},
+		{"a read after 403 with a wait", "GET", status(403, "Retry-After", "1"), once, 2, 200, "", []time.Duration{time.Second}},
+		{"a read after 403 without rights is not", "GET", status(403), once, 1, 403, "", nil},
+		{"a write after 429 with a wait", "POST", status(429, "Retry-After", "1"), once, 2, 200, "", []time.Duration{time.Second}},
+		{"a write after 429 without a hint is not", "POST", status(429), once, 1, 429, "", nil},
+		{"a write after 403 without rights is not", "POST", status(403), once, 1, 403, "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBed(t, hello)
+			for range min(tt.times, 20) {
+				b.Plan(nil, tt.fault)
+			}
+			ctx, method := t.Context(), tt.method
+			switch method {
+			case "query":
+				ctx, method = transport.Safe(ctx), "POST"
+			case "repeatable":
+				ctx, method = transport.Repeatable(ctx), "POST"
+			}
+			got := b.do(ctx, method, "/x")
+			if got.status != tt.status || got.code() != tt.code {
+				t.Errorf("got %d %v", got.status, got.fault)
+			}
+			if n := len(b.Requests()); n != tt.requests {
+				t.Errorf("%d requests, want %d", n, tt.requests)
+			}
+			if !slices.Equal(b.slept, tt.slept) {
+				t.Errorf("slept %v, want %v", b.slept, tt.slept)
+			}
+			for _, r := range b.Requests() {
+				if method == "POST" && string(r.Body) != "question" {
+					t.Errorf("a try carried the body %q", r.Body)
+				}
+			}
+		})
+	}
+}
+
+func TestNoRetriesIsAChoice(t *testing.T) {
+	b := newBed(t, hello, func(o *transport.Options) { o.Limits.Retries = -1 })
+	b.Plan(nil, status(503))
+	if got := b.do(t.Context(), "GET", "/"); got.status != 503 || len(b.Requests()) != 1 {
+		t.Errorf("got %d after %d requests", got.status, len(b.Requests()))
+	}
+}
+
+func TestAWriteIsRepeatedWhenNobodyTookTheConnection(t *testing.T) {
+	b := newBed(t, hello)
+	b.srv.Close() // the port is free now: connections are refused
+	got := b.do(t.Context(), "POST", "/")
+	if got.code() != fault.UpstreamError || len(b.slept) != 2 {
+		t.Errorf("got %v after %d waits", got.fault, len(b.slept))
+	}
+	if !strings.Contains(got.fault.Message, "refused") || !errors.Is(got.fault, syscall.ECONNREFUSED) {
+		t.Errorf("got %v because of %v", got.fault, got.fault.Cause)
+	}
+}
+
+func TestANameThatCannotBeResolvedIsSaidSo(t *testing.T) {
+	b := newBed(t, hello)
+	b.connect(t, "https://no..name") // no resolver is asked for such a name
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://no..name", nil)
+	if got := b.send(req); got.code() != fault.UpstreamError || !strings.Contains(got.fault.Message, "resolved") {
+		t.Errorf("got %v", got.fault)
+	}
+}
+
+func TestTheDefaultsWaitInRealTimeAndEndWithTheContext(t *testing.T) {
+	b := newBed(t, hello, func(o *transport.Options) {
+		o.Clock, o.Log = transport.Clock{}, nil
+		o.Limits.RetryWait = time.Millisecond
+	})
+	b.Plan(nil, status(503))
+	if got := b.do(t.Context(), "GET", "/"); got.status != 200 || len(b.Requests()) != 2 {
+		t.Errorf("got %d %v", got.status, got.fault)
+	}
+	b.Plan(nil, status(503, "Retry-After", "9"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if got := b.do(ctx, "GET", "/"); got.code() != fault.Timeout {
+		t.Errorf("got %d %v", got.status, got.fault)
+	}
+}
+
+func TestABodyThatCannotBeReadIsOurFault(t *testing.T) {
+	b := newBed(t, hello)
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", b.srv.URL, iotest.ErrReader(errors.New("disk")))
+	if got := b.send(req); got.code() != fault.Internal || len(b.Requests()) != 0 {
+		t.Errorf("got %v after %d requests", got.fault, len(b.Requests()))
+	}
+}
+
+// A server that closes a connection just as a request arrives on it is what tempts net/http to repeat the request.
+func TestNetHTTPNeverRepeatsAWriteByItself(t *testing.T) {
+	for _, header := range []string{"", "Idempotency-Key", "X-Idempotency-Key"} {
+		t.Run("with header "+header, func(t *testing.T) {
+			var posts atomic.Int32
+			b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					return
+				}
+				posts.Add(1)
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = conn.Close() // in good order, without an answer
+			})
+			if got := b.do(t.Context(), "GET", "/"); got.status != 200 {
+				t.Fatal(got.fault) // leaves an idle connection
+			}
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", b.srv.URL, http.NoBody)
+			if header != "" {
+				req.Header.Set(header, "k")
+			}
+			got := b.send(req)
+			if got.code() != fault.UpstreamError || posts.Load() != 1 {
+				t.Errorf("got %v after %d posts", got.fault, posts.Load())
+			}
+		})
+	}
+}
+
+func TestAReadSurvivesServersThatDropIdleConnections(t *testing.T) {
+	b := newBed(t, hello)
+	for range 5 {
+		if got := b.do(t.Context(), "GET", "/"); got.status != 200 {
+			t.Fatal(got.fault)
+		}
+		b.srv.CloseClientConnections()
+	}
+}
+
+func TestAStallIsATimeout(t *testing.T) {
+	short := 50 * time.Millisecond
+	tests := []struct {
+		name   string
+		limits transport.Limits
+		next   http.HandlerFunc
+		fault  httpfault.Kind
+		says   string
+	}{
+		{"before the header", transport.Limits{ResponseHeader: short}, hello, httpfault.Stall, "in time"},
+		{"before the header, by the whole", transport.Limits{Whole: short}, hello, httpfault.Stall, "within 50ms"},
+		{"inside the body", transport.Limits{Whole: short}, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte("{"))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, "", "within 50ms"},
+	}
+	for _, tt := range tests {
+		for _, method := range []string{"GET", "POST"} {
+			t.Run(tt.name+" of a "+method, func(t *testing.T) {
+				b := newBed(t, tt.next, func(o *transport.Options) {
+					if o.Limits = tt.limits; method == "POST" { // bounded as a whole alone
+						o.Limits, tt.says = transport.Limits{ResponseHeader: time.Nanosecond, Whole: time.Nanosecond, Write: short}, "within 50ms"
+					}
+				})
+				if tt.fault != "" {
+					b.PlanFrom(1, httpfault.Fault{Kind: tt.fault})
+				}
+				got := b.do(t.Context(), method, "/")
+				if got.code() != fault.Timeout || len(b.Requests()) != 1 || !strings.Contains(got.fault.Message, tt.says) {
+					t.Errorf("got %v after %d requests", got.fault, len(b.Requests()))
+				}
+			})
+		}
+	}
+}
+
+func TestATLSHandshakeThatNeverEndsIsATimeout(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // accepts by its backlog, and never speaks
+	b := newBed(t, hello)
+	b.connect(t, "https://"+silent.Addr().String(), func(o *transport.Options) {
+		o.Limits.TLSHandshake = 50 * time.Millisecond
+	})
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+silent.Addr().String(), nil)
+	if got := b.send(req); got.code() != fault.Timeout {
+		t.Errorf("got %v", got.fault)
+	}
+}
+
+func TestAnAnswerLargerThanAllowedIsRefused(t *testing.T) {
+	b := newBed(t, hello, func(o *transport.Options) { o.Limits.MaxBody = 1 << 20 })
+	b.Plan(nil, httpfault.Fault{Kind: httpfault.Oversized})
+	if got := b.do(t.Context(), "GET", "/"); got.code() != fault.UpstreamError || len(b.Requests()) != 1 {
+		t.Errorf("got %v after %d requests", got.fault, len(b.Requests()))
+	}
+}
+
+func TestTheLimitIsForWhatDecompressionMakes(t *testing.T) {
+	b := newBed(t, gzipped(4<<20), func(o *transport.Options) { o.Limits.MaxBody = 1 << 20 })
+	if got := b.do(t.Context(), "GET", "/"); got.code() != fault.UpstreamError {
+		t.Errorf("got %d %v", len(got.body), got.fault)
+	}
+	b = newBed(t, gzipped(1<<20), func(o *transport.Options) { o.Limits.MaxBody = 1 << 20 })
+	req, _ := http.NewRequestWithContext(context.Background(), "GET", b.srv.URL, nil)
+	req.Header.Set("Accept-Encoding", "gzip") // would switch net/http's own decompression off
+	if got := b.send(req); len(got.body) != 1<<20 {
+		t.Errorf("got %d bytes, %v", len(got.body), got.fault)
+	}
+}

@@ -1,0 +1,160 @@
+package agentdocs
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// repoRoot is the folder of go.mod, found by walking up.
+func repoRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod in this folder or above it")
+		}
+		dir = up
+	}
+}
+
+// read returns a file of the repository, by slash-separated path.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(repoRoot(t), filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// markdownIn lists the Markdown files below a folder, by path from the repository's root. There must be some.
+func markdownIn(t *testing.T, folder string) []string {
+	t.Helper()
+	var names []string
+	err := fs.WalkDir(os.DirFS(repoRoot(t)), folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && path.Ext(name) == ".md" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 {
+		t.Fatalf("no Markdown file below %s", folder)
+	}
+	return names
+}
+
+// procedures are the files that the demo repository consists of.
+func procedures(t *testing.T) []string {
+	t.Helper()
+	return append(append(markdownIn(t, "checks"), markdownIn(t, "playbooks")...), gitprovider.ManifestFile)
+}
+
+// agentFiles are all files that this package answers for.
+func agentFiles(t *testing.T) []string {
+	t.Helper()
+	names := append(procedures(t), markdownIn(t, "prompts")...)
+	names = append(names, markdownIn(t, ".claude")...)
+	return append(names, ".claude/mcp.json", ".claude/settings.json", "docs/codes.md")
+}
+
+func TestFilesHoldOnlyWhatAReviewerSees(t *testing.T) {
+	t.Parallel()
+	for _, name := range agentFiles(t) {
+		text := read(t, name)
+		if !utf8.ValidString(text) {
+			t.Errorf("%s: not valid UTF-8", name)
+		}
+		for _, c := range content.Hidden(text) {
+			t.Errorf("%s:%d:%d: %s", name, c.Line, c.Column, c.Name)
+		}
+		if strings.Contains(text, "\r") || !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") {
+			t.Errorf("%s: lines must end with a newline only, and the file with exactly one", name)
+		}
+	}
+}
+
+func TestFilesHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	scanner := content.NewScanner(nil)
+	for _, name := range agentFiles(t) {
+		secrets, err := scanner.Secrets(t.Context(), name, read(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range secrets {
+			t.Errorf("%s: looks like a secret: %+v", name, s)
+		}
+	}
+}
+
+func TestProceduresAreInScope(t *testing.T) {
+	t.Parallel()
+	for _, name := range procedures(t) {
+		if verdict := gitprovider.DefaultScope().Check(name); !verdict.Allowed {
+			t.Errorf("%s could not be proposed: %s", name, verdict.Reason.Message)
+		}
+	}
+	for _, name := range prompts() {
+		if _, err := gitprovider.ParsePath(name); err != nil {
+			t.Errorf("%s: the name %v", name, err)
+		}
+	}
+}
+
+func TestRelativeLinksResolve(t *testing.T) {
+	t.Parallel()
+	isProcedure := map[string]bool{}
+	for _, name := range procedures(t) {
+		isProcedure[name] = true
+	}
+	root := os.DirFS(repoRoot(t))
+	for _, name := range agentFiles(t) {
+		for _, target := range relativeLinks(name, read(t, name)) {
+			if _, err := fs.Stat(root, target); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere: %v", name, target, err)
+			}
+			if isProcedure[name] && !isProcedure[target] {
+				t.Errorf("%s: the link to %s leads out of what the demo repository has", name, target)
+			}
+		}
+	}
+}
+
+// relativeLinks returns the targets of a Markdown file's relative links, as paths from the repository's root.
+func relativeLinks(name, text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+		target, _, _ := strings.Cut(m[1], "#")
+		if target != "" && !strings.Contains(target, "://") {
+			out = append(out, path.Join(path.Dir(name), target))
+		}
+	}
+	return out
+}
+
+func TestRelativeLinksAreFound(t *testing.T) {
+	t.Parallel()
+	text := "[a](../b/c.md#part) and [web](https://example.org/x) and [here](#part)"
+	if got := relativeLinks("checks/x.md", text); len(got) != 1 || got[0] != "b/c.md" {
+		t.Errorf("got %q, want only b/c.md", got)
+	}
+}

@@ -1,0 +1,210 @@
+//go:build linux
+
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+)
+
+// world is one operator's machine: a local root with one bare repository, a state folder, a policy, and a store that
+// looks at the records, which are made by others.
+type world struct {
+	dir      string
+	repo     string // the bare repository
+	database string // PostgreSQL URL, or ""
+	observer *store.Store
+}
+
+// policyText raises the caps, and lets a closed change come back, so that rounds do not wait for each other.
+const policyText = "version: 1\ncaps: {open_prs: 1000, creations_per_hour: 1000}\ncooldown_hours: 0\n"
+
+// newWorld makes a world, and checks at the end of the test that no process of it is left. It locks the test to its
+// thread; see prepare.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{dir: dir, repo: filepath.Join(dir, "root", repoKey+".git"), database: newDatabase(t)}
+	t.Cleanup(func() {
+		if left := outlast(func() []int { return linkedTo("cwd", dir) }, 10*time.Second); len(left) > 0 {
+			t.Errorf("processes that were left behind, now killed: %v", left)
+		}
+	})
+	for _, d := range []string{w.repo, w.at("tmp"), w.at("repos")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.git(t, "", "init", "--quiet", "--template=", "--bare", "--initial-branch=main")
+	w.git(t, importStream(map[string]string{"CLAUDE-OPS.md": "# Home cluster\n", "checks/disk.md": "# Disk\n"}),
+		"fast-import", "--quiet")
+	return w
+}
+
+func (w *world) at(name string) string { return filepath.Join(w.dir, name) }
+
+// importStream is one commit on main for git-fast-import(1).
+func importStream(files map[string]string) string {
+	var b strings.Builder
+	b.WriteString("commit refs/heads/main\ncommitter Operator <operator@example.invalid> 1767225600 +0000\ndata 5\nSeed\n")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&b, "M 100644 inline %s\ndata %d\n%s\n", name, len(files[name]), files[name])
+	}
+	return b.String()
+}
+
+// environment is all that claudeops sees of the process environment.
+func (w *world) environment() []string {
+	env := []string{ // PATH is the first
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "USER=operator", "TMPDIR=" + w.at("tmp"), "CLAUDEOPS_TIER=2",
+		"CLAUDEOPS_LOCAL_ROOT=" + w.at("root"), "CLAUDEOPS_REPOS_DIR=" + w.at("repos"),
+		"CLAUDEOPS_STATE_DIR=" + w.at("state"), "CLAUDEOPS_POLICY=" + w.at("policy.yaml"),
+	}
+	if w.database != "" {
+		env = append(env, "CLAUDEOPS_DATABASE_URL="+w.database)
+	}
+	return env
+}
+
+// git runs git in the repository as its owner would, and returns what it prints.
+func (w *world) git(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir, cmd.Stdin = w.repo, strings.NewReader(stdin)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// branches maps the branches beside main to their tips.
+func (w *world) branches(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for line := range strings.Lines(w.git(t, "", "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)")) {
+		name, tip, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name != "main" {
+			out[name] = tip
+		}
+	}
+	return out
+}
+
+// store is open from the first look on.
+func (w *world) store(t *testing.T) *store.Store {
+	t.Helper()
+	if w.observer == nil {
+		s, err := store.Open(t.Context(), w.at("state"), store.Options{
+			DatabaseURL: w.database, LocalRoot: func() string { return local.RootIdentity(w.at("root")) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() }) // it only read
+		w.observer = s
+	}
+	return w.observer
+}
+
+// pulls returns the recorded pull requests in a state ("" for all).
+func (w *world) pulls(t *testing.T, state gitprovider.State) []gitprovider.PullRequest {
+	t.Helper()
+	prs, err := w.store(t).LocalPulls.PRs(t.Context(), repoKey, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prs
+}
+
+// attempts returns all rows of the audit, oldest first.
+func (w *world) attempts(t *testing.T) []record.RecordedAttempt {
+	t.Helper()
+	var all []record.RecordedAttempt
+	for {
+		query := record.AuditQuery{Ascending: true, Limit: record.MaxAuditLimit}
+		if len(all) > 0 {
+			query.After = all[len(all)-1].Seq
+		}
+		page, err := w.store(t).Audit.Page(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page...); len(page) < record.MaxAuditLimit {
+			return all
+		}
+	}
+}
+
+// lockFiles lists git's lock files in the repository. Temporary files may go away meanwhile: git commands outlive the
+// process that started them.
+func (w *world) lockFiles(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(w.repo, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
+			out = append(out, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// end is what a person does with a pull request: merge it or turn it down, and remove its branch.
+func (w *world) end(t *testing.T, pr gitprovider.PullRequest, how gitprovider.State) {
+	t.Helper()
+	script := "delete refs/heads/" + pr.Branch + " " + pr.HeadCommit + "\n"
+	if how == gitprovider.StateMerged {
+		script += "update refs/heads/main " + pr.HeadCommit + "\n"
+	}
+	w.git(t, script, "update-ref", "--stdin")
+	err := w.store(t).LocalPulls.UpdatePR(t.Context(), repoKey, pr.Number, func(pr *gitprovider.PullRequest) error {
+		pr.State, pr.ClosedAt = how, time.Now().UTC()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lookup reads the environment of claudeops.
+func (w *world) lookup(name string) (string, bool) {
+	for _, variable := range w.environment() {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}

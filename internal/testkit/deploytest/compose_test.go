@@ -1,0 +1,155 @@
+package deploytest_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+)
+
+// A variable that is added to the code has to be handed on here, or nobody can set it in the container.
+func TestComposeHandsEveryVariableOn(t *testing.T) {
+	env := composed(t).Services["claudeops"].Environment
+	known := map[string]bool{}
+	for _, v := range config.Variables(forges.All()) {
+		name, want := v.Name, "${"+v.Name+":-"
+		if v.Secret {
+			name, want = v.Name+"_FILE", "/run/secrets/"+secretFile(v)
+		}
+		if fixed, ok := ofImage()[v.Name]; ok {
+			want = fixed
+		}
+		known[name] = true
+		line := name + ": " + want
+		if !strings.Contains(read(t, "compose.yaml"), "\n      "+line) {
+			t.Errorf("compose.yaml has no line %q", line)
+		}
+	}
+	for name := range env {
+		if !known[name] {
+			t.Errorf("compose.yaml sets %s, which the product does not read", name)
+		}
+	}
+	for _, v := range config.ServerVariables(forges.All()) {
+		base, isFile := strings.CutSuffix(v.Name, "_FILE")
+		if _, set := env[v.Name]; !set && (isFile || !known[v.Name+"_FILE"]) {
+			t.Errorf(".claude/mcp.json hands %s on, which the container has not", base)
+		}
+	}
+}
+
+func TestEverySecretIsAFile(t *testing.T) {
+	c := composed(t)
+	script, example := read(t, "deploy/secrets.sh"), read(t, ".env.example")
+	var want []string
+	for _, v := range secrets() {
+		file := secretFile(v)
+		want = append(want, file)
+		if c.Secrets[file].File != "./secrets/"+file {
+			t.Errorf("the file of %s is %q", v.Name, c.Secrets[file].File)
+		}
+		if !strings.Contains(script, " "+file) {
+			t.Errorf("deploy/secrets.sh does not make %s", file)
+		}
+		if !strings.Contains(example, "secrets/"+file+" ("+v.Name+")") {
+			t.Errorf(".env.example does not say that %s is a file", v.Name)
+		}
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(c.Services["claudeops"].Secrets)); !slices.Equal(got, want) || len(c.Secrets) != len(want) {
+		t.Errorf("the container gets %q of %d secrets, want %q", got, len(c.Secrets), want)
+	}
+}
+
+func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
+	example := read(t, ".env.example")
+	env := deploytest.ParseEnv(example)
+	for _, v := range config.Variables(forges.All()) {
+		_, set := env[v.Name]
+		_, fixed := ofImage()[v.Name]
+		if set == (v.Secret || fixed) {
+			t.Errorf("%s: set in .env.example %t; secrets and what the image settles do not belong there, all else does", v.Name, set)
+		}
+		if !strings.Contains(example, v.Name) {
+			t.Errorf(".env.example does not name %s", v.Name)
+		}
+	}
+	taken := deploytest.References(read(t, "compose.yaml"))
+	for name := range env {
+		if !slices.Contains(taken, name) {
+			t.Errorf(".env.example sets %s, which compose.yaml does not take", name)
+		}
+	}
+	for _, name := range taken {
+		if _, set := env[name]; !set {
+			t.Errorf("compose.yaml takes %s, which .env.example lacks", name)
+		}
+	}
+	// What the example says is what holds without it.
+	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := composed(t)
+	for name, service := range with.Services {
+		if !maps.Equal(service.Environment, without.Services[name].Environment) || !slices.Equal(service.Ports, without.Services[name].Ports) ||
+			!slices.Equal(service.Volumes, without.Services[name].Volumes) {
+			t.Errorf("%s differs between .env.example and no .env", name)
+		}
+	}
+}
+
+func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
+	c := composed(t)
+	_, _, final := stages(t)
+	for name, s := range c.Services {
+		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) ||
+			s.PidsLimit <= 0 || s.MemLimit == "" {
+			t.Errorf("%s: capabilities %q, options %q, %d processes, memory %q", name, s.CapDrop, s.SecurityOpt, s.PidsLimit, s.MemLimit)
+		}
+		for _, port := range s.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("%s is published on %s", name, port)
+			}
+		}
+		for _, m := range s.Volumes {
+			if _, declared := c.Volumes[m.Source]; m.Type == "volume" && !declared {
+				t.Errorf("%s: the volume %s is not declared", name, m.Source)
+			}
+		}
+	}
+	s := c.Services["claudeops"]
+	if !slices.Equal(s.CapAdd, []string{"SETUID", "SETGID", "KILL"}) || c.Services["gitea"].CapAdd != nil {
+		t.Errorf("capabilities %q, and Gitea %q; those that start and end agents as a user of their own, and no other", s.CapAdd, c.Services["gitea"].CapAdd)
+	}
+	if agents := confine.DefaultLimits().Threads; s.PidsLimit < 2*agents {
+		t.Errorf("%d processes, of which an agent may have %d: it could keep the server from starting one", s.PidsLimit, agents)
+	}
+	if !s.ReadOnly || s.User != final.Last("USER").Args || s.Profiles != nil || !slices.Equal(c.Services["gitea"].Profiles, []string{"gitea"}) {
+		t.Errorf("read-only %t, user %s, profiles %q and %q", s.ReadOnly, s.User, s.Profiles, c.Services["gitea"].Profiles)
+	}
+	writable := map[string]bool{}
+	for _, m := range s.Volumes {
+		writable[m.Target] = !m.ReadOnly
+	}
+	env := final.Env()
+	if want := map[string]bool{env["CLAUDEOPS_STATE_DIR"]: true, "/git": true, env["CLAUDEOPS_REPOS_DIR"]: false}; !maps.Equal(writable, want) {
+		t.Errorf("mounted are %v, want %v", writable, want)
+	}
+	for _, folder := range []string{"/tmp", env["HOME"]} {
+		if !slices.ContainsFunc(s.Tmpfs, func(m string) bool { return strings.HasPrefix(m, folder+":size=") }) {
+			t.Errorf("%s is not in memory: %q", folder, s.Tmpfs)
+		}
+	}
+	if want := confine.ClaimFolder + ":size=1m,mode=0700"; !slices.Contains(s.Tmpfs, want) { // the root file system cannot be written
+		t.Errorf("users of agents cannot be claimed: %q, without %s", s.Tmpfs, want)
+	}
+	if want := "127.0.0.1:8080:" + final.Last("EXPOSE").Args; !slices.Equal(s.Ports, []string{want}) {
+		t.Errorf("published is %q, want %s", s.Ports, want)
+	}
+}

@@ -1,0 +1,272 @@
+package deploytest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+)
+
+func schema(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// asJSON is a value as the library of schemas wants it.
+func asJSON(t *testing.T, v any) any {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
+	var entry struct {
+		Version  string `json:"version"`
+		Packages []struct {
+			Identifier string `json:"identifier"`
+			Variables  []struct {
+				Name     string `json:"name"`
+				IsSecret bool   `json:"isSecret"`
+			} `json:"environmentVariables"`
+		} `json:"packages"`
+	}
+	text := read(t, "server.json")
+	var whole any
+	if err := errors.Join(json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole)); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema(t, "server.schema.json").Validate(asJSON(t, whole)); err != nil {
+		t.Error(err)
+	}
+	if entry.Version != released(t) || len(entry.Packages) != 1 || entry.Packages[0].Identifier != "ghcr.io/claudeops/claudeops:"+entry.Version {
+		t.Errorf("version %s, packages %+v; the source is %s", entry.Version, entry.Packages, released(t))
+	}
+	secret := map[string]bool{}
+	for _, v := range config.ServerVariables(forges.All()) {
+		secret[v.Name] = v.Secret
+	}
+	for _, v := range entry.Packages[0].Variables {
+		if is, known := secret[v.Name]; !known || is != v.IsSecret {
+			t.Errorf("%s: read by the server %t, a secret %t", v.Name, known, is)
+		}
+	}
+}
+
+// released is the version of the source, which CHANGELOG.md begins with.
+func released(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^## (\S+), `).FindStringSubmatch(read(t, "CHANGELOG.md"))
+	if found == nil {
+		t.Fatal("CHANGELOG.md has no version")
+	}
+	return found[1]
+}
+
+func TestThePluginHasTheSkillAndTheVersionOfTheSource(t *testing.T) {
+	const folder = "plugins/claudeops/"
+	if read(t, folder+"skills/propose-change/SKILL.md") != read(t, ".claude/skills/propose-change/SKILL.md") {
+		t.Error("the skill of the plugin is not that of .claude: copy it")
+	}
+	var plugin struct{ Name, Version, Description string }
+	var market struct {
+		Plugins []struct{ Name, Source, Description string }
+	}
+	if err := errors.Join(json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
+		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market)); err != nil {
+		t.Fatal(err)
+	}
+	if plugin.Version != released(t) || len(market.Plugins) != 1 || market.Plugins[0].Name != plugin.Name ||
+		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") || market.Plugins[0].Description != plugin.Description {
+		t.Errorf("plugin %+v, marketplace %+v; the source is %s", plugin, market, released(t))
+	}
+}
+
+// The image of a release is that of the Dockerfile, but for where its programs come from.
+func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
+	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
+	cmd.Dir = filepath.Join("..", "..", "..")
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := deploytest.ParseDockerfile(string(text))
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d stages, %v:\n%s", len(all), err, text)
+	}
+	_, cli, final := stages(t)
+	if !reflect.DeepEqual(all[0], cli) || all[1].Base != final.Base {
+		t.Errorf("the stages are\n%+v\n%+v, want\n%+v\n%+v", all[0], all[1], cli, final)
+	}
+	var want []string
+	for _, c := range final.Each("COPY") {
+		want = append(want, regexp.MustCompile(`^--from=build /out/`).ReplaceAllString(c.Args, "$${TARGETPLATFORM}/"))
+	}
+	var got []string
+	for _, c := range all[1].Each("COPY") {
+		got = append(got, c.Args)
+	}
+	if !slices.Equal(got, want) || all[1].Last("CMD").Args != final.Last("CMD").Args || all[1].Last("USER").Args != final.Last("USER").Args {
+		t.Errorf("the image of a release copies %q, want %q", got, want)
+	}
+}
+
+// Actions are named by a commit, since a tag can be moved, and get no more rights than they are given.
+func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
+	var files []string
+	for _, folder := range []string{".github", ".gitea"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "..", folder, "workflows", "*.yml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) != 4 {
+		t.Fatalf("workflows %q", files)
+	}
+	pinned := regexp.MustCompile(`^(https://github\.com/)?[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses := regexp.MustCompile(`(?m)uses: *(.+)$`).FindAllStringSubmatch(string(text), -1)
+		for _, use := range uses {
+			if !pinned.MatchString(use[1]) {
+				t.Errorf("%s uses %s", file, use[1])
+			}
+		}
+		var workflow struct {
+			Permissions map[string]string `yaml:"permissions"`
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatal(err)
+		}
+		for what, right := range workflow.Permissions {
+			if what != "contents" || right != "read" {
+				t.Errorf("%s gives every job %s: %s", file, what, right)
+			}
+		}
+		if len(uses) == 0 || workflow.Permissions == nil {
+			t.Errorf("%s uses %d actions and says of permissions %v", file, len(uses), workflow.Permissions)
+		}
+	}
+}
+
+func TestManifestsOfKubernetesAreValid(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "*", "*.yaml"))
+	more, moreErr := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "overlays", "*", "*.yaml"))
+	if err := errors.Join(err, moreErr); err != nil {
+		t.Fatal(err)
+	}
+	valid, count := schema(t, "kubernetes.schema.json"), 0
+	for _, file := range append(files, more...) {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder := yaml.NewDecoder(f)
+		for {
+			var manifest any
+			if err := decoder.Decode(&manifest); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			count++
+			if err := valid.Validate(asJSON(t, manifest)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if count != 6 {
+		t.Errorf("%d manifests", count)
+	}
+	broken := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"port": 80}}
+	if valid.Validate(asJSON(t, broken)) == nil {
+		t.Error("a field that does not exist is let through")
+	}
+}
+
+type podSpec struct {
+	Containers []struct {
+		Env []struct {
+			Name, Value string
+		}
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+		SecurityContext map[string]any `yaml:"securityContext"`
+	}
+	SecurityContext map[string]any `yaml:"securityContext"`
+}
+
+func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
+	var manifest struct {
+		Spec struct{ Template struct{ Spec podSpec } }
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	pod := manifest.Spec.Template.Spec
+	if len(pod.Containers) != 1 {
+		t.Fatalf("%d containers", len(pod.Containers))
+	}
+	c := pod.Containers[0]
+	var got, want, mounts []string
+	for _, e := range c.Env {
+		got = append(got, e.Name+"="+e.Value)
+	}
+	for _, v := range secrets() {
+		want = append(want, v.Name+"_FILE=/run/secrets/claudeops/"+secretFile(v))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("variables of secrets are\n%q, want\n%q", got, want)
+	}
+	for _, m := range c.VolumeMounts {
+		mounts = append(mounts, m.MountPath)
+	}
+	for _, m := range composed(t).Services["claudeops"].Volumes {
+		if !slices.Contains(mounts, m.Target) {
+			t.Errorf("nothing is mounted at %s", m.Target)
+		}
+	}
+	if pod.SecurityContext["runAsUser"] != 10001 || pod.SecurityContext["runAsNonRoot"] != true || c.SecurityContext["readOnlyRootFilesystem"] != true ||
+		c.SecurityContext["allowPrivilegeEscalation"] != false {
+		t.Errorf("the pod runs with %v, the container with %v", pod.SecurityContext, c.SecurityContext)
+	}
+}

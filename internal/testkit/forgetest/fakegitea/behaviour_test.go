@@ -1,0 +1,188 @@
+package fakegitea
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+func TestAnUpdateKeepsTheExecutableBit(t *testing.T) {
+	b := newBench(t)
+	b.want(201, `"files"`, post, "contents",
+		`{"branch":"main","new_branch":"x","files":[{"operation":"update","path":"run.sh","content":"eQo="}]}`)
+	b.want(200, `{"path":"run.sh","mode":"100755"`, get, "git/trees/x", "")
+}
+
+func TestABaseThatMovesMeanwhileIsNotNoticed(t *testing.T) {
+	b := newBench(t)
+	world := b.s.Host().World(t, b.ref, nil)
+	before := world.Branches()["main"]
+	b.s.Configure(b.ref, func(s *Settings) {
+		s.Delays.BeforeRefUpdate = func() { world.Push("main", memhost.File{Path: "new.md", Content: "n\n"}) }
+	})
+	b.want(201, `"parents":[{"url":"`+b.s.URL()+`/api/v1/repos/`+b.ref.String()+`/git/commits/`+before, post, "contents",
+		commitBody("x", "x.md"))
+	b.want(201, "", post, "contents", commitBody("y", "y.md")) // the hook ran once
+	if got := world.Parents(world.Branches()["y"]); !slices.Equal(got, []string{world.Branches()["main"]}) {
+		t.Errorf("the second commit is on %v, want the new base", got)
+	}
+}
+
+func TestOneOfManySendersMakesABranch(t *testing.T) {
+	b := newBench(t)
+	var wg sync.WaitGroup
+	answers := make([]said, 12)
+	failures := make([]error, len(answers))
+	for i := range answers {
+		wg.Go(func() { answers[i], failures[i] = b.try(post, "contents", commitBody("x", fmt.Sprintf("f%d.md", i))) })
+	}
+	wg.Wait()
+	made := 0
+	for i, got := range answers {
+		switch {
+		case failures[i] != nil:
+			t.Error(failures[i])
+		case got.status == http.StatusCreated:
+			made++
+		case got.status == 403 && strings.Contains(got.raw, "cannot lock ref 'refs/heads/x': reference already exists"):
+		case got.status == 422 && strings.Contains(got.raw, "branch already exists [name: x]"):
+		default:
+			t.Errorf("got %d %s", got.status, got.raw)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d of %d made the branch", made, len(answers))
+	}
+}
+
+func TestLaxParallelCreationsOverlookEachOther(t *testing.T) {
+	b := newBench(t)
+	b.propose("x")
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.LaxParallel = 2 })
+	for i, want := range []int{201, 201, 409} {
+		if got := b.do(post, "pulls", pullBody("x")); got.status != want {
+			t.Errorf("creation %d: got %d %s, want %d", i+1, got.status, got.raw, want)
+		}
+	}
+	if open := into[[]pullJSON](b, b.do(get, "pulls", "")); len(open) != 3 {
+		t.Errorf("%d are open, want 3", len(open))
+	}
+}
+
+func TestMergeableIsStaleThenWrongThenTrue(t *testing.T) {
+	b := newBench(t)
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.MergeableReads = MergeableReads{Stale: 2, Checking: 1} })
+	fits, conflicts := b.propose("fits").Number, b.propose("conflicts").Number
+	b.s.Host().World(t, b.ref, nil).Push("main", memhost.File{Path: "conflicts.md", Content: "other\n"})
+	for number, want := range map[int][]bool{fits: {true, true, false, true, true}, conflicts: {true, true, false, false}} {
+		for i, mergeable := range want {
+			list := into[[]pullJSON](b, b.do(get, "pulls?sort=oldest", "")) // does not count as a read
+			one := into[pullJSON](b, b.do(get, fmt.Sprintf("pulls/%d", number), ""))
+			if one.Mergeable != mergeable || list[number-1].Mergeable != mergeable {
+				t.Errorf("#%d, read %d: %v, in the list %v; want %v", number, i+1, one.Mergeable, list[number-1].Mergeable, mergeable)
+			}
+		}
+	}
+}
+
+func TestPeopleAreSeenThroughTheAPI(t *testing.T) {
+	b := newBench(t)
+	world := b.s.Host().World(t, b.ref, nil)
+	world.Push("feature", memhost.File{Path: "f.md", Content: "f\n"})
+	number := world.OpenPR("feature", "By a person", gitprovider.LabelOurs, "bug")
+	world.Review(number, "ann", gitprovider.ReviewChangesRequested, "No.")
+	world.Review(number, "ann", gitprovider.ReviewApproved, "Yes.")
+	one := into[pullJSON](b, b.do(get, "pulls/1", ""))
+	if len(one.Labels) != 2 || one.Labels[0].Name != "bug" || one.Labels[1].Name != gitprovider.LabelOurs ||
+		one.Head.SHA != world.Branches()["feature"] || *one.ChangedFiles != 1 {
+		t.Errorf("got %+v", one)
+	}
+	reviews := into[[]reviewJSON](b, b.do(get, "pulls/1/reviews", ""))
+	if len(reviews) != 2 || !reviews[0].Dismissed || reviews[1].Dismissed || reviews[1].User.Login != "ann" {
+		t.Errorf("got %+v, want the first dismissed by the second", reviews)
+	}
+	world.Merge(number)
+	b.want(200, `"state":"closed"`, get, "pulls/1", "")
+	b.want(200, `"merged":true`, get, "pulls/1", "")
+	world.DeleteBranch("feature")
+	b.want(200, `"label":"feature","ref":"refs/pull/1/head"`, get, "pulls/1", "")
+}
+
+func TestATagWinsOverABranchInTreesOnly(t *testing.T) {
+	b := newBench(t)
+	world := b.s.Host().World(t, b.ref, nil)
+	main := world.Branches()["main"]
+	tip := world.Push("v1", memhost.File{Path: "v.md", Content: "v\n"})
+	b.s.Configure(b.ref, func(s *Settings) { s.Tags = map[string]string{"v1": main} })
+	b.want(200, `"sha":"`+main, get, "git/trees/v1", "")
+	b.want(200, `"sha":"`+tip, get, "git/trees/refs%2Fheads%2Fv1", "")
+	b.want(200, `"sha":"`+tip, get, "commits/v1/status", "")
+	b.want(200, `"ref":"refs/tags/v1"`, get, "git/refs/tags", "")
+}
+
+func TestFileContentsAreCutAfterOnePage(t *testing.T) {
+	b := newBench(t)
+	body := `{"files":["none.md"` + strings.Repeat(`,"README.md"`, 40) + `]}`
+	list := into[[]*contentJSON](b, b.want(200, "", post, "file-contents", body))
+	if len(list) != defaultLimit || list[0] != nil || list[1] == nil || *list[1].Content != encode("# Home\n") {
+		t.Errorf("got %d entries, the first %v", len(list), list[0])
+	}
+	b.s.Configure(b.ref, func(s *Settings) { s.Features.NoFileContents = true })
+	got := b.want(404, "404 page not found\n", post, "file-contents", body)
+	if kind := got.header.Get("Content-Type"); !strings.HasPrefix(kind, "text/plain") {
+		t.Errorf("an older server answers %s, want text", kind)
+	}
+}
+
+func TestPagesLinkBelowTheInstallation(t *testing.T) {
+	b := benchAt(t, "/gitea")
+	for i := range 3 {
+		b.propose(fmt.Sprintf("x%d", i))
+	}
+	got := b.want(200, "", get, "pulls?limit=2&page=1", "")
+	want := `<` + b.s.URL() + `/api/v1/repos/` + b.ref.String() + `/pulls?limit=2&page=2>; rel="next"`
+	if !strings.HasPrefix(got.header.Get("Link"), want) || !strings.Contains(b.s.URL(), "/gitea") {
+		t.Errorf("Link %q, want it to begin with %q", got.header.Get("Link"), want)
+	}
+	for name := range got.header {
+		if strings.Contains(strings.ToLower(name), "ratelimit") || name == "Etag" {
+			t.Errorf("the header %s is there; the real server has none", name)
+		}
+	}
+}
+
+func TestAWriteWhoseAnswerIsLostWasDone(t *testing.T) {
+	b := newBench(t)
+	b.s.Faults().PlanNth(1, httpfault.Fault{Kind: httpfault.ResetAfter})
+	if got, err := b.try(post, "contents", commitBody("x", "x.md")); err == nil {
+		t.Fatalf("got %d %s, want a lost answer", got.status, got.raw)
+	}
+	b.want(200, `"name":"x"`, get, "branches/x", "")
+	if seen := b.s.Faults().Requests(); len(seen) != 2 || seen[0].Status != 0 || seen[1].Status != 200 {
+		t.Errorf("got %+v, want two requests, the first without an answer", seen)
+	}
+}
+
+func TestStatusesAreCombinedByPage(t *testing.T) {
+	b := newBench(t)
+	tip := b.s.Host().World(t, b.ref, nil).Branches()["main"]
+	b.s.Configure(b.ref, func(s *Settings) {
+		list := []Status{{State: "failure", Context: "first"}}
+		for i := range defaultLimit {
+			list = append(list, Status{State: "success", Context: fmt.Sprintf("c%d", i)})
+		}
+		s.Statuses = map[string][]Status{tip: list}
+	})
+	got := b.want(200, `"state":"success"`, get, "commits/"+tip+"/status", "")
+	if got.header.Get("X-Total-Count") != "31" {
+		t.Errorf("X-Total-Count %s, want 31", got.header.Get("X-Total-Count"))
+	}
+	b.want(200, `"state":"failure"`, get, "commits/"+tip+"/status?page=2", "")
+}

@@ -1,0 +1,184 @@
+package fakegitea
+
+import (
+	"bytes"
+	"crypto/sha1" // #nosec G505: git's object ids, not a security measure
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// node is a git object of a commit: a folder with its children or a file. Ids are git's own, so that clients may
+// compute them.
+type node struct {
+	path     string // from the root, which is ""
+	kind     gitprovider.EntryKind
+	mode     string // six octal digits
+	id       string
+	content  string  // of a file or symlink
+	children []*node // of a folder, in git's order
+}
+
+func (n *node) name() string {
+	return n.path[strings.LastIndexByte(n.path, '/')+1:]
+}
+
+// size is what the server shows: nothing for folders and submodules.
+func (n *node) size() int { return len(n.content) }
+
+// objects remembers the trees of one repository's commits, which never change, and finds objects by id.
+type objects struct {
+	roots map[string]*node // by commit
+	byID  map[string]*node // trees and blobs
+}
+
+func newObjects() objects {
+	return objects{roots: map[string]*node{}, byID: map[string]*node{}}
+}
+
+// root gives the tree of a commit.
+func (o objects) root(repo *memhost.Repo, commit string) *node {
+	if o.roots[commit] == nil {
+		root := &node{kind: gitprovider.KindDir, mode: "040000"}
+		for path, f := range repo.Tree(commit) {
+			root.insert(path, f)
+		}
+		o.seal(root)
+		o.roots[commit] = root
+	}
+	return o.roots[commit]
+}
+
+// object finds a tree or blob that some commit of the repository has.
+func (o objects) object(repo *memhost.Repo, id string) *node {
+	for commit := range repo.Commits {
+		o.root(repo, commit)
+	}
+	return o.byID[id]
+}
+
+func (n *node) insert(path string, f memhost.File) {
+	at := n
+	for i := 0; i < len(path); i++ {
+		if path[i] == '/' {
+			at = at.folder(path[:i])
+		}
+	}
+	at.children = append(at.children, &node{path: path, kind: f.Kind, mode: modeOf(f), content: f.Content})
+}
+
+func (n *node) folder(path string) *node {
+	for _, child := range n.children {
+		if child.path == path {
+			return child
+		}
+	}
+	child := &node{path: path, kind: gitprovider.KindDir, mode: "040000"}
+	n.children = append(n.children, child)
+	return child
+}
+
+func modeOf(f memhost.File) string {
+	switch {
+	case f.Kind == gitprovider.KindSymlink:
+		return "120000"
+	case f.Kind == gitprovider.KindSubmodule:
+		return "160000"
+	case f.Executable:
+		return "100755"
+	default:
+		return "100644"
+	}
+}
+
+// seal sorts as git does, and computes ids from the leaves up.
+func (o objects) seal(n *node) {
+	if n.kind != gitprovider.KindDir {
+		n.id = gitprovider.BlobID([]byte(n.content), "")
+		o.byID[n.id] = n
+		return
+	}
+	sortKey := func(child *node) string {
+		if child.kind == gitprovider.KindDir {
+			return child.path + "/"
+		}
+		return child.path
+	}
+	slices.SortFunc(n.children, func(a, b *node) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	var raw bytes.Buffer
+	for _, child := range n.children {
+		o.seal(child)
+		id, _ := hex.DecodeString(child.id)
+		fmt.Fprintf(&raw, "%s %s\x00%s", strings.TrimPrefix(child.mode, "0"), child.name(), id)
+	}
+	sum := sha1.Sum(fmt.Appendf(nil, "tree %d\x00%s", raw.Len(), raw.Bytes())) // #nosec G401
+	n.id = hex.EncodeToString(sum[:])
+	o.byID[n.id] = n
+}
+
+// find gives the object at a path, or nil. It follows no link.
+func (n *node) find(path string) *node {
+	if path == "" {
+		return n
+	}
+	for _, child := range n.children {
+		if child.path == path {
+			return child
+		}
+		if strings.HasPrefix(path, child.path+"/") {
+			return child.find(path)
+		}
+	}
+	return nil
+}
+
+// walk lists everything below a folder, folders before what is in them.
+func (n *node) walk(deep bool) []*node {
+	var out []*node
+	for _, child := range n.children {
+		out = append(out, child)
+		if deep {
+			out = append(out, child.walk(true)...)
+		}
+	}
+	return out
+}
+
+// lastChange finds the commit that made the object at a path what it is in the given commit.
+func (o objects) lastChange(repo *memhost.Repo, commit, path string) string {
+	for {
+		here := o.root(repo, commit).find(path)
+		same := ""
+		for _, parent := range repo.Commits[commit].Parents {
+			if there := o.root(repo, parent).find(path); there != nil && here != nil && there.id == here.id {
+				same = parent
+				break
+			}
+		}
+		if same == "" {
+			return commit
+		}
+		commit = same
+	}
+}
+
+// resolve finds the commit that a branch, a tag, a full commit id or HEAD stands for, or "".
+func resolve(repo *memhost.Repo, st *repoState, name string) string {
+	if name == "HEAD" {
+		name = repo.Default
+	}
+	if tip := repo.Branches[name]; tip != "" {
+		return tip
+	}
+	if tagged := st.Tags[name]; tagged != "" {
+		return tagged
+	}
+	if repo.Commits[name] != nil {
+		return name
+	}
+	return ""
+}

@@ -1,0 +1,168 @@
+package fakegitea
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+type reviewJSON struct {
+	ID             int64     `json:"id"`
+	User           *userJSON `json:"user"`
+	Team           *string   `json:"team"`
+	State          string    `json:"state"`
+	Body           string    `json:"body"`
+	CommitID       string    `json:"commit_id"`
+	Stale          bool      `json:"stale"`
+	Official       bool      `json:"official"`
+	Dismissed      bool      `json:"dismissed"`
+	CommentsCount  int       `json:"comments_count"`
+	SubmittedAt    string    `json:"submitted_at"`
+	UpdatedAt      string    `json:"updated_at"`
+	HTMLURL        string    `json:"html_url"`
+	PullRequestURL string    `json:"pull_request_url"`
+}
+
+// reviews brings what the server knows of the reviews into line with the host's.
+func (r *repository) reviews(pr *memhost.PR) []review {
+	known := r.pull(pr)
+	for i := len(known.reviews); i < len(pr.Reviews); i++ {
+		made := review{
+			id: r.s.next("review"), login: pr.Reviews[i].Author, commit: pr.HeadCommit, submitted: pr.Reviews[i].SubmittedAt,
+			dismissed: pr.Reviews[i].State == gitprovider.ReviewDismissed,
+		}
+		if made.submitted.IsZero() {
+			made.submitted = r.s.host.Now()
+		}
+		r.s.userID(made.login)
+		known.reviews = append(known.reviews, made)
+	}
+	return known.reviews
+}
+
+// requests are the review requests that are still open: a review of any kind but a pending one answers them.
+func (r *repository) requests(pr *memhost.PR) []review {
+	r.reviews(pr)
+	known := r.pull(pr)
+	known.requested = slices.DeleteFunc(known.requested, func(asked review) bool {
+		return slices.ContainsFunc(pr.Reviews[asked.after:], func(r gitprovider.Review) bool {
+			return r.Author == asked.login && r.State != gitprovider.ReviewPending
+		})
+	})
+	return known.requested
+}
+
+// request asks for a review, once.
+func (r *repository) request(pr *memhost.PR, login string) (made review, isNew bool) {
+	open := r.requests(pr)
+	if slices.ContainsFunc(open, func(r review) bool { return r.login == login }) {
+		return review{}, false
+	}
+	made = review{id: r.s.next("review"), login: login, submitted: r.s.host.Now(), after: len(pr.Reviews)}
+	r.pull(pr).requested = append(open, made)
+	return made, true
+}
+
+func isVerdict(state gitprovider.ReviewState) bool {
+	return state == gitprovider.ReviewApproved || state == gitprovider.ReviewChangesRequested
+}
+
+func (j *rendering) reviewJSON(pr *memhost.PR, i int, head string) reviewJSON {
+	r, said := j.at.pull(pr).reviews[i], pr.Reviews[i]
+	superseded := slices.ContainsFunc(pr.Reviews[i+1:], func(later gitprovider.Review) bool {
+		return later.Author == said.Author && isVerdict(later.State)
+	})
+	out := j.blankReview(pr, r)
+	out.State, out.Body, out.CommitID, out.Stale = "APPROVED", said.Body, r.commit, r.commit != head
+	out.HTMLURL = fmt.Sprintf("%s#issuecomment-%d", j.pullPage(pr), r.eventID())
+	out.CommentsCount = len(said.Comments)
+	switch said.State {
+	case gitprovider.ReviewChangesRequested:
+		out.State = "REQUEST_CHANGES"
+	case gitprovider.ReviewCommented:
+		out.State = "COMMENT"
+	case gitprovider.ReviewPending:
+		out.State = "PENDING"
+	}
+	verdict := out.State == "APPROVED" || out.State == "REQUEST_CHANGES"
+	out.Official = verdict && !superseded && j.at.mayWrite(r.login)
+	out.Dismissed = verdict && (superseded || r.dismissed)
+	return out
+}
+
+func (j *rendering) blankReview(pr *memhost.PR, r review) reviewJSON {
+	when := stampTime(r.submitted)
+	return reviewJSON{
+		ID: r.id, User: j.person(r.login), SubmittedAt: when, UpdatedAt: when, PullRequestURL: j.pullPage(pr),
+	}
+}
+
+func (j *rendering) requestJSON(pr *memhost.PR, r review) reviewJSON {
+	out := j.blankReview(pr, r)
+	out.State, out.Official = "REQUEST_REVIEW", j.at.mayWrite(r.login)
+	return out
+}
+
+func (r *repository) mayWrite(login string) bool {
+	return login == Owner || r.st.Collaborators[login] == "write"
+}
+
+// listReviews shows a pending review to its author and to administrators only, but counts it for everybody.
+func listReviews(c *call) (*answer, error) {
+	pr := c.numbered()
+	if pr == nil {
+		return nil, c.noPull()
+	}
+	var all []reviewJSON
+	for _, r := range c.at.requests(pr) {
+		all = append(all, c.json.requestJSON(pr, r))
+	}
+	head := c.at.pull(pr).inReviews.show(pr.HeadCommit)
+	for i := range c.at.reviews(pr) {
+		all = append(all, c.json.reviewJSON(pr, i, head))
+	}
+	slices.SortFunc(all, func(a, b reviewJSON) int { return cmp.Compare(a.ID, b.ID) })
+	shown := slices.DeleteFunc(cut(all, lazyPageOf(c.query)), func(r reviewJSON) bool {
+		return r.State == "PENDING" && !c.json.admin() && c.viewer != r.User.Login
+	})
+	return ok(shown).counted(len(all)), nil
+}
+
+// requestReviews ignores teams, which repositories of a person do not have, and what was asked for already.
+func requestReviews(c *call) (*answer, error) {
+	pr := c.numbered()
+	if pr == nil {
+		return nil, c.noPull()
+	}
+	var in struct {
+		Reviewers     []string `json:"reviewers"`
+		TeamReviewers []string `json:"team_reviewers"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	known, list := c.at.pull(pr), []reviewJSON{}
+	for _, login := range in.Reviewers {
+		if !c.s.knows(login) {
+			return nil, noReviewer(login)
+		}
+		if c.at.repo.Archived || (c.at.access < writeAccess && known.poster != c.viewer) || c.at.st.ReadOnly {
+			return nil, unprocessable(fmt.Sprintf("Doer can't choose reviewer [user_id: %d, repo_id: %d]",
+				c.s.userID(c.viewer), c.at.st.id))
+		}
+		if login == known.poster {
+			return nil, unprocessable(fmt.Sprintf("poster of pr can't be reviewer [user_id: %d, repo_id: %d]",
+				c.s.userID(login), c.at.st.id))
+		}
+		if made, isNew := c.at.request(pr, login); isNew {
+			list = append(list, c.json.requestJSON(pr, made))
+		}
+	}
+	if len(list) > 0 {
+		c.at.touched(pr)
+	}
+	return created(list), nil
+}

@@ -1,0 +1,227 @@
+package fakegitea
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// route is one method of one path template. A segment {name} stands for one segment, {name...} for the rest.
+type route struct {
+	method, template string
+	handle           func(*call) (*answer, error)
+	scope            string // category of token scopes; "" for routes that need none
+	check            func(query url.Values, body []byte) []string
+}
+
+// table lists the routes: those that the adapter needs, and nothing that merges, reviews or pushes.
+func (s *Server) table(spec *spec) []route {
+	const repo = "/repos/{owner}/{repo}"
+	var out []route
+	add := func(method, template, scope string, handle func(*call) (*answer, error)) {
+		out = append(out, route{method, template, handle, scope, spec.checks(s.t, method, template)})
+	}
+	get, post, patch, put := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut
+	add(get, "/version", "", getVersion)
+	add(get, "/settings/api", "", getAPISettings)
+	add(get, "/user", "user", getSelf)
+	add(get, repo, "repository", getRepo)
+	add(get, repo+"/assignees", "repository", listAssignees)
+	add(get, repo+"/branches", "repository", listBranches)
+	add(get, repo+"/branches/{branch...}", "repository", getBranch)
+	add(http.MethodDelete, repo+"/branches/{branch...}", "repository", deleteBranch)
+	add(get, repo+"/branch_protections", "repository", listProtections)
+	add(get, repo+"/branch_protections/{name}", "repository", getProtection)
+	add(get, repo+"/git/trees/{sha}", "repository", getTree)
+	add(get, repo+"/git/blobs/{sha}", "repository", getBlob)
+	add(get, repo+"/git/commits/{sha}", "repository", getCommit)
+	add(get, repo+"/git/refs", "repository", listRefs)
+	add(get, repo+"/git/refs/{ref...}", "repository", listRefs)
+	add(get, repo+"/contents", "repository", getContents)
+	add(post, repo+"/contents", "repository", changeFiles)
+	add(get, repo+"/contents/{filepath...}", "repository", getContents)
+	add(get, repo+"/file-contents", "repository", getFilesByQuery)
+	add(post, repo+"/file-contents", "repository", getFilesByBody)
+	add(get, repo+"/compare/{basehead}", "repository", compareCommits)
+	add(get, repo+"/pulls", "repository", listPulls)
+	add(post, repo+"/pulls", "repository", openPull)
+	add(get, repo+"/pulls/{index}", "repository", getPull)
+	add(patch, repo+"/pulls/{index}", "repository", editPull)
+	add(get, repo+"/pulls/{index}/files", "repository", listFiles)
+	add(get, repo+"/pulls/{index}/reviews", "repository", listReviews)
+	add(get, repo+"/pulls/{index}/reviews/{id}/comments", "repository", listReviewComments)
+	add(post, repo+"/pulls/{index}/requested_reviewers", "repository", requestReviews)
+	add(get, repo+"/pulls/{base}/{head}", "repository", findPull)
+	add(get, repo+"/issues", "issue", listIssues)
+	add(patch, repo+"/issues/{index}", "issue", editIssue)
+	add(get, repo+"/issues/{index}/comments", "issue", listComments)
+	add(post, repo+"/issues/{index}/comments", "issue", createComment)
+	add(get, repo+"/issues/{index}/labels", "issue", listIssueLabels)
+	add(post, repo+"/issues/{index}/labels", "issue", addIssueLabels)
+	add(put, repo+"/issues/{index}/labels", "issue", replaceIssueLabels)
+	add(get, repo+"/labels", "issue", listLabels)
+	add(post, repo+"/labels", "issue", createLabel)
+	add(get, repo+"/commits/{ref}/status", "repository", combinedStatus)
+	add(get, repo+"/commits/{ref}/statuses", "repository", listStatuses)
+	add(get, repo+"/actions/workflows", "repository", listWorkflows)
+	return out
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client went away
+	}
+	found, params, status := s.find(r)
+	if status != 0 {
+		s.report("fake Gitea: %s %s has no route (%d)", r.Method, r.URL.EscapedPath(), status)
+		if status == http.StatusMethodNotAllowed {
+			w.WriteHeader(status)
+			return
+		}
+		s.refuse(w, noSuchRoute(), false)
+		return
+	}
+	for _, problem := range found.check(r.URL.Query(), body) {
+		s.report("fake Gitea: %s %s: %s", r.Method, r.URL.Path, problem)
+	}
+	c := &call{s: s, method: r.Method, escapedPath: r.URL.EscapedPath(), params: params, query: r.URL.Query(), body: body, json: &rendering{s: s}}
+	ans, err := s.serve(c, found, r)
+	if err != nil {
+		var no *refusal
+		if !errors.As(err, &no) {
+			no = internalError(err.Error())
+		}
+		s.refuse(w, no, c.json.admin())
+		return
+	}
+	ans.write(w)
+}
+
+// serve answers a request. The host is locked, but for what the answer wants to happen between checking and acting.
+func (s *Server) serve(c *call, found *route, r *http.Request) (ans *answer, err error) {
+	s.host.Locked(func() { ans, err = c.serve(found, r) })
+	if err != nil || ans.then == nil {
+		return ans, err
+	}
+	if ans.between != nil {
+		ans.between()
+	}
+	then := ans.then
+	s.host.Locked(func() { ans, err = then() })
+	return ans, err
+}
+
+func (c *call) serve(found *route, r *http.Request) (*answer, error) {
+	var err error
+	if c.viewer, err = c.s.authenticate(r); err != nil {
+		return nil, err
+	}
+	c.json.viewer = c.viewer
+	if err := c.s.maySignIn(c.viewer); err != nil {
+		return nil, err
+	}
+	if err := c.inScope(found.scope); err != nil {
+		return nil, err
+	}
+	if c.params["repo"] != "" {
+		target, err := c.enter()
+		if err != nil {
+			return nil, err
+		}
+		if target != "" {
+			return redirect(c.method, target), nil
+		}
+	}
+	if c.method != http.MethodGet && !strings.HasSuffix(found.template, "/file-contents") {
+		if err := c.signedIn(); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasPrefix(found.template, "/repos/{owner}/{repo}/pulls") && !c.at.takesPulls() {
+		return nil, notFound()
+	}
+	return found.handle(c)
+}
+
+// takesPulls is false of a repository without a commit, too.
+func (r *repository) takesPulls() bool { return !r.st.Features.NoPulls && len(r.repo.Branches) > 0 }
+
+// redirect is what a renamed repository answers, to writes too. Only readers get a page.
+func redirect(method, target string) *answer {
+	ans := &answer{status: http.StatusMovedPermanently}
+	ans.with("Location", target)
+	if method == http.MethodGet {
+		ans.with("Content-Type", "text/html; charset=utf-8")
+		ans.page = "<a href=\"" + target + "\">Moved Permanently</a>.\n\n"
+	}
+	return ans
+}
+
+func (s *Server) refuse(w http.ResponseWriter, no *refusal, admin bool) {
+	switch {
+	case no.empty:
+		w.WriteHeader(no.status)
+	case no.plain:
+		kind := "text/plain; charset=utf-8"
+		if no.html {
+			kind = "text/html; charset=utf-8"
+		}
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(no.status)
+		_, _ = io.WriteString(w, no.message)
+	default:
+		writeJSON(w, no.status, no.body(s.docs(), admin))
+	}
+}
+
+// find matches a request, a slash at its end aside. A status means that there is no route: 404 or 405.
+func (s *Server) find(r *http.Request) (*route, map[string]string, int) {
+	rest, below := strings.CutPrefix(r.URL.EscapedPath(), s.root+apiRoot)
+	if !below {
+		return nil, nil, http.StatusNotFound
+	}
+	status := http.StatusNotFound
+	segments := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	for i := range s.routes {
+		params, fits := match(s.routes[i].template, segments)
+		if fits && s.routes[i].method == r.Method {
+			return &s.routes[i], params, 0
+		}
+		if fits {
+			status = http.StatusMethodNotAllowed
+		}
+	}
+	return nil, nil, status
+}
+
+// match compares escaped segments, so that an escaped slash belongs to a name.
+func match(template string, segments []string) (map[string]string, bool) {
+	params := map[string]string{}
+	wanted := strings.Split(template, "/")
+	for i, want := range wanted {
+		name, isParam := strings.CutPrefix(strings.TrimSuffix(want, "}"), "{")
+		name, rest := strings.CutSuffix(name, "...")
+		if i >= len(segments) {
+			return nil, false
+		}
+		have := segments[i]
+		if rest {
+			have = strings.Join(segments[i:], "/")
+		}
+		value, err := url.PathUnescape(have)
+		switch {
+		case err != nil, isParam && value == "", !isParam && value != want:
+			return nil, false
+		case isParam:
+			params[name] = value
+		}
+		if rest {
+			return params, true
+		}
+	}
+	return params, len(wanted) == len(segments)
+}

@@ -1,0 +1,146 @@
+package fakegithub
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
+)
+
+// gqlRollup is what CI says of a commit, or nil if it says nothing.
+func (g *gitGraph) gqlRollup(commit string) *gql.Object {
+	state := g.at.rollup(commit)
+	if state == "" {
+		return nil
+	}
+	return &gql.Object{Type: "StatusCheckRollup", Fields: fields{
+		"id": nodeID(kindRollup, g.at.id, commit), "state": state,
+		"commit":   lazy(func(args) (any, error) { return g.commit(commit), nil }),
+		"contexts": lazy(func(in args) (any, error) { return g.gqlContexts(commit, in) }),
+	}}
+}
+
+func (g *gitGraph) gqlContexts(commit string, in args) (any, error) {
+	runs, statuses := g.at.runs(commit), g.at.statuses(commit)
+	runStates, states := map[string]int{}, map[string]int{}
+	for _, run := range runs {
+		runStates[runState(run)]++
+	}
+	for _, st := range statuses {
+		states[strings.ToUpper(st.State)]++
+	}
+	node := func(i int) *gql.Object {
+		if i < len(runs) {
+			return g.gqlRun(commit, i)
+		}
+		return g.gqlContext(commit, statuses[i-len(runs)])
+	}
+	return gql.Connection("StatusCheckRollupContext", "contexts", gql.Items{
+		Len: len(runs) + len(statuses), Key: func(i int) string { return node(i).Fields["id"].(string) }, Node: node,
+	}, in, fields{
+		"checkRunCount": len(runs), "statusContextCount": len(statuses),
+		"checkRunCountsByState":      counts("CheckRunStateCount", runStates),
+		"statusContextCountsByState": counts("StatusContextStateCount", states),
+	})
+}
+
+func counts(typ string, by map[string]int) []any {
+	out := []any{}
+	var states []string
+	for state := range by {
+		states = append(states, state)
+	}
+	slices.Sort(states)
+	for _, state := range states {
+		out = append(out, &gql.Object{Type: typ, Fields: fields{"state": state, "count": by[state]}})
+	}
+	return out
+}
+
+// runState is the conclusion of a check run, or its status while there is none.
+func runState(run CheckRun) string {
+	if run.Status == "completed" {
+		return strings.ToUpper(run.Conclusion)
+	}
+	return strings.ToUpper(run.Status)
+}
+
+// gqlRun is a check run of a commit, by its place among them.
+func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
+	run := g.at.runs(commit)[i]
+	var conclusion, completed any
+	if run.Status == "completed" {
+		conclusion, completed = strings.ToUpper(run.Conclusion), epoch()
+	}
+	page := g.at.web("runs", commit, run.Name)
+	return &gql.Object{Type: "CheckRun", Fields: fields{
+		"id": nodeID(kindCheckRun, g.at.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
+		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": epoch(), "completedAt": completed,
+		"title": any(nil), "summary": any(nil), "isRequired": false, "detailsUrl": escaped(page), "url": escaped(page),
+		"permalink":  escaped(page),
+		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
+		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit), nil }),
+	}}
+}
+
+// escaped makes an address of one that has names in it as people write them.
+func escaped(address string) string { return strings.ReplaceAll(address, " ", "%20") }
+
+// gqlSuite is the one suite that holds all check runs of a commit, or nil if there are none.
+func (g *gitGraph) gqlSuite(commit string) *gql.Object {
+	runs := g.at.runs(commit)
+	if len(runs) == 0 {
+		return nil
+	}
+	status, conclusion := "COMPLETED", any("SUCCESS")
+	for _, run := range runs {
+		switch {
+		case run.Status != "completed":
+			status, conclusion = "IN_PROGRESS", nil
+		case !slices.Contains(harmless(), run.Conclusion) && conclusion != nil:
+			conclusion = "FAILURE"
+		}
+	}
+	return &gql.Object{Type: "CheckSuite", Fields: fields{
+		"id": nodeID(kindSuite, g.at.id, commit), "databaseId": 1, "status": status, "conclusion": conclusion,
+		"createdAt": epoch(),
+		"app": &gql.Object{Type: "App", Fields: fields{
+			"id": nodeID(kindApp, 0, "github-actions"), "databaseId": 15368, "name": "GitHub Actions", "slug": "github-actions",
+			"url": g.at.s.host.Web() + "/apps/github-actions",
+		}},
+	}}
+}
+
+func (g *gitGraph) gqlSuites(commit string, in args) (any, error) {
+	n := 0
+	if len(g.at.runs(commit)) > 0 {
+		n = 1
+	}
+	return gql.Connection("CheckSuite", "checkSuites", gql.Items{
+		Len: n, Key: func(int) string { return commit }, Node: func(int) *gql.Object { return g.gqlSuite(commit) },
+	}, in, nil)
+}
+
+// gqlStatus is the older form of CI's word: statuses only; nil if there are none.
+func (g *gitGraph) gqlStatus(commit string) *gql.Object {
+	statuses := g.at.statuses(commit)
+	if len(statuses) == 0 {
+		return nil
+	}
+	contexts := []any{}
+	for _, st := range statuses {
+		contexts = append(contexts, g.gqlContext(commit, st))
+	}
+	return &gql.Object{Type: "Status", Fields: fields{
+		"id": nodeID(kindStatus, g.at.id, commit), "state": strings.ToUpper(combined(statuses)), "contexts": contexts,
+		"commit": lazy(func(args) (any, error) { return g.commit(commit), nil }),
+	}}
+}
+
+func (g *gitGraph) gqlContext(commit string, st Status) *gql.Object {
+	return &gql.Object{Type: "StatusContext", Fields: fields{
+		"id": nodeID(kindContext, g.at.id, commit+"/"+st.Context), "context": st.Context, "state": strings.ToUpper(st.State),
+		"description": st.Description, "targetUrl": any(nil), "createdAt": epoch(), "isRequired": false,
+		"commit": lazy(func(args) (any, error) { return g.commit(commit), nil }),
+	}}
+}

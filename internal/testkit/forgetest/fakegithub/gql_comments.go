@@ -1,0 +1,37 @@
+package fakegithub
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// comments is a connection of the comments, oldest first.
+func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
+	return gql.Connection("IssueComment", "comments", gql.Items{
+		Len: len(pr.Comments), Key: strconv.Itoa,
+		Node: func(i int) *gql.Object {
+			c := pr.Comments[i]
+			return &gql.Object{Type: "IssueComment", Fields: fields{
+				"id": nodeID(kindComment, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
+				"author": g.at.s.graph.user(c.Author), "authorAssociation": g.at.rules().association(c.Author), "body": c.Body,
+				"createdAt": c.At, "updatedAt": c.At, "isMinimized": false, "viewerDidAuthor": c.Author == viewer,
+				"url": g.at.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)),
+			}}
+		},
+	}, in, nil)
+}
+
+// association is what somebody is to the repository.
+func (r *pullRules) association(login string) string {
+	switch login {
+	case r.at.repo.Ref.Owner:
+		return "OWNER"
+	case memhost.Stranger:
+		return "NONE"
+	default:
+		return "COLLABORATOR"
+	}
+}

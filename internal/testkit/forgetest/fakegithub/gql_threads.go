@@ -1,0 +1,90 @@
+package fakegithub
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// thread is a conversation about one line: the first comment of a review, and the answers.
+type thread struct {
+	review   int // place of the review that began it
+	comments []int
+	on       gitprovider.LineComment
+}
+
+// threadsOf are the conversations of a pull request, oldest first. Those of a pending review are seen by its author
+// only.
+func threadsOf(pr *memhost.PR) (out []thread) {
+	for i, r := range pr.Reviews {
+		if r.State == gitprovider.ReviewPending && r.Author != viewer {
+			continue
+		}
+		for n, c := range r.Comments {
+			same := func(t thread) bool {
+				return t.review == i && t.on.Path == c.Path && t.on.Line == c.Line && t.on.Before == c.Before
+			}
+			at := slices.IndexFunc(out, same)
+			if at < 0 {
+				at, out = len(out), append(out, thread{review: i, on: c})
+			}
+			out[at].comments = append(out[at].comments, n)
+			out[at].on.Resolved = out[at].on.Resolved || c.Resolved
+		}
+	}
+	return out
+}
+
+// threads is a connection of the conversations. Where the head has moved since, one is outdated and has its former line
+// alone.
+func (g *pullGraph) threads(pr *memhost.PR, in args) (any, error) {
+	all := threadsOf(pr)
+	return gql.Connection("PullRequestReviewThread", "reviewThreads", gql.Items{
+		Len: len(all), Key: strconv.Itoa,
+		Node: func(i int) *gql.Object {
+			t := all[i]
+			side, outdated, line := "RIGHT", t.on.Commit != pr.HeadCommit, any(t.on.Line)
+			if t.on.Before {
+				side = "LEFT"
+			}
+			if outdated {
+				line = nil
+			}
+			return &gql.Object{Type: "PullRequestReviewThread", Fields: fields{
+				"id": nodeID(kindThread, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "path": t.on.Path, "diffSide": side,
+				"line": line, "originalLine": t.on.Line, "isOutdated": outdated, "isResolved": t.on.Resolved,
+				"comments": lazy(func(in args) (any, error) { return g.threadComments(pr, t, in) }),
+			}}
+		},
+	}, in, nil)
+}
+
+func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, error) {
+	r := pr.Reviews[t.review]
+	return gql.Connection("PullRequestReviewComment", "comments", gql.Items{
+		Len: len(t.comments), Key: strconv.Itoa,
+		Node: func(i int) *gql.Object {
+			n := t.comments[i]
+			c := r.Comments[n]
+			author, made := cmp.Or(c.Author, r.Author), c.At
+			if made.IsZero() {
+				made = r.SubmittedAt
+			}
+			if made.IsZero() {
+				made = pr.CreatedAt
+			}
+			return &gql.Object{Type: "PullRequestReviewComment", Fields: fields{
+				"id":             nodeID(kindLine, g.at.id, fmt.Sprintf("%d/%d/%d", pr.Number, t.review, n)),
+				"fullDatabaseId": strconv.Itoa(g.at.id*1_000_000 + t.review*1000 + n), "author": g.at.s.graph.user(author),
+				"authorAssociation": g.at.rules().association(author), "body": c.Body, "createdAt": made, "isMinimized": false, "path": c.Path,
+				"originalCommit":    lazy(func(args) (any, error) { return g.at.git().commit(c.Commit), nil }),
+				"pullRequestReview": lazy(func(args) (any, error) { return g.review(pr, t.review), nil }),
+			}}
+		},
+	}, in, nil)
+}

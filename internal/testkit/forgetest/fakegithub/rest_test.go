@@ -1,0 +1,173 @@
+package fakegithub
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// scene is a bed with an open pull request, #1, from claude-ops/check/x.
+func scene(t *testing.T) *bed {
+	b := newBed(t)
+	tip := b.push("claude-ops/check/x", "checks/x.md", "x\n")
+	w := b.host.World(t, b.ref, nil)
+	w.OpenPR("claude-ops/check/x", "Watch x", "claude-ops")
+	w.Review(1, "ann", gitprovider.ReviewApproved, "Fine")
+	b.Configure(b.ref, func(set *Settings) {
+		set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"crew"}
+		set.CI.CheckRuns = map[string][]CheckRun{tip: {{Name: "test", Conclusion: "failure"}, {Name: "slow", Status: "queued"}}}
+		set.CI.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
+	})
+	return b
+}
+
+func TestReadsFitTheDescription(t *testing.T) {
+	b := scene(t)
+	b.Configure(b.ref, func(set *Settings) {
+		set.Token.Permission, set.Protection.Protected, set.Protection.RequireReview = "admin", []string{"main"}, true
+	})
+	tip := b.tip("claude-ops/check/x")
+	tree := b.in("GET", "/git/trees/main", nil).at("sha").(string)
+	for path, want := range map[string]struct {
+		place []any
+		value any
+	}{
+		"":                                        {[]any{"permissions", "admin"}, true},
+		"/branches?per_page=1":                    {[]any{0, "name"}, "claude-ops/check/x"},
+		"/branches/claude-ops%2Fcheck%2Fx":        {[]any{"commit", "sha"}, tip},
+		"/branches/claude-ops/check/x":            {[]any{"protected"}, false},
+		"/branches/main/protection":               {[]any{"required_pull_request_reviews", "required_approving_review_count"}, 1.0},
+		"/rules/branches/main":                    {[]any{0, "type"}, "creation"},
+		"/git/ref/heads/claude-ops/check/x":       {[]any{"object", "sha"}, tip},
+		"/git/matching-refs/heads/claude-ops/ch":  {[]any{0, "ref"}, "refs/heads/claude-ops/check/x"},
+		"/git/trees/" + tree:                      {[]any{"sha"}, tree},
+		"/git/trees/main?recursive=1":             {[]any{"tree", 2, "path"}, ".github/workflows/ci.yml"},
+		"/git/commits/" + tip:                     {[]any{"message"}, "pushed"},
+		"/git/blobs/" + blobID("# Home\n"):        {[]any{"content"}, "IyBIb21lCg==\n"},
+		"/contents/checks?ref=main":               {[]any{0, "type"}, "file"},
+		"/contents/checks/disk.md":                {[]any{"encoding"}, "base64"},
+		"/contents/checks/link.md":                {[]any{"target"}, "disk.md"},
+		"/contents/vendor":                        {[]any{"type"}, "submodule"},
+		"/pulls?head=octo:claude-ops/check/x":     {[]any{0, "number"}, 1.0},
+		"/pulls?state=all&sort=updated":           {[]any{0, "head", "sha"}, tip},
+		"/pulls/1":                                {[]any{"mergeable"}, nil},
+		"/pulls/1/files":                          {[]any{0, "filename"}, "checks/x.md"},
+		"/pulls/1/reviews":                        {[]any{0, "state"}, "APPROVED"},
+		"/pulls/1/requested_reviewers":            {[]any{"users"}, []any{}},
+		"/issues/1/labels":                        {[]any{0, "name"}, "claude-ops"},
+		"/labels":                                 {[]any{1, "name"}, "automated"},
+		"/labels/Claude-Ops":                      {[]any{"name"}, "claude-ops"},
+		"/commits/" + tip + "/status":             {[]any{"state"}, "success"},
+		"/commits/claude-ops/check/x/check-runs":  {[]any{"total_count"}, 2.0},
+		"/commits/main/status":                    {[]any{"state"}, "pending"},
+		"/actions/permissions":                    {[]any{"enabled"}, true},
+		"/actions/workflows":                      {[]any{"workflows", 0, "path"}, ".github/workflows/ci.yml"},
+		"/pulls/1/files?per_page=100&page=2":      {[]any{0}, nil},
+		"/commits/main/check-runs?check_name=any": {[]any{"total_count"}, 0.0},
+	} {
+		got := b.want(b.in("GET", path, nil), 200)
+		b.same(path, got.at(want.place...), want.value)
+	}
+	b.same("viewer", b.want(b.send("GET", "/user", nil), 200).at("login"), any(viewer))
+	b.same("limit", b.want(b.send("GET", "/rate_limit", nil), 200).at("rate", "limit"), any(5000.0))
+}
+
+func blobID(content string) string { return gitprovider.BlobID([]byte(content), "") }
+
+func TestBytesAreGivenToWhoAsksForThem(t *testing.T) {
+	b := newBed(t, memhost.File{Path: "a.bin", Content: "\x00\xff\n"})
+	for _, path := range []string{"/git/blobs/" + blobID("\x00\xff\n"), "/contents/a.bin"} {
+		got := b.want(b.in("GET", path, nil, "Accept", "application/vnd.github.raw+json"), 200)
+		b.same(path, string(got.raw), "\x00\xff\n")
+	}
+}
+
+func TestACommitIsMadeOfATree(t *testing.T) {
+	b := newBed(t)
+	base := b.tip("main")
+	blob := b.want(b.in("POST", "/git/blobs", map[string]any{"content": "aGk=", "encoding": "base64"}), 201).at("sha")
+	tree := b.want(b.in("POST", "/git/trees", map[string]any{"base_tree": base, "tree": []any{
+		map[string]any{"path": "run.sh", "mode": "100755", "type": "blob", "content": "new\n"},
+		map[string]any{"path": "hi.md", "mode": "100644", "type": "blob", "sha": blob},
+		map[string]any{"path": "README.md", "mode": "100644", "type": "blob", "sha": nil},
+	}}), 201).at("sha")
+	commit := b.want(b.in("POST", "/git/commits", map[string]any{
+		"message": "Run", "tree": tree, "parents": []any{base},
+		"author": map[string]any{"name": "Ops", "email": "ops@example.org", "date": "2026-03-04T05:06:07Z"},
+	}), 201)
+	b.same("date", commit.at("author", "date"), any("2026-03-04T05:06:07Z"))
+	id := commit.at("sha").(string)
+	b.want(b.in("POST", "/git/refs", map[string]any{"ref": "refs/heads/claude-ops/fix/a", "sha": id}), 201)
+	w := b.host.World(t, b.ref, nil)
+	files := map[string]memhost.File{}
+	for _, f := range w.Files(b.tip("claude-ops/fix/a")) {
+		files[f.Path] = f
+	}
+	b.same("script", files["run.sh"], memhost.File{Path: "run.sh", Kind: "file", Executable: true, Content: "new\n"})
+	b.same("blob", files["hi.md"].Content, "hi")
+	b.same("removed", files["README.md"].Path, "")
+	b.same("kept", []gitprovider.EntryKind{files["checks/link.md"].Kind, files["vendor"].Kind},
+		[]gitprovider.EntryKind{"symlink", "submodule"})
+	b.same("parents", w.Parents(id), []string{base})
+}
+
+func TestWritesAreAnsweredAsTheDescriptionHasIt(t *testing.T) {
+	b := scene(t)
+	b.push("claude-ops/check/y", "checks/y.md", "y\n")
+	pr := b.want(b.in("POST", "/pulls", map[string]any{"title": "Y", "head": "claude-ops/check/y", "base": "main",
+		"body": "Why", "draft": true}), 201)
+	b.same("draft", []any{pr.at("draft"), pr.at("number"), pr.at("user", "login")}, []any{true, 2.0, viewer})
+	labels := b.want(b.in("POST", "/issues/2/labels", []string{"CLAUDE-OPS", "brand-new"}), 200)
+	b.same("labels", []any{labels.at(0, "name"), labels.at(1, "name")}, []any{"claude-ops", "brand-new"})
+	b.want(b.in("GET", "/labels/brand-new", nil), 200)
+	b.want(b.in("POST", "/labels", map[string]any{"name": "infra", "color": "ff0000"}), 201)
+	asked := b.want(b.in("POST", "/pulls/2/requested_reviewers",
+		map[string]any{"reviewers": []string{"ann"}, "team_reviewers": []string{"crew"}}), 201)
+	b.same("asked", []any{asked.at("requested_reviewers", 0, "login"), asked.at("requested_teams", 0, "slug")}, []any{"ann", "crew"})
+	assigned := b.want(b.in("POST", "/issues/2/assignees", map[string]any{"assignees": []string{"ann", "stranger"}}), 201)
+	b.same("assigned", []any{assigned.at("assignees", 0, "login"), assigned.at("assignees", 1)}, []any{"ann", nil})
+	closed := b.want(b.in("PATCH", "/pulls/2", map[string]any{"state": "closed", "title": "Z"}), 200)
+	b.same("closed", []any{closed.at("state"), closed.at("title"), closed.at("merged")}, []any{"closed", "Z", false})
+	b.want(b.in("PATCH", "/git/refs/heads/claude-ops/check/y", map[string]any{"sha": b.tip("main"), "force": true}), 200)
+	b.want(b.in("DELETE", "/git/refs/heads/claude-ops/check/x", nil), 204)
+	b.same("closed with its branch", b.in("GET", "/pulls/1", nil).at("state"), any("closed"))
+}
+
+func TestPagesAreLinked(t *testing.T) {
+	b := newBed(t)
+	for _, name := range []string{"a", "b", "c"} {
+		b.push("claude-ops/fix/"+name, "checks/"+name+".md", name)
+	}
+	first := b.want(b.in("GET", "/branches?per_page=2", nil), 200)
+	base := fmt.Sprintf("%s/repositories/%.0f/branches?per_page=2&page=2", b.URL(), b.want(b.in("GET", "", nil), 200).at("id"))
+	b.same("link", first.header.Get("Link"), "<"+base+`>; rel="next", <`+base+`>; rel="last"`)
+	second := b.want(b.in("GET", "/branches?per_page=2&page=2", nil), 200)
+	if link := second.header.Get("Link"); strings.Contains(link, `rel="next"`) || !strings.Contains(link, `rel="prev"`) {
+		t.Errorf("link of the last page: %s", link)
+	}
+	for _, name := range []string{"X-Github-Request-Id", "X-Ratelimit-Remaining", "X-Oauth-Scopes"} {
+		if second.header.Get(name) == "" {
+			t.Errorf("no header %s", name)
+		}
+	}
+}
+
+func TestARenamedRepositoryIsFound(t *testing.T) {
+	b := newBed(t)
+	b.Configure(b.ref, func(set *Settings) { set.RenamedFrom = []string{"octo/Old"} })
+	moved := b.want(b.send("GET", "/repos/octo/old/git/ref/heads/main", nil), 301)
+	to, err := url.Parse(moved.header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.same("there", b.want(b.send("GET", to.Path, nil), 200).at("ref"), any("refs/heads/main"))
+	b.want(b.send("POST", "/repos/octo/old/labels", map[string]any{"name": "x"}), http.StatusTemporaryRedirect)
+	got := b.ask(`{ repository(owner: "octo", name: "old") { nameWithOwner } }`, nil)
+	b.same("GraphQL", got.at("data", "repository", "nameWithOwner"), any(b.ref.String()))
+	b.problem(b.ask(`{ repository(owner: "octo", name: "old", followRenames: false) { id } }`, nil), "NOT_FOUND", "'octo/old'")
+}

@@ -1,0 +1,128 @@
+package fakegithub
+
+import (
+	"path"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// Settings is what a test may set about a repository; see Server.Configure.
+type Settings struct {
+	Labels      []string // that the repository defines
+	Token       Token
+	Private     bool     // only who may read it sees it
+	Archived    bool     // takes no writes
+	Fork        bool     // a fork of another repository
+	Empty       bool     // setting it removes all branches and commits
+	RenamedFrom []string // former names as owner/name: 301 in REST, followed in GraphQL
+	Protection  Protection
+	NoDrafts    bool // the plan has no draft pull requests
+	People      People
+	CI          CI
+	Delays      Delays
+}
+
+// Token is what the owner of Server.Token, and the token itself, may do.
+type Token struct {
+	Permission string // none, read, triage, write, maintain or admin; "write" at first
+	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
+	// found, and writes are refused.
+	MissingScopes bool
+	// FineGrained makes the token a fine-grained one, which names no scopes. NotGranted are permissions, such as contents, that it
+	// may not write with, whatever its owner may do.
+	FineGrained bool
+	NotGranted  []string
+}
+
+// Protection is what branches are protected by.
+type Protection struct {
+	// Protected are patterns of branches, as for path.Match, that nobody may create, update or delete directly.
+	Protected []string
+	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
+	RequireReview bool
+}
+
+// People are those besides the owner of the token.
+type People struct {
+	Collaborators []string // may write, and be reviewers and assignees
+	Teams         []string // slugs
+}
+
+// CI is what is said of commits.
+type CI struct {
+	CheckRuns map[string][]CheckRun // by commit
+	Statuses  map[string][]Status   // by commit, newest first
+	// NoActions turns GitHub Actions off. Otherwise every file below .github/workflows is a workflow.
+	NoActions bool
+}
+
+// Delays are what GitHub does not know yet, and what happens at the same time as a request.
+type Delays struct {
+	// MergeableReads is how many reads of a pull request answer that its mergeability is unknown after it has changed; 1
+	// at first.
+	MergeableReads int
+	// Before, if set, runs before each root field of a mutation, named by the field, on the repository that the mutation
+	// is about: what somebody else does in between. It runs under the host's lock.
+	Before func(mutation string, repo *memhost.Repo)
+}
+
+// CheckRun is the run of a check on a commit.
+type CheckRun struct {
+	Name       string
+	Status     string // queued, in_progress or completed; "" means completed
+	Conclusion string // in lower case; "" while it is not completed
+}
+
+// Status is what a service said about a commit.
+type Status struct {
+	Context     string
+	State       string // error, failure, pending or success
+	Description string
+	TargetURL   string // "" for none
+}
+
+// protects reports whether a branch is protected.
+func (s *Settings) protects(branch string) bool { return s.protection(branch) != "" }
+
+// protection is the pattern that protects a branch, or "".
+func (s *Settings) protection(branch string) string {
+	for _, pattern := range s.Protection.Protected {
+		if ok, err := path.Match(pattern, branch); err == nil && ok {
+			return pattern
+		}
+	}
+	return ""
+}
+
+// allows reports whether the token's permission is at least as high as the one named.
+func (s *Settings) allows(permission string) bool {
+	return atLeast(s.Token.Permission, permission)
+}
+
+// Configure hands the settings of a repository to change. The changes hold for requests that come later.
+func (s *Server) Configure(ref gitprovider.RepoRef, change func(*Settings)) {
+	s.host.Locked(func() {
+		p := s.repos.place(s.host.Repo(ref))
+		p.set.Archived, p.set.Fork = p.repo.Archived, p.repo.Fork
+		change(p.set)
+		p.repo.Archived, p.repo.Fork = p.set.Archived, p.set.Fork
+		if p.set.Empty {
+			p.set.Empty = false
+			p.repo.Branches, p.repo.Commits = map[string]string{}, map[string]*memhost.Commit{}
+		}
+		for _, old := range p.set.RenamedFrom {
+			s.repos.renamed[lower(old)] = p.repo.Ref
+		}
+	})
+}
+
+// Rename gives a repository another owner and name. Its former name leads to it, as after a transfer.
+func (s *Server) Rename(ref gitprovider.RepoRef, owner, name string) gitprovider.RepoRef {
+	to := s.host.Rename(ref, owner, name)
+	s.Configure(to, func(set *Settings) { set.RenamedFrom = append(set.RenamedFrom, ref.String()) })
+	return to
+}
+
+// people are those whom a repository knows: the owner of the token and the collaborators.
+func (s *Settings) people() []string { return append([]string{viewer}, s.People.Collaborators...) }

@@ -1,0 +1,122 @@
+//go:build unix
+
+package resilience
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+)
+
+// binaryVariable tells the tests where TestMain has built claudeops.
+const binaryVariable = "CLAUDEOPS_RESILIENCE_BINARY"
+
+// TestMain builds claudeops once, without the race detector.
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "claudeops-resilience-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary := filepath.Join(dir, "claudeops")
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/claudeops")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building claudeops:", err)
+		return 1
+	}
+	if err := os.Setenv(binaryVariable, binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// process prepares `claudeops pr create` for what is asked for, in an environment that names this forge alone.
+func (w *world) process(out *bytes.Buffer) *exec.Cmd {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), os.Getenv(binaryVariable), "pr", "create", "--json", "--from", "-")
+	asked := w.asked
+	if asked == nil {
+		asked = w.request()
+	}
+	cmd.Dir, cmd.Stdin = w.stateDir, bytes.NewReader(asked)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = []string{
+		"HOME=" + w.stateDir, "CLAUDEOPS_STATE_DIR=" + w.stateDir, "CLAUDEOPS_TIER=2",
+		w.kind.options.Variables.Address + "=" + w.forge.URL(), w.kind.options.Variables.Token + "=" + w.forge.Token(),
+	}
+	return cmd
+}
+
+// killedAt runs the process and kills it when its n-th request arrives; the server acts on that request or does not.
+func (w *world) killedAt(n int, acts bool) {
+	w.t.Helper()
+	var out bytes.Buffer
+	cmd := w.process(&out)
+	kind := httpfault.ResetBefore
+	if acts {
+		kind = httpfault.ResetAfter
+	}
+	arrived := 0
+	w.forge.Faults().Plan(func(*http.Request) bool {
+		if arrived++; arrived != n {
+			return false
+		}
+		_ = cmd.Process.Kill() // an error says that it has ended
+		return true
+	}, httpfault.Fault{Kind: kind})
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() >= 0 {
+		w.t.Fatalf("it was not killed: %v\n%s", err, &out)
+	}
+	w.said = append(w.said, out.String())
+}
+
+func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= sequence(t, k); n++ {
+				for c := range 4 {
+					acts, lost := c%2 == 1, c/2 == 1
+					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost), func(t *testing.T) {
+						t.Parallel()
+						w := newWorld(t, k)
+						w.killedAt(n, acts)
+						w.assertAtMostOne("after the kill")
+						w.forge.Faults().Forget()
+						if lost {
+							w.loseState()
+						}
+
+						var out bytes.Buffer
+						if err := w.process(&out).Run(); err != nil {
+							t.Fatalf("the next one failed: %v\n%s", err, &out)
+						}
+						w.said = append(w.said, out.String())
+						var result prflow.CreateResult
+						if err := json.Unmarshal(out.Bytes(), &result); err != nil {
+							t.Fatalf("%v\n%s", err, &out)
+						}
+						w.assertTheOne(result.Number)
+						w.assertRecords()
+						w.assertNoToken()
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package resilience
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+)
+
+// revised is a world in which #1 was opened and its owner has asked for changes.
+type revised struct {
+	*world
+	branch, head string
+}
+
+func newRevised(t *testing.T, k kind) *revised {
+	t.Helper()
+	return openedAndReviewed(t, newWorld(t, k))
+}
+
+// openedAndReviewed is newRevised in a world that is there.
+func openedAndReviewed(t *testing.T, w *world) *revised {
+	t.Helper()
+	first, err := w.create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &revised{world: w, branch: first.Branch, head: first.Commit}
+	w.ahead.Add(int64(time.Minute))
+	w.forge.Host().World(t, w.repo, nil).Review(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
+	w.ahead.Add(int64(time.Minute))
+	if s, is := w.forge.(*fakegitea.Server); is {
+		s.Configure(w.repo, func(set *fakegitea.Settings) { set.Delays.LateHead = 2 }) // as its lists do after a push
+	}
+	w.forge.Faults().Forget()
+	return r
+}
+
+func (r *revised) request() []byte {
+	raw, err := json.Marshal(map[string]any{
+		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes, and how", "body": "As ann asked.", "revises": 1,
+		"files": []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return raw
+}
+
+func (r *revised) revise(ctx context.Context) (prflow.CreateResult, error) {
+	result, err := r.service().Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "test"}, r.request())
+	text, _ := json.Marshal(result)
+	r.said = append(r.said, string(text))
+	if err != nil {
+		r.said = append(r.said, err.Error())
+	}
+	return result, err
+}
+
+// assertOnce demands one commit after the former head, one pull request, one answer at most, and, if all is settled, exactly one.
+func (r *revised) assertOnce(when string, settled bool) {
+	r.t.Helper()
+	if branches, open := r.state(); len(branches) != 1 || !slices.Equal(open, []int{1}) {
+		r.t.Errorf("%s: branches %v, open pull requests %v", when, branches, open)
+	}
+	r.forge.Host().Locked(func() {
+		repo := r.forge.Host().Repo(r.repo)
+		tip := repo.Branches[r.branch]
+		pr := repo.PR(1)
+		answers := 0
+		for _, c := range pr.Comments {
+			if strings.HasPrefix(c.Body, gitprovider.AnswerOpening) {
+				answers++
+			}
+		}
+		if tip != r.head && (!slices.Equal(repo.Commits[tip].Parents, []string{r.head}) || repo.Commits[tip].Files["checks/inodes.md"].Content != "# Inodes\n\ndf -i\n") {
+			r.t.Errorf("%s: the tip follows %v and holds %q", when, repo.Commits[tip].Parents, repo.Commits[tip].Files["checks/inodes.md"].Content)
+		}
+		if answers > 1 || settled && (answers != 1 || tip == r.head || !strings.HasPrefix(pr.Body, "As ann asked.")) {
+			r.t.Errorf("%s: %d answers, revised %t, body %q", when, answers, tip != r.head, pr.Body)
+		}
+	})
+}
+
+// finish makes the identical call, and lets what was left be settled once nothing can arrive late any more.
+func (r *revised) finish(ctx context.Context) {
+	r.t.Helper()
+	again, err := r.revise(ctx)
+	if err != nil || again.Number != 1 {
+		r.t.Fatalf("the identical call: %+v, %v (%v)", again, err, fault.From(err))
+	}
+	r.assertOnce("after the identical call", false)
+	r.ahead.Add(int64(time.Hour))
+	if _, err := r.service().Resume(ctx); err != nil {
+		r.t.Fatal(err)
+	}
+	r.assertRecords()
+	r.assertNoToken()
+}
+
+// reviseSequence is how many requests an undisturbed revision makes.
+func reviseSequence(t *testing.T, k kind) int {
+	t.Helper()
+	r := newRevised(t, k)
+	before := len(r.forge.Faults().Requests())
+	if result, err := r.revise(t.Context()); err != nil || !result.Revised {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	r.assertOnce("undisturbed", true)
+	r.assertRecords()
+	return len(r.forge.Faults().Requests()) - before
+}
+
+// A revision reads the branch and the discussion besides, and writes text and answer in the place of a pull request.
+func TestARevisionCostsFewRequests(t *testing.T) {
+	most := map[string]int{"github": 7, "gitea": 14}
+	for _, k := range kinds() {
+		if n := reviseSequence(t, k); n > most[k.name] {
+			t.Errorf("%s: %d requests, at most %d", k.name, n, most[k.name])
+		} else {
+			t.Logf("%s: %d requests", k.name, n)
+		}
+	}
+}
+
+// The fault table for revisions.
+func TestWhateverGoesWrongTheIdenticalCallEndsInOneCommitAndOneAnswer(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.title(), func(t *testing.T) {
+			t.Parallel()
+			elsewhere := other(t)
+			for n := 1; n <= reviseSequence(t, k); n++ {
+				for _, tr := range troubles(elsewhere) {
+					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
+						t.Parallel()
+						r := newRevised(t, k)
+						if tr.stays {
+							r.forge.Faults().PlanFrom(n, tr.fault)
+						} else {
+							r.forge.Faults().PlanNth(n, tr.fault)
+						}
+						first, err := r.revise(t.Context())
+						if code := fault.CodeOf(err); err != nil && !slices.Contains(append(tr.codes, fault.DuplicatePR), code) {
+							t.Errorf("the code is %s (%v; %v), want one of %v", code, err, fault.From(err).Cause, tr.codes)
+						}
+						r.assertOnce("after the trouble", false)
+						r.forge.Faults().Forget()
+						r.finish(context.WithoutCancel(t.Context()))
+						definite := err == nil && len(first.Warnings) > 0 // text or answer was refused for good
+						r.assertOnce("at the end", !definite)
+					})
+				}
+			}
+		})
+	}
+}
+
+// What a request does late, after its caller has given up and the identical call has gone on, makes no second commit.
+func TestACommitThatArrivesAfterTheIdenticalCallIsRefused(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			r := newRevised(t, k)
+			result, err := r.revise(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The very same commit once more, on the head that was read before: what a late request would do.
+			provider, ok := k.connect(t, r.forge, transport.Options{Log: slog.New(slog.DiscardHandler)}).(gitprovider.Reviser)
+			if !ok {
+				t.Fatal("no reviser")
+			}
+			path, _ := gitprovider.ParsePath("checks/inodes.md")
+			set := providertest.ChangeSet(t, providertest.Update("checks/inodes.md", "# Inodes\n\ndf -i\n"))
+			blob := gitprovider.BlobID([]byte("# Inodes\n"), r.head)
+			_, err = provider.Append(t.Context(), gitprovider.CommitRequest{
+				Snapshot: &gitprovider.Snapshot{
+					Repo: r.repo, Base: r.branch, BaseCommit: r.head,
+					Tree: gitprovider.Tree{"checks": {Kind: gitprovider.KindDir}, path.String(): {Kind: gitprovider.KindFile, ID: blob}},
+				},
+				Branch: r.branch, Changes: set, Message: "late",
+			})
+			if fault.CodeOf(err) != fault.Conflict {
+				t.Errorf("a late commit: %v, want a conflict", err)
+			}
+			r.assertOnce("at the end", true)
+			if result.Number != 1 {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+}
+
+// A repository that is renamed is the same one, for whoever asks by its new name or by the one of before.
+func TestARenamedRepositoryKeepsItsRevisions(t *testing.T) {
+	for _, k := range kinds() {
+		for name, former := range map[string]bool{"by its new name": false, "by its former name": true} {
+			t.Run(k.title()+" "+name, func(t *testing.T) {
+				r := newRevised(t, k)
+				renamer, can := r.forge.(interface {
+					Rename(ref gitprovider.RepoRef, owner, name string) gitprovider.RepoRef
+				})
+				if !can {
+					t.Fatal("the forge cannot rename")
+				}
+				was := r.repo
+				r.repo = renamer.Rename(was, was.Owner, "renamed")
+				asked := r.repo
+				if former {
+					asked = was
+				}
+				raw, _ := json.Marshal(map[string]any{"repo_owner": asked.Owner, "repo_name": asked.Name, "pr_number": 1})
+				status, err := r.service().Status(t.Context(), raw)
+				if err != nil || status.Revise != "yes: revises 1" {
+					t.Errorf("status says %q, %v", status.Revise, err)
+				}
+				now := r.repo
+				r.repo = asked
+				result, err := r.revise(t.Context())
+				r.repo = now
+				if err != nil || !result.Revised {
+					t.Fatalf("%+v, %v", result, err)
+				}
+				r.assertOnce("at the end", true)
+			})
+		}
+	}
+}

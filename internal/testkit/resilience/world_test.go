@@ -1,0 +1,246 @@
+package resilience
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+)
+
+// world is a forge with one repository, and the records of those who propose to it.
+type world struct {
+	t     testing.TB
+	kind  kind
+	forge forge
+	repo  gitprovider.RepoRef
+	store *store.Store
+	// policy is what services are made with.
+	policy policy.Policy
+	// stateDir holds the records. The processes of kill_test.go use it, too.
+	stateDir string
+	log      *safeBuffer
+	said     []string     // everything that callers were answered
+	ahead    atomic.Int64 // of the real clock, as everybody here sees it
+	key      string       // of the marks; goes with the state folder
+	asked    []byte       // what processes ask for; nil for request
+}
+
+func newWorld(t testing.TB, k kind) *world {
+	t.Helper()
+	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, stateDir: t.TempDir(), policy: policy.Default()}
+	w.repo = w.forge.AddRepo(
+		memhost.File{Path: "README.md", Content: "# Home cluster\n"},
+		memhost.File{Path: "checks/disk.md", Content: "# Disk\n"},
+		memhost.File{Path: "checks/old.md", Content: "# Old\n"},
+	)
+	w.key = rand.Text()
+	if host := w.forge.Host(); host != nil {
+		host.SetClock(w.now)
+	}
+	w.store = emptyRecords.Open(t, w.stateDir, store.Options{Now: w.now})
+	return w
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+// loseState takes away the state folder: records and key.
+func (w *world) loseState() {
+	w.t.Helper()
+	if err := w.store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.stateDir, w.key = w.t.TempDir(), rand.Text()
+	w.store = emptyRecords.Open(w.t, w.stateDir, store.Options{Now: w.now})
+}
+
+// emptyRecords is the database of a store without records.
+var emptyRecords storetest.Template
+
+// redactor is the scanner without the search for secrets, which takes long under the race detector and is not what these
+// tests are about.
+type redactor struct{ *content.Scanner }
+
+func (redactor) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+
+// service is the use case in a process that has just started.
+func (w *world) service() *prflow.Service {
+	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger})
+	return prflow.New(prflow.Options{
+		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
+		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
+		Authority: prflow.Authority{Policy: w.policy, Tier: gitprovider.TierInvestigate},
+		Log:       logger, Clock: prflow.Clock{Now: w.now, Sleep: noSleep}, NewID: rand.Text,
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte(w.key), nil }, Head: w.store.Audit.Head},
+	})
+}
+
+func noSleep(ctx context.Context, _ time.Duration) {}
+
+// request asks for the change: one file new, one changed, one removed.
+func (w *world) request() []byte {
+	w.t.Helper()
+	raw, err := json.Marshal(map[string]any{
+		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check inodes, too", "body": "Disks fill up with small files.",
+		"files": []any{
+			map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"},
+			map[string]any{"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": "# Disk\n", "new": "# Disk\n\ndf -h\n"}}},
+			map[string]any{"path": "checks/old.md", "action": "delete"},
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return raw
+}
+
+// create makes the request to a service of its own.
+func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
+	w.t.Helper()
+	return w.createBy(ctx, w.service())
+}
+
+// createBy makes the request to the service.
+func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
+	w.t.Helper()
+	result, err := service.Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "test"}, w.request())
+	text, _ := json.Marshal(result) // plain data
+	w.said = append(w.said, string(text))
+	if err != nil {
+		w.said = append(w.said, err.Error())
+	}
+	return result, err
+}
+
+// state is what people see at the forge: our branches, and the open pull requests of ours.
+func (w *world) state() (branches []string, open []int) {
+	if real, is := w.forge.(outside); is {
+		return real.Look(w.repo)
+	}
+	w.forge.Host().Locked(func() {
+		repo := w.forge.Host().Repo(w.repo)
+		for name := range repo.Branches {
+			if strings.HasPrefix(name, gitprovider.BranchPrefix) {
+				branches = append(branches, name)
+			}
+		}
+		for _, pr := range repo.PRs {
+			if pr.State == gitprovider.StateOpen {
+				open = append(open, pr.Number)
+			}
+		}
+	})
+	slices.Sort(branches)
+	return branches, open
+}
+
+// assertAtMostOne demands that nothing is doubled at the forge.
+func (w *world) assertAtMostOne(when string) {
+	w.t.Helper()
+	if branches, open := w.state(); len(branches) > 1 || len(open) > 1 {
+		w.t.Errorf("%s: branches %v, open pull requests %v", when, branches, open)
+	}
+}
+
+// assertTheOne demands one pull request with one commit that holds the change, and nothing else.
+func (w *world) assertTheOne(number int) {
+	w.t.Helper()
+	branches, open := w.state()
+	if len(branches) != 1 || !slices.Equal(open, []int{number}) {
+		w.t.Fatalf("branches %v, open pull requests %v, want #%d alone", branches, open, number)
+	}
+	if real, is := w.forge.(outside); is {
+		real.AssertChange(w.repo, number)
+		return
+	}
+	w.forge.Host().Locked(func() {
+		repo := w.forge.Host().Repo(w.repo)
+		tip := repo.Commits[repo.Branches[branches[0]]]
+		if !slices.Equal(tip.Parents, []string{repo.Branches[repo.Default]}) {
+			w.t.Errorf("the commit has the parents %v", tip.Parents)
+		}
+		_, old := tip.Files["checks/old.md"]
+		if len(tip.Files) != 3 || old || tip.Files["checks/inodes.md"].Content != "# Inodes\n" ||
+			tip.Files["checks/disk.md"].Content != "# Disk\n\ndf -h\n" {
+			w.t.Errorf("the commit has the files %v", tip.Files)
+		}
+		if paths := repo.PR(number).Paths; len(paths) != 3 {
+			w.t.Errorf("the pull request changes %v", paths)
+		}
+	})
+}
+
+// assertRecords demands that the audit is whole and that nothing is reserved any more.
+func (w *world) assertRecords() {
+	w.t.Helper()
+	report, err := w.store.Audit.Verify(context.Background(), "")
+	if err != nil || !report.OK() {
+		w.t.Errorf("audit: %+v, %v", report, err)
+	}
+	left, err := w.store.History.Unfinished(context.Background())
+	if err != nil || len(left) > 0 {
+		w.t.Errorf("still reserved: %+v, %v", left, err)
+	}
+}
+
+// assertNoToken looks for the token in everything that left the process.
+func (w *world) assertNoToken() {
+	w.t.Helper()
+	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	audit, err := json.Marshal(rows)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, token := range w.tokens() {
+		for _, form := range []string{token, url.QueryEscape(token), base64.StdEncoding.EncodeToString([]byte(token))} {
+			for what, text := range map[string]string{
+				"the log": w.log.String(), "an answer": strings.Join(w.said, "\n"), "the audit": string(audit),
+			} {
+				if strings.Contains(text, form) {
+					w.t.Errorf("a token is in %s", what)
+				}
+			}
+		}
+	}
+}
+
+// safeBuffer is a bytes.Buffer for several writers.
+type safeBuffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.String()
+}
