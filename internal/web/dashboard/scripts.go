@@ -259,10 +259,15 @@ func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
 	case id := <-begun:
 		return h.goTo(runPath(id)), nil
 	case err := <-ended:
+		select {
+		case id := <-begun: // it was over at once
+			return h.goTo(runPath(id)), nil
+		default:
+		}
 		if err != nil {
 			return h.sendBack(req, form, err)
 		}
-		return h.goTo(scriptPath(name)), nil // a dry run, or one that was over at once
+		return h.goTo(scriptPath(name)), nil // a dry run has no run to show
 	case <-wait.C:
 		return h.goTo(scriptPath(name)), nil // it waits until others have ended, and is in the list then
 	}
