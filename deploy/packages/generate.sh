@@ -17,15 +17,7 @@ run completion bash > "$out/completions/claudeops.bash"
 run completion zsh > "$out/completions/_claudeops"
 run completion fish > "$out/completions/claudeops.fish"
 
-if run man --help 2> /dev/null | grep -q "^  claudeops man"; then
-  run man "$out/man" > /dev/null
-else
-  {
-    printf '.TH CLAUDEOPS 1\n.SH NAME\nclaudeops \\- pull requests of AI operations agents, under rules that a program keeps\n.SH COMMANDS AND FLAGS\n.nf\n'
-    run --help | sed -e 's/\\/\\e/g' -e 's/^\./\\\&./' -e 's/-/\\-/g'
-    printf '.fi\n.SH SEE ALSO\n/usr/share/doc/claudeops/docs\n'
-  } > "$out/man/claudeops.1"
-fi
+env -u GOOS -u GOARCH CGO_ENABLED=0 go run -trimpath ./deploy/packages/man "$out/man"
 gzip -9 -n "$out"/man/*.1
 
 sed -e 's,/usr/local/bin/claudeops,/usr/bin/claudeops,' deploy/claudeops.service > "$out/claudeops.service"

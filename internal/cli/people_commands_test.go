@@ -29,7 +29,7 @@ func actsOfCommands() map[string][]people.Action {
 		"sources list": {looks}, "sources allow": {people.AllowSource}, "sources remove": {people.RemoveSource},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"deploy init": {looks}, "deploy snapshots": {looks}, "deploy prune": {looks}, // a new configuration alone; snapshots of one's own
-		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks}, "man": {looks},
+		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
 	}
 	for _, set := range new(app).ownToolsets() {

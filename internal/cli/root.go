@@ -22,6 +22,11 @@ type app struct {
 	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 
+// Command is the command line as a tree of commands, for who describes it. Running it is for Run.
+func Command() *cobra.Command {
+	return (&app{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+}
+
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claudeops",
@@ -59,7 +64,6 @@ func (a *app) rootCommand() *cobra.Command {
 		mcpConfigCommand(a),
 		demoCommand(a),
 		versionCommand(a),
-		manCommand(a),
 		backupCommand(a),
 		pruneCommand(a),
 		deployCommand(a),

@@ -45,7 +45,7 @@ func answers() map[string]struct {
 		"sources list":     {aList, nil}, "sources allow": {anObject, []string{"https://made.example"}}, "sources remove": {anObject, []string{"https://made-before.example"}},
 		"session list": {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
 		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
-		"version": {anObject, nil}, "mcp-config": {anObject, nil}, "man": {anObject, []string{"$DIR/man"}},
+		"version": {anObject, nil}, "mcp-config": {anObject, nil},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
 		"completion bash": {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
 		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil}, "run": {noJSON, nil},

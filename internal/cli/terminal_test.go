@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,35 +85,5 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		if code != 2 || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
 			t.Errorf("%s: %d, %q, %q", c.typed, code, errOut.String(), out.String())
 		}
-	}
-}
-
-func TestTheManualHasAPageForEachCommand(t *testing.T) {
-	dir := t.TempDir()
-	a := &app{lookup: func(string) (string, bool) { return "", false }, streams: Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}}
-	root := a.rootCommand()
-	if _, err := writeManual(root, dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range commandsOf(t) {
-		name := "claudeops-" + strings.ReplaceAll(path, " ", "-") + ".1"
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if path == "man" || strings.HasPrefix(path, "completion") {
-			continue // hidden, or added by the library when it runs
-		}
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			request, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if strings.HasPrefix(line, ".") && !strings.Contains(" .TH .SH .B .BR .TP .PP .nf .fi ", " "+request+" ") {
-				t.Errorf("%s: a line of text is taken for a request: %q", name, line)
-			}
-		}
-	}
-	list, err := os.ReadFile(filepath.Join(dir, "claudeops-audit-list.1"))
-	if err != nil || !strings.Contains(string(list), `\fB\-\-outcome\fR`) || !strings.Contains(string(list), ".BR claudeops\\-audit (1)") {
-		t.Errorf("%v\n%s", err, list)
 	}
 }

@@ -1,7 +1,6 @@
 package architecture
 
 import (
-	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,23 +12,13 @@ import (
 	"testing"
 )
 
-// The largest sizes that a reader is asked to hold in his head. Length of functions is the linter's (.golangci.yml).
+// Sizes say where to look, and rule nothing: what a type or a file is for decides whether it is one thing. Length of
+// functions is the linter's (.golangci.yml).
 const (
-	maxFileLines  = 350
-	maxMethods    = 30 // of one type
-	maxFields     = 12 // of one struct
-	maxMedianFile = 110
+	largeFile   = 350 // lines
+	manyMethods = 30  // of one type
+	manyFields  = 12  // of one struct
 )
-
-// wide lists the structs that may have more fields than maxFields: rows of the records, what forges say of a pull request or a
-// repository, and a filter with a field for each column.
-func wide() []string {
-	return []string{
-		"internal/gitprovider.Access", "internal/gitprovider.PullRequest", "internal/gitprovider.Snapshot",
-		"internal/gitprovider/github.pullNode", "internal/gitprovider/github.repositoryNode",
-		"internal/records/record.Attempt", "internal/records/record.AttemptQuery", "internal/records/record.Proposal", "internal/records/record.PullRecord",
-	}
-}
 
 // A struct all of whose fields name their place in a text (JSON, YAML, a query) mirrors a format that others decide.
 func mirrorsFormat(s *ast.StructType) bool {
@@ -41,13 +30,10 @@ func mirrorsFormat(s *ast.StructType) bool {
 	return true
 }
 
-func TestTypesAndFilesAreOfReadableSize(t *testing.T) {
+// TestReportSizes lists what is large; go test -v shows it.
+func TestReportSizes(t *testing.T) {
 	root := moduleRoot(t)
 	methods := map[string]int{}
-	allowed := map[string]bool{}
-	for _, name := range wide() {
-		allowed[name] = false
-	}
 	var lengths []int
 	for file := range sources(t, root) {
 		files := token.NewFileSet()
@@ -57,8 +43,8 @@ func TestTypesAndFilesAreOfReadableSize(t *testing.T) {
 		}
 		lines := files.File(parsed.Pos()).LineCount() - 1
 		lengths = append(lengths, lines)
-		if lines > maxFileLines {
-			t.Errorf("%s has %d lines; at most %d", file, lines, maxFileLines)
+		if lines > largeFile {
+			t.Logf("%s has %d lines", file, lines)
 		}
 		in := path.Dir(filepath.ToSlash(file))
 		for _, decl := range parsed.Decls {
@@ -66,30 +52,19 @@ func TestTypesAndFilesAreOfReadableSize(t *testing.T) {
 				methods[in+"."+receiver(f)]++
 			}
 			for name, s := range structs(decl) {
-				name = in + "." + name
-				if fields := s.Fields.NumFields(); fields > maxFields && !mirrorsFormat(s) {
-					if _, listed := allowed[name]; !listed {
-						t.Errorf("%s: %s has %d fields; at most %d, or it is in wide()", file, name, fields, maxFields)
-					}
-					allowed[name] = true
+				if fields := s.Fields.NumFields(); fields > manyFields && !mirrorsFormat(s) {
+					t.Logf("%s: %s has %d fields", file, name, fields)
 				}
 			}
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(methods), cmp.Compare[string]) {
-		if methods[name] > maxMethods {
-			t.Errorf("%s has %d methods; at most %d", name, methods[name], maxMethods)
-		}
-	}
-	for name, used := range allowed {
-		if !used {
-			t.Errorf("%s is listed in wide(), and is not wide", name)
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		if methods[name] >= manyMethods {
+			t.Logf("%s has %d methods", name, methods[name])
 		}
 	}
 	slices.Sort(lengths)
-	if median := lengths[len(lengths)/2]; median > maxMedianFile {
-		t.Errorf("half of the files have more than %d lines; at most %d", median, maxMedianFile)
-	}
+	t.Logf("%d files; half of them have at most %d lines", len(lengths), lengths[len(lengths)/2])
 }
 
 // receiver is the name of a method's type.

@@ -1,52 +1,48 @@
-package cli
+// Command man writes the manual pages of claudeops, one of section 1 for each command, to a folder. The packages of a
+// release install them; see generate.sh.
+package main
 
 import (
-	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/cli"
 )
 
-func manCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write a manual page for each command", Args: usageArgs(cobra.ExactArgs(1)), Hidden: true,
-		Long: "man writes the pages of section 1 to a folder, claudeops.1 and one for each command below it. Packages install them.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			written, err := writeManual(cmd.Root(), args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			return a.print(map[string]any{"folder": args[0], "pages": written}, func(w *strings.Builder) {
-				fmt.Fprintf(w, "%d pages are in %s\n", written, args[0])
-			})
-		},
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: man FOLDER")
+		os.Exit(2)
+	}
+	if err := os.MkdirAll(os.Args[1], 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := writeManual(cli.Command(), os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
 // writeManual writes the pages of a command and of all below it.
-func writeManual(cmd *cobra.Command, folder string) (pages int, err error) {
-	if err := files.MkdirAll(folder, 0o755); err != nil {
-		return 0, err
+func writeManual(cmd *cobra.Command, folder string) error {
+	if err := os.WriteFile(filepath.Join(folder, manName(cmd)+".1"), []byte(manualPage(cmd)), 0o644); err != nil {
+		return err
 	}
-	name := filepath.Join(folder, manName(cmd)+".1")
-	if err := files.Replace(name, []byte(manualPage(cmd)), 0o644); err != nil {
-		return 0, err
-	}
-	pages = 1
-	var failed error
 	for _, below := range cmd.Commands() {
 		if !shownInManual(below) {
 			continue
 		}
-		more, err := writeManual(below, folder)
-		pages, failed = pages+more, errors.Join(failed, err)
+		if err := writeManual(below, folder); err != nil {
+			return err
+		}
 	}
-	return pages, failed
+	return nil
 }
 
 func shownInManual(cmd *cobra.Command) bool {
@@ -60,7 +56,7 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 func manualPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	section := func(name string) { b.WriteString(".SH " + name + "\n") }
-	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"claudeops %s\" \"Claude Ops\"\n", strings.ToUpper(roff(manName(cmd))), roff(version()))
+	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"claudeops %s\" \"Claude Ops\"\n", strings.ToUpper(roff(manName(cmd))), roff(cmd.Root().Version))
 	section("NAME")
 	fmt.Fprintf(&b, "%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
 	section("SYNOPSIS")
