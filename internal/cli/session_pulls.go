@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
@@ -19,21 +22,23 @@ const (
 	mostPullsRead   = 10 // of which the provider is asked
 	pullsTime       = 20 * time.Second
 	pullsSideBySide = 4
+	mostToAnswer    = 3        // of which files and difference are shown
+	toAnswerRoom    = 32 << 10 // bytes of JSON, for each
 )
 
 // sessionPulls implements session.Pulls: pull requests as the records have them, with what their providers say now.
 type sessionPulls struct {
-	store  *store.Store
-	reader prflow.Reader
-	now    func() time.Time
+	store *store.Store
+	flow  *prflow.Service
+	now   func() time.Time
 }
 
 func newSessionPulls(p *parts) sessionPulls {
-	return sessionPulls{p.store.Store, p.flow.Reader(), time.Now}
+	return sessionPulls{p.store.Store, p.flow, time.Now}
 }
 
 // Recent implements session.Pulls.
-func (s sessionPulls) Recent(ctx context.Context) ([]session.Pull, error) {
+func (s sessionPulls) Recent(ctx context.Context, tier gitprovider.Tier) ([]session.Pull, error) {
 	records, err := s.store.Pulls.RecentPulls(ctx, s.now().Add(-recentPulls), mostPulls)
 	if err != nil {
 		return nil, err
@@ -43,6 +48,7 @@ func (s sessionPulls) Recent(ctx context.Context) ([]session.Pull, error) {
 	pulls := make([]session.Pull, len(records))
 	var reads sync.WaitGroup
 	turns := make(chan struct{}, pullsSideBySide)
+	var toAnswer atomic.Int32
 	for i, r := range records {
 		pulls[i].PullRecord = r
 		if i >= mostPullsRead {
@@ -52,16 +58,16 @@ func (s sessionPulls) Recent(ctx context.Context) ([]session.Pull, error) {
 		reads.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			s.read(ctx, &pulls[i])
+			s.read(ctx, &pulls[i], tier, &toAnswer)
 		})
 	}
 	reads.Wait()
 	return pulls, nil
 }
 
-// read adds what the provider says now.
-func (s sessionPulls) read(ctx context.Context, p *session.Pull) {
-	status, err := s.reader.StatusAt(ctx, p.Provider, p.Owner, p.Repo, p.Number)
+// read adds what the provider says now, and of one whose review waits for an answer what is needed to answer it.
+func (s sessionPulls) read(ctx context.Context, p *session.Pull, tier gitprovider.Tier, toAnswer *atomic.Int32) {
+	status, err := s.flow.Reader().StatusAt(ctx, p.Provider, p.Owner, p.Repo, p.Number)
 	if err != nil {
 		p.Unread = fault.From(err).Message
 		return
@@ -70,6 +76,16 @@ func (s sessionPulls) read(ctx context.Context, p *session.Pull) {
 		p.EndedAt = status.ClosedAt
 	}
 	p.Title, p.URL, p.Checks, p.Reviews = status.Title, status.URL, status.Checks.State, status.Reviews
+	if len(status.Reviews) == 0 || toAnswer.Load() >= mostToAnswer {
+		return
+	}
+	asked, err := s.flow.ToAnswer(ctx, tier, p.PullKey, status, toAnswerRoom)
+	if err != nil || asked == nil || toAnswer.Add(1) > mostToAnswer {
+		return // the agent can still ask for it; the log has the error
+	}
+	if text, err := json.Marshal(asked); err == nil {
+		p.ToAnswer = text
+	}
 }
 
 // OfSessions implements session.Pulls.

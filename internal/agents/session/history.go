@@ -29,7 +29,7 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	var known history
 	if r.Pulls != nil {
 		var err error
-		if known.pulls, err = r.Pulls.Recent(ctx); err != nil {
+		if known.pulls, err = r.Pulls.Recent(ctx, current.Tier); err != nil {
 			known.unread = fault.From(err).Message
 			r.Log.Warn("a session is told of no pull requests: they cannot be read", "session", current.ID, "error", known.unread)
 		}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,6 +148,9 @@ type Pull struct {
 	record.PullRecord
 	Reviews []gitprovider.Review // untrusted
 	Unread  string               // why its reviews are not known; "" if they are
+	// ToAnswer is the pull request with its files, difference and comments, as get_pr_status gives them, if a review
+	// waits for an answer that the session may give. Untrusted. nil if none does.
+	ToAnswer json.RawMessage
 }
 
 // reviewedSince reports whether somebody has asked for changes or said something after the time.
@@ -158,8 +162,9 @@ func (p Pull) reviewedSince(last time.Time) bool {
 
 // Pulls is what is known of the pull requests of sessions. Errors are faults.
 type Pulls interface {
-	// Recent returns those that are open, and those that have ended in the last days, newest first, with their reviews.
-	Recent(ctx context.Context) ([]Pull, error)
+	// Recent returns those that are open, and those that have ended in the last days, newest first, with their reviews,
+	// for a session of a tier.
+	Recent(ctx context.Context, tier gitprovider.Tier) ([]Pull, error)
 	// OfSessions returns those that sessions opened, changed or found in their way, and when an attempt was last made at each.
 	OfSessions(ctx context.Context, ids []string) (map[record.PullKey]time.Time, error)
 }

@@ -23,9 +23,11 @@ type forge struct {
 	touched time.Time
 	broken  error
 	by      []string // sessions that were asked about
+	tier    gitprovider.Tier
 }
 
-func (f *forge) Recent(context.Context) ([]Pull, error) {
+func (f *forge) Recent(_ context.Context, tier gitprovider.Tier) ([]Pull, error) {
+	f.tier = tier
 	if f.broken != nil || f.pull == nil {
 		return nil, f.broken
 	}

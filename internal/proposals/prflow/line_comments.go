@@ -17,8 +17,8 @@ const (
 )
 
 // lineEntries are the comments on lines of each review, in the reviews' order; left counts, by review, those that are
-// beyond the bounds.
-func lineEntries(reviews []gitprovider.Review, head string) (entries [][]LineEntry, left []int) {
+// beyond the bounds. textOf is the text of the line that a comment is on; nil where it is not known.
+func lineEntries(reviews []gitprovider.Review, head string, textOf func(gitprovider.LineComment) string) (entries [][]LineEntry, left []int) {
 	entries, left = make([][]LineEntry, len(reviews)), make([]int, len(reviews))
 	count, runes := 0, 0
 	for i, r := range slices.Backward(reviews) {
@@ -34,6 +34,9 @@ func lineEntries(reviews []gitprovider.Review, head string) (entries [][]LineEnt
 			}
 			if c.Author != r.Author {
 				entry.Author = clean(c.Author, maxName)
+			}
+			if textOf != nil {
+				entry.Text = textOf(c)
 			}
 			entries[i] = append(entries[i], entry)
 		}

@@ -79,19 +79,27 @@ func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) 
 	if err != nil {
 		return StatusResult{}, reader.failed(err)
 	}
-	result := statusResult(status)
+	result, err := s.statusWith(ctx, s.files(), resolution, status, included{what: req.Include, room: maxIncluded})
+	if err != nil {
+		return StatusResult{}, reader.failed(err)
+	}
 	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
 		result.Revise = reader.revise(ctx, resolution, status.PullRequest)
 	}
-	if len(req.Include) > 0 {
-		what := map[string]bool{}
-		for _, name := range req.Include {
-			what[name] = true
-		}
-		if err := s.files().include(ctx, resolution, status, what, &result); err != nil {
-			return StatusResult{}, reader.failed(err)
-		}
+	return result, nil
+}
+
+// statusWith is what is said of a pull request, with what the caller wants included.
+func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.Resolution, status gitprovider.Status, want included) (StatusResult, error) {
+	if len(want.what) == 0 {
+		return statusResult(status, nil), nil
 	}
+	more, lineText, err := f.include(ctx, at, status.PullRequest, want)
+	if err != nil {
+		return StatusResult{}, err
+	}
+	result := statusResult(status, lineText)
+	result.Included = more
 	return result, nil
 }
 
@@ -108,16 +116,19 @@ func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, pr gitpro
 	case standing.why != nil:
 		return "no: " + standing.why.Message
 	}
-	return fmt.Sprintf("yes: revises %d", pr.Number)
+	return mayRevise(pr.Number)
 }
 
-func statusResult(st gitprovider.Status) StatusResult {
+func mayRevise(number int) string { return fmt.Sprintf("yes: revises %d", number) }
+
+// statusResult is what is said of a pull request. lineText is the text of the line that a comment is on; nil where none is known.
+func statusResult(st gitprovider.Status, lineText func(gitprovider.LineComment) string) StatusResult {
 	out := StatusResult{
 		Number: st.Number, Title: clean(st.Title, maxTitle), URL: st.URL, State: string(st.State), Mergeable: st.Mergeable,
 		Reviews: make([]ReviewEntry, 0, len(st.Reviews)), Untrusted: untrustedStatus,
 		Checks: ChecksEntry{State: string(st.Checks.State), Failing: cleanAll(st.Checks.Failing, maxName)},
 	}
-	lines, left := lineEntries(st.Reviews, st.HeadCommit)
+	lines, left := lineEntries(st.Reviews, st.HeadCommit, lineText)
 	for i, r := range st.Reviews {
 		out.Reviews = append(out.Reviews, ReviewEntry{
 			Author: clean(r.Author, maxName), State: string(r.State), Body: clean(r.Body, maxReview),

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // ReadDiffRequest asks for the difference of one of our own pull requests.
@@ -101,43 +103,74 @@ type PullFile struct {
 	Lacks   []string `json:"lacks,omitempty"` // what was taken out of the text
 }
 
-// include adds to a status what it was asked to include, and to comments the text of their lines. Of a pull request
-// that is not ours, or not open, a note says that there is nothing.
-func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, status gitprovider.Status, what map[string]bool, out *StatusResult) error {
-	included := &Included{Untrusted: untrustedFiles}
-	out.Included = included
+// included is what a caller wants to be included in a status, and how much room there is for it, in bytes of JSON.
+type included struct {
+	what []string
+	room int
+}
+
+// include reads what a status is asked to include, and gives what finds the text of the line that a comment is on. Of a
+// pull request that is not ours, or not open, a note says that there is nothing.
+func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest, want included) (
+	*Included, func(gitprovider.LineComment) string, error,
+) {
+	out := &Included{Untrusted: untrustedFiles}
 	if why := f.authority.Unknown; why != "" {
-		included.Notes = []string{"nothing is included: " + why}
-		return nil
+		out.Notes = []string{"nothing is included: " + why}
+		return out, nil, nil
 	}
-	contents, err := f.contents(ctx, at, status.PullRequest)
+	contents, err := f.contents(ctx, at, pr)
 	switch code := fault.CodeOf(err); {
 	case code == fault.NotFound || code == fault.Conflict:
-		included.Notes = []string{"nothing is included: " + fault.From(err).Message}
-		return nil
+		out.Notes = []string{"nothing is included: " + fault.From(err).Message}
+		return out, nil, nil
 	case err != nil:
-		return err
+		return nil, nil, err
 	}
-	included.Commit, included.Notes = contents.head.BaseCommit, contents.notes
-	room := maxIncluded
-	if what[includeDiff] {
+	out.Commit, out.Notes = contents.head.BaseCommit, contents.notes
+	room := want.room
+	if slices.Contains(want.what, includeDiff) {
 		share := room
-		if what[includeFiles] {
+		if slices.Contains(want.what, includeFiles) {
 			share /= 2
 		}
 		diff, leftOut := contents.diff(share)
-		included.Diff, included.Notes = diff, append(included.Notes, leftOut...)
+		out.Diff, out.Notes = diff, append(out.Notes, leftOut...)
 		room -= jsonLength(diff)
 	}
-	if what[includeFiles] {
-		contents.include(included, room, status.Number)
+	if slices.Contains(want.what, includeFiles) {
+		contents.include(out, room, pr.Number)
 	}
-	for i, review := range status.Reviews {
-		for j, comment := range review.Comments {
-			out.Reviews[i].Comments[j].Text = contents.lineText(comment)
-		}
+	return out, contents.lineText, nil
+}
+
+// ToAnswer is what get_pr_status says of a pull request of ours whose review waits for an answer from an agent of a tier,
+// with its files and its difference as far as room bytes of JSON let them; nil if none waits, or the tier may not answer.
+// status is what the provider says of it.
+func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record.PullKey, status gitprovider.Status, room int) (*StatusResult, error) {
+	mayPropose := s.Authority.ReadOnly == "" && s.Authority.Policy.Tiers.MaxFiles(tier) > 0
+	if !mayPropose || status.State != gitprovider.StateOpen || !gitprovider.HasMark(status.PullRequest) {
+		return nil, nil
 	}
-	return nil
+	f := s.files()
+	f.authority.Tier = tier
+	resolution, err := f.Reader.at(at.Provider, at.Owner, at.Repo)
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	stands, err := f.adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	if stands.why != nil {
+		return nil, nil
+	}
+	out, err := s.statusWith(ctx, f, resolution, status, included{[]string{includeFiles, includeDiff}, room})
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	out.Revise = mayRevise(status.Number)
+	return &out, nil
 }
 
 // include adds the files as far as there is room.

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -226,5 +227,57 @@ func TestCommentsHaveTheTextOfTheirLines(t *testing.T) {
 	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "Other\n# Disk\n"})
 	if got := b.statusWith("files").Reviews[1].Comments[2]; got.Text != "" {
 		t.Errorf("a line of a base that has moved: %+v", got)
+	}
+}
+
+func TestMoreCommentsThanAnAnswerHasRoomForKeepTheTextsOfTheirOwnLines(t *testing.T) {
+	b := newBench(t)
+	b.threeFiles()
+	b.commented(func(head string) (out []gitprovider.LineComment) {
+		for range 60 {
+			out = append(out, gitprovider.LineComment{Path: "checks/disk.md", Line: 9, Commit: head, Body: "old"})
+		}
+		return append(out, gitprovider.LineComment{Path: "checks/disk.md", Line: 1, Commit: head, Body: "new"})
+	})
+	review := b.statusWith("files").Reviews[0]
+	if last := review.Comments[len(review.Comments)-1]; last.Body != "new" || last.Text != "# Disks" || review.LeftOut != 11 {
+		t.Errorf("%+v, %d left out", last, review.LeftOut)
+	}
+}
+
+func TestWhatWaitsForAnAnswerIsReadForAnAgentThatMayGiveIt(t *testing.T) {
+	b := newBench(t)
+	b.threeFiles()
+	b.options.Authority.Tier = gitprovider.TierObserve // the server's own; the session has another one
+	toAnswer := func(tier gitprovider.Tier, room int) *prflow.StatusResult {
+		t.Helper()
+		status, err := b.fake.Status(t.Context(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
+		out, err := prflow.New(b.options).ToAnswer(t.Context(), tier, at, status, room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := toAnswer(gitprovider.TierInvestigate, 1000); out != nil {
+		t.Errorf("nobody has asked for anything: %+v", out)
+	}
+	b.ask(1, "Say how, too.")
+	out := toAnswer(gitprovider.TierInvestigate, 10_000)
+	if out == nil || out.Revise != "yes: revises 1" || len(out.Reviews) != 1 || out.Included.Diff != wantDiff || len(out.Included.Files) != 3 {
+		t.Fatalf("%+v", out)
+	}
+	if out = toAnswer(gitprovider.TierInvestigate, 100); out == nil || out.Included.Diff == wantDiff || len(out.Included.Notes) == 0 {
+		t.Errorf("without room: %+v", out)
+	}
+	if out = toAnswer(gitprovider.TierObserve, 1000); out != nil {
+		t.Errorf("tier 1 may not answer: %+v", out)
+	}
+	b.options.Authority.ReadOnly = "it is read-only"
+	if out = toAnswer(gitprovider.TierInvestigate, 1000); out != nil {
+		t.Errorf("nobody may answer: %+v", out)
 	}
 }
