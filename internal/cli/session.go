@@ -113,6 +113,7 @@ func sessionSettings(p *parts) (session.Settings, error) {
 			return p.tools.scripts().List().Advice(ourName, int(tier), leastTier(p.rules.policy))
 		}
 	}
+	s.Update = p.update
 	s.Offers = func() session.Offering { return sessionOffers(p.cfg) }
 	s.Rules = func(tier gitprovider.Tier) string { return rulesForAgents(p, tier) }
 	for _, t := range c.Tools {

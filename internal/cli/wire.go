@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -42,7 +43,8 @@ type parts struct {
 	flow      *prflow.Service
 	notifier  *notify.Deliverer
 	tools     tools
-	agents    *door.Host // who is connected from elsewhere
+	agents    *door.Host                              // who is connected from elsewhere
+	update    func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
 }
 
 // exportedStore is the store, and what exports the heads of its audit.
@@ -90,7 +92,7 @@ func (a *app) wire(n needs) *parts {
 	}), notify.Options{Log: p.log})
 	p.providers = newProviders(p)
 	authorize(a, p)
-	p.agents = newDoorHost(a, p)
+	p.agents, p.update = newDoorHost(a, p), newCheckouts(a, p)
 	a.parts = p
 	return p
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -21,6 +22,7 @@ type history struct {
 	journal []sessions.JournalEntry // newest first
 	// unread says why the pull requests are not known; "" if they are.
 	unread string
+	copies []checkouts.State // of the working copies; nil if nobody updates them here
 }
 
 // recall reads what a session is told of those before it, and leaves out of its record the findings that are settled. What cannot be

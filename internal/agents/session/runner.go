@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -99,6 +100,21 @@ func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) 
 	return record, nil
 }
 
+// updateCopies brings the working copies up to date. The record has those that may be older than their repositories.
+func (r *Runner) updateCopies(ctx context.Context, record *sessions.Record) []checkouts.State {
+	if r.Settings.Update == nil {
+		return nil
+	}
+	states := r.Settings.Update(ctx)
+	for _, s := range states {
+		if s.Problem != "" {
+			record.LeftOut = append(record.LeftOut, "the working copy "+s.String())
+		}
+		r.Log.Info("working copy", "session", record.ID, "folder", s.Folder, "commit", s.Commit, "updated", s.Updated, "problem", s.Problem)
+	}
+	return states
+}
+
 // runClaude prepares what the CLI needs, runs it, and says how that ended.
 func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Record) outcome {
 	binary, version, err := r.probe(ctx)
@@ -113,6 +129,7 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 	if err != nil {
 		return outcome{sessions.StateFailed, err.Error()}
 	}
+	copies := r.updateCopies(ctx, record)
 	settings := r.Settings
 	settings.Server.still = func(asked context.Context) error { return r.mayGoOn(asked, ctx, record.ID) }
 	f, err := settings.makeFolder(record.ID, spec.Tier, prompt, spec.processes.account())
@@ -129,6 +146,7 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
 	}
 	known := r.recall(ctx, record)
+	known.copies = copies
 	end := r.execute(ctx, binary, spec, f, known, record)
 	if err := f.closeDoor(); err != nil {
 		r.Log.Error("the socket of a session's MCP server was not closed as it should be", "session", record.ID, "error", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -47,6 +48,8 @@ type Settings struct {
 	Server  Server
 	Folders Folders
 	Offers  func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
+	// Update brings the working copies up to date before a session; nil: nobody does here.
+	Update  func(context.Context) []checkouts.State
 	MaxTier gitprovider.Tier
 	Limits  Limits
 	Tools   []ToolRule

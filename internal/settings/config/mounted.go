@@ -14,6 +14,8 @@ type Mounted struct {
 	Dir string
 	MCP mcpconfig.Mode
 	Env []string // variables that a contribution may have expanded; none of ours
+	// Update says that sessions bring the working copies up to date before they begin.
+	Update bool
 }
 
 func (e *env) mounted() Mounted {
@@ -22,7 +24,7 @@ func (e *env) mounted() Mounted {
 	if !ok {
 		e.warn("CLAUDEOPS_MOUNTED_MCP is %s, which is neither off, http nor all: off holds", shown(raw))
 	}
-	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode}
+	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode, Update: e.get("CLAUDEOPS_UPDATE_REPOS") == "" || e.boolean("CLAUDEOPS_UPDATE_REPOS")}
 	if m.Dir == "" {
 		m.Dir = DefaultReposDir
 	}

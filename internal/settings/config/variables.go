@@ -154,6 +154,7 @@ func webVariables() []Variable {
 func sessionVariables() []Variable {
 	return []Variable{
 		{Name: "CLAUDEOPS_REPOS_DIR", Meaning: "folder of mounted working copies", Default: DefaultReposDir, Server: true},
+		{Name: "CLAUDEOPS_UPDATE_REPOS", Meaning: "whether a session brings clean working copies up to date before it begins", Values: "true or false; anything else is true", Default: "true"},
 		{Name: "CLAUDEOPS_MOUNTED_MCP", Meaning: "MCP servers that mounted repositories may bring", Values: "off, http or all", Default: "off"},
 		{Name: "CLAUDEOPS_MOUNTED_ENV", Meaning: "variables that those servers may have expanded", Values: "names, separated by commas"},
 		{Name: "CLAUDEOPS_MAX_TIER", Meaning: "highest tier of a session", Values: "1, 2 or 3; unset means CLAUDEOPS_TIER, anything else is 1"},
