@@ -38,7 +38,7 @@ func reserved() map[string][]string {
 		"internal/records/store":            {"internal/cli", "bench/http"},
 		"internal/operation/operationtest":  nil,
 		"internal/testkit":                  nil,
-		"internal/cli":                      {"cmd/claudeops"},
+		"internal/cli":                      {"cmd/claudeops", "deploy/packages/man"},
 	}
 }
 
