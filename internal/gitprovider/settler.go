@@ -39,6 +39,7 @@ type CommitInfo struct {
 	ID      string // full object id
 	Parents []string
 	Message string    // untrusted text, as everybody may write one
+	Author  string    // as the host names them, or as the commit does; untrusted text; "" if neither tells
 	Time    time.Time // committer time
 	// Paths are the files that it changes against its first parent, sorted, old names of renames included.
 	Paths []string

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -149,6 +150,21 @@ func (w *liveWorld) Merge(number int) {
 	})
 	if status >= 300 {
 		w.t.Fatalf("merge of #%d: %d %.300s", number, status, answer)
+	}
+}
+
+// UpdateBranch implements providertest.BranchUpdater.
+func (w *liveWorld) UpdateBranch(number int, rebase bool, files ...providertest.File) {
+	w.t.Helper()
+	style := "merge"
+	if rebase {
+		style = "rebase"
+	}
+	before := w.Branches()
+	w.api("", http.MethodPost, fmt.Sprintf("pulls/%d/update?style=%s", number, style), nil, nil)
+	w.poll(10*time.Second, func() bool { return !maps.Equal(before, w.Branches()) })
+	if len(files) > 0 {
+		w.t.Fatal("the server writes no files while it updates a branch")
 	}
 }
 

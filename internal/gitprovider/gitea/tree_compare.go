@@ -139,8 +139,14 @@ func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id stri
 	}
 	var from struct {
 		SHA    string `json:"sha"`
+		Author *struct {
+			Login string `json:"login"`
+		} `json:"author"`
 		Commit struct {
-			Message   string `json:"message"`
+			Message string `json:"message"`
+			Author  struct {
+				Name string `json:"name"`
+			} `json:"author"`
 			Committer struct {
 				Date time.Time `json:"date"`
 			} `json:"committer"`
@@ -156,7 +162,10 @@ func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id stri
 	if from.SHA != id {
 		return none, t.api.wrongAnswer("the commit "+id, repo)
 	}
-	info := gitprovider.CommitInfo{ID: from.SHA, Message: from.Commit.Message, Time: from.Commit.Committer.Date.UTC()}
+	info := gitprovider.CommitInfo{ID: from.SHA, Message: from.Commit.Message, Author: from.Commit.Author.Name, Time: from.Commit.Committer.Date.UTC()}
+	if from.Author != nil && from.Author.Login != "" {
+		info.Author = from.Author.Login
+	}
 	for _, parent := range from.Parents {
 		info.Parents = append(info.Parents, parent.SHA)
 	}

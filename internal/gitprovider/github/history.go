@@ -20,14 +20,29 @@ type commitNode struct {
 	Oid           string
 	Message       string
 	CommittedDate time.Time
-	Parents       struct{ Nodes []struct{ Oid string } }
+	Author        *struct {
+		Name string
+		User *struct{ Login string }
+	}
+	Parents struct{ Nodes []struct{ Oid string } }
+}
+
+// author is the account, or the name that the commit has.
+func (n commitNode) author() string {
+	switch {
+	case n.Author == nil:
+		return ""
+	case n.Author.User != nil:
+		return n.Author.User.Login
+	}
+	return n.Author.Name
 }
 
 func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	none := gitprovider.CommitInfo{}
 	q := newQuery(repo)
 	q.variable("oid", "GitObjectID!", id)
-	q.add("object(oid: $oid) { ... on Commit { oid message committedDate parents(first: 10) { nodes { oid } } } }")
+	q.add("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: 10) { nodes { oid } } } }")
 	from, err := ask[struct{ Object *commitNode }](ctx, h.api, q, needContents)
 	if err != nil {
 		return none, err
@@ -36,7 +51,7 @@ func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	if n == nil || n.Oid == "" {
 		return none, forge.NoCommit(repo, id)
 	}
-	info := gitprovider.CommitInfo{ID: n.Oid, Message: n.Message, Time: n.CommittedDate.UTC()}
+	info := gitprovider.CommitInfo{ID: n.Oid, Message: n.Message, Author: n.author(), Time: n.CommittedDate.UTC()}
 	for _, parent := range n.Parents.Nodes {
 		info.Parents = append(info.Parents, parent.Oid)
 	}

@@ -181,6 +181,26 @@ func (w *world) Merge(number int) {
 	w.git("branch", pr.Branch, merged.Commit+"^2") // the contract's person keeps the branch
 }
 
+// UpdateBranch implements providertest.BranchUpdater.
+func (w *world) UpdateBranch(number int, rebase bool, files ...providertest.File) {
+	w.t.Helper()
+	pr, _, err := w.records.PR(w.t.Context(), w.Ref().String(), number)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	branches := w.Branches()
+	head, base := branches[pr.Branch], branches[pr.Base]
+	tree := w.git("merge-tree", "--write-tree", head, base)
+	args := []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "updated", "-p", head, "-p", base, tree}
+	if rebase {
+		args = []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "rebased", "-p", base, tree}
+	}
+	w.git("update-ref", "refs/heads/"+pr.Branch, strings.TrimSpace(w.git(args...)))
+	if len(files) > 0 {
+		w.Push(pr.Branch, files...)
+	}
+}
+
 func (w *world) Close(number int) {
 	w.t.Helper()
 	if err := w.review.Close(w.t.Context(), w.Ref(), number, local.Note{Who: "Ann"}); err != nil {

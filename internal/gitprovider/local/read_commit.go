@@ -33,7 +33,7 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 		}
 		return none, err
 	}
-	out, _, err := w.run(ctx, nil, nil, "show", "--no-patch", "--no-show-signature", "--format=%H%n%P%n%ct%n%B", id)
+	out, _, err := w.run(ctx, nil, nil, "show", "--no-patch", "--no-show-signature", "--format=%H%n%P%n%ct%n%an%n%B", id)
 	if err != nil {
 		return none, err
 	}
@@ -51,14 +51,14 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 	return info, nil
 }
 
-// parseCommit reads id, parents, seconds and message, each on a line of its own but the last.
+// parseCommit reads id, parents, seconds, author and message, each on a line of its own but the last.
 func parseCommit(text string) (gitprovider.CommitInfo, error) {
-	parts := strings.SplitN(text, "\n", 4)
-	if len(parts) == 4 {
+	parts := strings.SplitN(text, "\n", 5)
+	if len(parts) == 5 {
 		if seconds, err := strconv.ParseInt(parts[2], 10, 64); err == nil {
 			return gitprovider.CommitInfo{
 				ID: parts[0], Parents: strings.Fields(parts[1]), Time: time.Unix(seconds, 0).UTC(),
-				Message: strings.TrimRight(parts[3], "\n") + "\n",
+				Author: parts[3], Message: strings.TrimRight(parts[4], "\n") + "\n",
 			}, nil
 		}
 	}

@@ -70,6 +70,13 @@ type LineReviewer interface {
 	ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment)
 }
 
+// BranchUpdater is what a World is besides if people can bring the branch of a pull request up to date.
+type BranchUpdater interface {
+	// UpdateBranch merges the base branch into the head branch, by a commit with two parents, or makes the commits of the
+	// head branch anew on top of the base branch. The files are what else whoever does it writes into the last commit.
+	UpdateBranch(number int, rebase bool, files ...File)
+}
+
 // Public is what a World is besides if people who may not write to the repository can act there. eve is one of them.
 type Public interface {
 	Commenter

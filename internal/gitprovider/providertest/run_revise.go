@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ func reviseTests() map[string]func(*testing.T, Harness) {
 		"adds nothing that does not fit the branch":          reviseMisfit,
 		"adds to no other branch than the one that was read": reviseOther,
 		"of one state of a branch has one winner":            reviseRace,
+		"shows a branch that was brought up to date":         reviseUpdated,
 		"replaces title and body":                            reviseText,
 		"comments, and lists the comment":                    reviseComment,
 		"lists who said what, and who may write":             reviseRemarks,
@@ -48,6 +50,32 @@ func (s *Scene) more(branch string, files ...gitprovider.FileChange) gitprovider
 	s.Must(err)
 	return gitprovider.CommitRequest{
 		Snapshot: snap, Branch: branch, Changes: ChangeSet(s.t, files...), Message: "Say how\n\nAs ann asked.\n", Time: when(),
+	}
+}
+
+// reviseUpdated: a pull request whose branch a person has brought up to date changes what it changed before.
+func reviseUpdated(t *testing.T, h Harness) {
+	for _, rebase := range []bool{false, true} {
+		s := newScene(t, h)
+		people, can := s.World.(BranchUpdater)
+		if !can {
+			t.Fatal("nobody can bring a branch up to date here")
+		}
+		pr := s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"), Create("checks/inodes.md", "i\n"))
+		s.Push(MainBranch, File{Path: "checks/memory.md", Content: "# Memory, newer\n"})
+		people.UpdateBranch(pr.Number, rebase)
+		tip := s.Tip(pr.Branch)
+		info, err := s.p.ReadCommit(s.ctx, s.Ref(), tip)
+		s.Must(err)
+		s.Same("parents", len(info.Parents), map[bool]int{false: 2, true: 1}[rebase])
+		s.Same("there is an author", info.Author != "", true)
+		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
+		s.Must(err)
+		at := slices.IndexFunc(snap.Open, func(open gitprovider.PullRequest) bool { return open.Number == pr.Number && open.HeadCommit == tip })
+		if at < 0 {
+			t.Fatalf("the pull request is not shown with its new head: %+v", snap.Open)
+		}
+		s.Same("paths", snap.Open[at].Paths, []string{"checks/disk.md", "checks/inodes.md"})
 	}
 }
 

@@ -244,10 +244,16 @@ func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err er
 	return nil, nil
 }
 
-// judgePullsAgain reads the pull requests of the repository once more and asks the gates that are about them.
+// judgePullsAgain reads the pull requests of the repository once more and asks the gates that are about them. What a
+// revision is judged by (its branch, what people have said, who has made it) is not read again, so that it keeps the
+// position that it was read at: a revision that was made since is found when the files are reserved.
 func (c *creation) judgePullsAgain(ctx context.Context) (*sameChange, error) {
+	seen := c.evidence.seen
 	if err := c.evidence.readPullsAgain(ctx, c.closedSince()); err != nil {
 		return nil, err
+	}
+	if c.evidence.revision != nil {
+		c.evidence.seen = seen
 	}
 	return c.judge(ctx, phasePulls)
 }

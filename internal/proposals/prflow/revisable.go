@@ -60,12 +60,12 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 		}
 		return out, nil
 	}
-	ours, err := r.headIsOurs(ctx, p, repo, pr, m, made)
+	foreign, err := r.foreignHead(ctx, p, repo, pr, m, made)
 	switch {
 	case err != nil:
 		return out, err
-	case !ours:
-		out.why = notRevisable(pr, "head", "has a commit on its branch that is not ours: a person has pushed to it")
+	case foreign != nil:
+		out.why = notRevisable(pr, "head", pushedBy(*foreign))
 		return out, nil
 	}
 	return r.hear(ctx, p, repo, pr, out, lastHeard(marks, m, pr, made))
@@ -121,25 +121,30 @@ func countRevisions(made []record.Proposal) (n int) {
 	return n
 }
 
-// headIsOurs reports whether the head is a commit that we have made: by the record, or by the signed mark in its
-// message. That names the repository as it was called then, which the mark in the body does, too.
-func (r revisions) headIsOurs(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, m mark,
+// foreignHead is the head if it is a commit of others that brings something of theirs; nil if we have made it, by the
+// record or by the signed mark in its message, or if it only brings our commits up to date. The mark names the
+// repository as it was called then, which the mark in the body does, too.
+func (r revisions) foreignHead(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, m mark,
 	made []record.Proposal,
-) (bool, error) {
+) (*gitprovider.CommitInfo, error) {
 	for _, m := range made {
 		if m.Commit != "" && m.Commit == pr.HeadCommit {
-			return true, nil
+			return nil, nil
 		}
 	}
 	info, err := p.ReadCommit(ctx, repo, pr.HeadCommit)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	ours, err := r.settler.signedCommit(p.Name(), repo.String(), pr.Branch, info)
-	if err != nil || ours {
-		return ours, err
+	for _, name := range []string{repo.String(), m.Repo} {
+		if ours, err := r.settler.signedCommit(p.Name(), name, pr.Branch, info); err != nil || ours {
+			return nil, err
+		}
 	}
-	return r.settler.signedCommit(p.Name(), m.Repo, pr.Branch, info)
+	if ours, err := r.changesOursAlone(ctx, p, repo, pr, made); err != nil || ours {
+		return nil, err
+	}
+	return &info, nil
 }
 
 // signedCommit reports whether the mark in a commit's message is true for its place and its parent.

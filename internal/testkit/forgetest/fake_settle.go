@@ -65,7 +65,7 @@ func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id strin
 			parent = c.Parents[0]
 		}
 		info = gitprovider.CommitInfo{
-			ID: id, Parents: slices.Clone(c.Parents), Message: c.Message, Time: c.Time, Paths: repo.Differing(parent, id),
+			ID: id, Parents: slices.Clone(c.Parents), Message: c.Message, Author: "somebody", Time: c.Time, Paths: repo.Differing(parent, id),
 		}
 		return nil
 	})

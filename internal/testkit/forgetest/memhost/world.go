@@ -84,6 +84,30 @@ func (w *World) Merge(number int) {
 	})
 }
 
+// UpdateBranch implements providertest.BranchUpdater.
+func (w *World) UpdateBranch(number int, rebase bool, files ...File) {
+	w.t.Helper()
+	w.actPR(number, func(repo *Repo, pr *PR) error {
+		base, head := repo.Branches[pr.Base], pr.HeadCommit
+		merged, ok := repo.Merge(base, head)
+		if !ok {
+			return fmt.Errorf("the branch of pull request #%d cannot be updated", number)
+		}
+		for _, f := range files {
+			if f.Kind == "" {
+				f.Kind = gitprovider.KindFile
+			}
+			merged[f.Path] = f
+		}
+		c := &Commit{Parents: []string{head, base}, Files: merged, Message: "merge " + pr.Base}
+		if rebase {
+			c.Parents, c.Message = []string{base}, repo.Commits[head].Message
+		}
+		repo.Branches[pr.Branch] = repo.Add(c)
+		return nil
+	})
+}
+
 // Close closes a pull request without merging.
 func (w *World) Close(number int) {
 	w.t.Helper()
