@@ -76,7 +76,8 @@ func (s sessionPulls) read(ctx context.Context, p *session.Pull, tier gitprovide
 		p.EndedAt = status.ClosedAt
 	}
 	p.Title, p.URL, p.Checks, p.Reviews = status.Title, status.URL, status.Checks.State, status.Reviews
-	if len(status.Reviews) == 0 || toAnswer.Load() >= mostToAnswer {
+	asks := len(status.Reviews) > 0 || status.Checks.State == gitprovider.ChecksFailure
+	if !asks || toAnswer.Load() >= mostToAnswer {
 		return
 	}
 	asked, err := s.flow.ToAnswer(ctx, tier, p.PullKey, status, toAnswerRoom)

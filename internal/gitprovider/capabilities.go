@@ -59,6 +59,13 @@ type RemarkReader interface {
 	Remarks(ctx context.Context, repo RepoRef, number int) ([]Remark, error)
 }
 
+// CheckReader is what a Provider can do besides, if its host runs checks.
+type CheckReader interface {
+	// Checks returns the outcome of CI on the commit head of a pull request. Where the pull request has another head by
+	// now, and where the token may not see checks, none are reported.
+	Checks(ctx context.Context, repo RepoRef, number int, head string) (Checks, error)
+}
+
 // LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there is none. Our
 // own answers are left out.
 func LastRemark(remarks []Remark) *Remark {

@@ -100,6 +100,16 @@ const (
 type Checks struct {
 	State   ChecksState
 	Failing []string // names of the failing contexts, sorted
+	// Details are what the failing contexts say, as far as the host tells, in the order of their names.
+	Details []FailedCheck
+}
+
+// FailedCheck is a failing context of CI. Its texts are untrusted.
+type FailedCheck struct {
+	Name    string
+	Summary string // in a line or a few
+	Log     string // the longer text that came with it; "" where the host has none
+	URL     string // of a page about it
 }
 
 // Status is a pull request with everything that its author wants to know.

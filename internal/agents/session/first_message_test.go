@@ -130,7 +130,7 @@ func TestASessionIsGivenWhatItNeedsToAnswerAReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := w.asked(t)
-	for _, want := range []string{"A review of demo/home-cluster#7 waits for an answer", "revises: 7", "5 in place of 9", `"pull_request": "demo/home-cluster#7"`} {
+	for _, want := range []string{"of demo/home-cluster#7 wait for an answer", "revises: 7", "5 in place of 9", `"pull_request": "demo/home-cluster#7"`} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("the message lacks %q:\n%s", want, asked)
 		}

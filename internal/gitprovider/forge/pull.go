@@ -2,6 +2,7 @@ package forge
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -83,10 +84,15 @@ func SortRemarks(remarks []gitprovider.Remark) {
 }
 
 // Checks is the outcome of CI: one failing context fails, whatever the forge sums up.
-func Checks(state gitprovider.ChecksState, failing []string) gitprovider.Checks {
+func Checks(state gitprovider.ChecksState, failing []gitprovider.FailedCheck) gitprovider.Checks {
 	if len(failing) > 0 {
 		state = gitprovider.ChecksFailure
 	}
-	slices.Sort(failing)
-	return gitprovider.Checks{State: state, Failing: slices.Compact(failing)}
+	slices.SortStableFunc(failing, func(a, b gitprovider.FailedCheck) int { return strings.Compare(a.Name, b.Name) })
+	failing = slices.CompactFunc(failing, func(a, b gitprovider.FailedCheck) bool { return a.Name == b.Name })
+	out := gitprovider.Checks{State: state, Details: failing}
+	for _, check := range failing {
+		out.Failing = append(out.Failing, check.Name)
+	}
+	return out
 }

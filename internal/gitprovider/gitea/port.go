@@ -189,6 +189,12 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 	return p.api.toFault(p.discussion.comment(ctx, repo, number, text), repo, pullName(number))
 }
 
+// Checks implements gitprovider.CheckReader with one request for each page of statuses.
+func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, _ int, head string) (gitprovider.Checks, error) {
+	checks, err := p.api.checks(ctx, repo, head)
+	return checks, p.api.toFault(err, repo, "the checks of "+head)
+}
+
 // Remarks implements gitprovider.RemarkReader with three requests side by side, and then one for each of at most
 // gitprovider.MaxCommentedReviews reviews with comments on lines. Where the server does not tell who may write, nobody
 // may.

@@ -86,11 +86,11 @@ func (a *api) checks(ctx context.Context, repo gitprovider.RepoRef, commit strin
 	case err != nil:
 		return gitprovider.Checks{}, err
 	}
-	state, failing := gitprovider.ChecksNone, []string(nil)
+	state, failing := gitprovider.ChecksNone, []gitprovider.FailedCheck(nil)
 	for _, s := range statuses {
 		switch s.State {
 		case gitea.StatusFailure, gitea.StatusError:
-			failing = append(failing, s.Context)
+			failing = append(failing, gitprovider.FailedCheck{Name: s.Context, Summary: s.Description, URL: s.TargetURL})
 		case gitea.StatusSuccess, gitea.StatusWarning, "skipped":
 			if state == gitprovider.ChecksNone {
 				state = gitprovider.ChecksSuccess

@@ -169,6 +169,12 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 	return publish(p.discussion.comment(about(ctx, repo), repo, number, text))
 }
 
+// Checks implements gitprovider.CheckReader with one query, and one for each further 100 contexts.
+func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks, error) {
+	checks, err := p.status.checksOf(about(ctx, repo), repo, number, head)
+	return checks, publish(err)
+}
+
 // Remarks implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews.
 func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	remarks, err := p.discussion.remarks(about(ctx, repo), repo, number)

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -17,7 +18,8 @@ type status struct {
 const (
 	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { id author { login } state body submittedAt }`
 	contextNodes = `pageInfo { hasNextPage endCursor }
-      nodes { __typename ... on CheckRun { name status conclusion } ... on StatusContext { context state } }`
+      nodes { __typename ... on CheckRun { name status conclusion title summary text detailsUrl }
+        ... on StatusContext { context state description targetUrl } }`
 )
 
 // reviewFields selects a page of the reviews. after is the argument that names its cursor.
@@ -60,8 +62,8 @@ type rollup struct {
 
 // contextNode is a check run or a commit status.
 type contextNode struct {
-	Name, Status, Conclusion string // of a check run
-	Context, State           string // of a commit status
+	Name, Status, Conclusion, Title, Summary, Text, DetailsURL string // of a check run
+	Context, State, Description, TargetURL                     string // of a commit status
 }
 
 // rollup is what CI reported; one without contexts if it reported nothing.
@@ -172,22 +174,33 @@ func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusN
 		next, err := s.ask(ctx, repo, n.Number, q, rollupFields(q.after(last.PageInfo.EndCursor)))
 		return next.rollup().Contexts, err
 	})
-	var failing []string
+	var failing []gitprovider.FailedCheck
 	for _, c := range all {
-		if name, failed := c.failing(); failed {
-			failing = append(failing, name)
+		if check, failed := c.failing(); failed {
+			failing = append(failing, check)
 		}
 	}
 	return forge.Checks(checksState(sum.State), failing), err
 }
 
-// failing gives the context's name if it failed. Neutral and skipped runs did not.
-func (n *contextNode) failing() (string, bool) {
+// failing gives the context if it failed. Neutral and skipped runs did not.
+func (n *contextNode) failing() (gitprovider.FailedCheck, bool) {
 	switch n.Conclusion {
 	case "FAILURE", "TIMED_OUT", "CANCELLED", "ACTION_REQUIRED", "STARTUP_FAILURE", "STALE":
-		return n.Name, true
+		summary := strings.TrimSpace(n.Title + "\n" + n.Summary)
+		return gitprovider.FailedCheck{Name: n.Name, Summary: summary, Log: n.Text, URL: n.DetailsURL}, true
 	}
-	return n.Context, n.State == "FAILURE" || n.State == "ERROR"
+	check := gitprovider.FailedCheck{Name: n.Context, Summary: n.Description, URL: n.TargetURL}
+	return check, n.State == "FAILURE" || n.State == "ERROR"
+}
+
+// checksOf reads what CI reported on a commit, if that is the head of a pull request.
+func (s status) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks, error) {
+	n, err := s.ask(ctx, repo, number, newQuery(repo), "number headRefOid "+rollupFields(""))
+	if err != nil || n.HeadRefOid != head {
+		return gitprovider.Checks{State: gitprovider.ChecksNone}, err
+	}
+	return s.checks(ctx, repo, n)
 }
 
 func checksState(s string) gitprovider.ChecksState {

@@ -3,6 +3,7 @@ package github_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,9 +82,36 @@ func TestFailingChecksAreNamed(t *testing.T) {
 				set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: row.runs}
 				set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: row.statuses}
 			})
-			s.same("checks", s.status(pr.Number).Checks, row.want)
+			got := s.status(pr.Number).Checks
+			s.same("details", len(got.Details), len(row.want.Failing))
+			got.Details = nil
+			s.same("checks", got, row.want)
 		})
 	}
+}
+
+func TestFailingChecksAreTold(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	s.configure(func(set *fakegithub.Settings) {
+		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure", Title: "2 errors", Summary: "in a file", Text: "the log"}}}
+		set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: {{Context: "lint", State: "failure", Description: "too long"}}}
+	})
+	got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, pr.HeadCommit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.same("failing", got.Failing, []string{"ci", "lint"})
+	s.same("ci", []string{got.Details[0].Summary, got.Details[0].Log}, []string{"2 errors\nin a file", "the log"})
+	s.same("lint", got.Details[1].Summary, "too long")
+	if got.Details[0].URL == "" {
+		t.Error("the run has no page")
+	}
+	got, err = s.p.Checks(t.Context(), s.Ref(), pr.Number, strings.Repeat("1", 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.same("of another head", got.State, gitprovider.ChecksNone)
 }
 
 // runs are completed runs, each named by its conclusion.

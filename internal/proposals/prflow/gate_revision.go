@@ -36,6 +36,8 @@ func judgeRevision(_ context.Context, on rules, r *request, e *evidence) (ruling
 	out := ruling{detail: fmt.Sprintf("revision %d of %d of #%d", rev.made+1, on.Policy.Revisions.Max, rev.pr.Number)}
 	if rev.asks != nil {
 		out.detail += ", after the review of " + plainName(rev.asks.Author)
+	} else if len(rev.red) > 0 {
+		out.detail += ", since checks failed: " + namesOf(rev.red)
 	}
 	if len(rev.net) == 0 {
 		out.violations = []fault.Violation{{

@@ -61,6 +61,16 @@ type LineEntry struct {
 type ChecksEntry struct {
 	State   string   `json:"state" enum:"none,pending,success,failure"`
 	Failing []string `json:"failing"`
+
+	Details []CheckEntry `json:"details,omitempty" doc:"Of the failing ones, where files or difference were asked for"`
+}
+
+// CheckEntry is what a failing context says.
+type CheckEntry struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary,omitempty"`
+	LogEnd  string `json:"log_end,omitempty" doc:"How its longer text ends, where the host has one"`
+	URL     string `json:"url,omitempty"`
 }
 
 // Status returns one pull request. raw is the JSON object of a StatusRequest. Every tier may call it.
@@ -84,7 +94,7 @@ func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) 
 		return StatusResult{}, reader.failed(err)
 	}
 	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
-		result.Revise = reader.revise(ctx, resolution, status.PullRequest)
+		result.Revise = reader.revise(ctx, resolution, status)
 	}
 	return result, nil
 }
@@ -99,16 +109,19 @@ func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.R
 		return StatusResult{}, err
 	}
 	result := statusResult(status, lineText)
+	result.Checks.Details = f.shower.checks(ctx, status.Checks.Details)
 	result.Included = more
 	return result, nil
 }
 
 // revise says whether an open pull request may be added to; "" for one that is not ours, and if that cannot be seen.
-func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest) string {
+func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gitprovider.Status) string {
+	pr, adds := status.PullRequest, r.adds
+	adds.checks = &status.Checks
 	if !gitprovider.HasMark(pr) {
 		return ""
 	}
-	standing, err := r.adds.of(ctx, at.Provider, at.Repo, pr)
+	standing, err := adds.of(ctx, at.Provider, at.Repo, pr)
 	switch {
 	case err != nil:
 		r.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)

@@ -158,6 +158,7 @@ func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record
 	if err != nil {
 		return nil, f.failed(err)
 	}
+	f.adds.checks = &status.Checks
 	stands, err := f.adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
 	if err != nil {
 		return nil, f.failed(err)

@@ -27,7 +27,7 @@ type Reader struct {
 // Reader reads what this Service may read.
 func (s *Service) Reader() Reader {
 	settler := s.settler()
-	adds := revisions{s.History, settler, s.Authority.Policy.Revisions}
+	adds := revisions{history: s.History, settler: settler, rules: s.Authority.Policy.Revisions}
 	return Reader{s.Registry, s.Authority.Policy, settler.marksOf, adds, s.NewID, s.log()}
 }
 

@@ -20,7 +20,8 @@ type standing struct {
 	// read.
 	lines []gitprovider.LineComment
 	heard string
-	why   *fault.Violation // why nothing may be added; nil if something may
+	red   []gitprovider.FailedCheck // that ask for another one where nobody has said anything
+	why   *fault.Violation          // why nothing may be added; nil if something may
 }
 
 // revisions tells which pull requests of ours may be added to.
@@ -28,10 +29,11 @@ type revisions struct {
 	history History
 	settler *settler
 	rules   policy.Revisions
+	checks  *gitprovider.Checks // of the head, if they were read already
 }
 
 func (e *evidence) revisions(on rules) revisions {
-	return revisions{e.history, e.settler, on.Policy.Revisions}
+	return revisions{history: e.history, settler: e.settler, rules: on.Policy.Revisions}
 }
 
 // of reads what people have said about an open pull request, and whose commit its head is.
@@ -89,12 +91,17 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 		out.asks = &remark
 		out.lines = append(out.lines, remark.Lines...)
 	}
+	if out.asks == nil {
+		if out.red, err = r.redChecks(ctx, p, repo, pr); err != nil {
+			return out, err
+		}
+	}
 	approvals, objections := opinionsOf(remarks)
 	switch {
 	case approvals > 0 && objections == 0:
 		out.why = notRevisable(pr, "approved", "is approved: what is added now would be merged under an approval that was given for another text")
 		out.why.Suggestion = "leave it to be merged; whoever wants more asks for changes there"
-	case out.asks == nil && !r.rules.Always:
+	case out.asks == nil && len(out.red) == 0 && !r.rules.Always:
 		out.why = &fault.Violation{
 			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,
 			Message: fmt.Sprintf("#%d waits for its review: nobody who may write to the repository has asked for anything since it was %s",
@@ -180,13 +187,14 @@ func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
 	return gitprovider.Opinions(reviews)
 }
 
-// answerTo is the one line that answers the review that asked.
-func answerTo(commit, request string, asks *gitprovider.Remark) string {
+// answerTo is the one line that answers the review that asked, or says that checks did.
+func answerTo(commit, request string, s standing) string {
 	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
-	if asks != nil {
-		if who := plainName(asks.Author); who != "" {
-			line += ", after the review of " + who
-		}
+	switch {
+	case s.asks != nil && plainName(s.asks.Author) != "":
+		line += ", after the review of " + plainName(s.asks.Author)
+	case s.asks == nil && len(s.red) > 0:
+		line += ", since checks failed"
 	}
 	return line + "."
 }

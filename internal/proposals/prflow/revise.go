@@ -180,7 +180,7 @@ func revisedTitle(has, title string) string {
 // answer comments that the review was answered. Of an unclear failure it is found out later whether the comment is there.
 func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	c := w.creation
-	err := w.reviser.Comment(ctx, w.repo, pr.Number, answerTo(w.commit, c.request.id, c.evidence.revision.asks))
+	err := w.reviser.Comment(ctx, w.repo, pr.Number, answerTo(w.commit, c.request.id, c.evidence.revision.standing))
 	if err == nil {
 		return ""
 	}

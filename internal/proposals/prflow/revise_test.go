@@ -189,10 +189,10 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 			b.clock.advance(time.Minute)
 			b.world().Review(1, "ann", gitprovider.ReviewApproved, "Fine.")
 		}, nil, fault.Conflict, "approved"},
-		"a person has pushed": {func(b *bench) {
+		"changes more than we proposed": {func(b *bench) {
 			first := b.reviewed()
 			b.world().Push(first.Branch, providertest.File{Path: "checks/more.md", Content: "m\n"})
-		}, nil, fault.Conflict, "a person has pushed"},
+		}, nil, fault.Conflict, "changes more than we proposed"},
 		"the mark is gone":   {func(b *bench) { b.reviewed(); b.world().SetBody(1, "Mine now.") }, nil, fault.Conflict, "mark"},
 		"it was closed":      {func(b *bench) { b.reviewed(); b.world().Close(1) }, nil, fault.Conflict, "is closed"},
 		"it was merged":      {func(b *bench) { b.reviewed(); b.world().Merge(1) }, nil, fault.Conflict, "is merged"},

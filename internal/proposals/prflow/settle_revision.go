@@ -155,7 +155,7 @@ func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left r
 	if err != nil {
 		return err
 	}
-	err = reviser.Comment(ctx, repoOf(left), pr.Number, answerTo(left.Commit, left.ID, nil))
+	err = reviser.Comment(ctx, repoOf(left), pr.Number, answerTo(left.Commit, left.ID, standing{}))
 	if err != nil && !mayPass(err) {
 		s.log.warn("review not answered", err, "pr", pr.Number, "request_id", left.ID)
 		return nil

@@ -36,6 +36,7 @@ type file struct {
 	CooldownLift string        `yaml:"cooldown_lift_label"`
 	Revise       *string       `yaml:"revise"`
 	MaxRevisions *int          `yaml:"max_revisions"`
+	ReviseChecks *bool         `yaml:"revise_on_checks"`
 	Labels       []string      `yaml:"labels"`
 	Pulls        *pullSection  `yaml:"pull_requests"`
 	Forks        bool          `yaml:"allow_forks"`

@@ -80,6 +80,8 @@ type Limits struct {
 type Revisions struct {
 	Max    int  // for each pull request; 0: never
 	Always bool // also without a review or a comment since the last one
+	// OnChecks lets failing checks of the head ask for one as a review does.
+	OnChecks bool
 }
 
 // Text is what titles and bodies of proposals must and may hold.
@@ -126,7 +128,7 @@ func Default() Policy {
 			Cooldown: DefaultCooldown,
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
-		Revisions: Revisions{Max: DefaultRevisions},
+		Revisions: Revisions{Max: DefaultRevisions, OnChecks: true},
 	}
 }
 
@@ -230,6 +232,7 @@ type View struct {
 	CooldownLabel    string    `json:"cooldown_lift_label"`
 	Revise           string    `json:"revise" enum:"reviewed,always"`
 	MaxRevisions     int       `json:"max_revisions"`
+	ReviseOnChecks   bool      `json:"revise_on_checks"`
 	Labels           []string  `json:"labels"`
 	RequiredSections []string  `json:"required_body_sections"`
 	Mentions         []string  `json:"mentions"`
@@ -272,7 +275,7 @@ func (p Policy) View() View {
 		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
 		MaxFileBytes: p.Limits.MaxFileBytes, MaxTotalBytes: p.Limits.MaxTotalBytes,
 		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
-		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max,
+		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max, ReviseOnChecks: p.Revisions.OnChecks,
 		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),

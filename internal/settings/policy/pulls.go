@@ -163,5 +163,8 @@ func (f file) revisions(p *Policy) error {
 		}
 		p.Revisions.Always = *f.Revise == reviseAlways
 	}
+	if f.ReviseChecks != nil {
+		p.Revisions.OnChecks = *f.ReviseChecks
+	}
 	return bounded("max_revisions", &p.Revisions.Max, f.MaxRevisions, MaxRevisions)
 }

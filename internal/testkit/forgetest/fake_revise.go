@@ -37,10 +37,30 @@ func (f *Fake) Append(ctx context.Context, req gitprovider.CommitRequest) (made 
 		}
 		made = gitprovider.Commit{ID: repo.Add(c), Branch: req.Branch, Parent: req.Snapshot.BaseCommit}
 		repo.Branches[req.Branch] = made.ID
+		for _, pr := range repo.PRs {
+			if pr.Branch == req.Branch { // CI has said nothing of the new commit
+				pr.Checks = gitprovider.Checks{State: gitprovider.ChecksNone}
+			}
+		}
 		repo.Notice(f.host.Now())
 		return nil
 	})
 	return made, err
+}
+
+// Checks implements gitprovider.CheckReader.
+func (f *Fake) Checks(ctx context.Context, ref gitprovider.RepoRef, number int, head string) (checks gitprovider.Checks, err error) {
+	err = f.Script.call(ctx, MethodChecks, func() error {
+		pr, err := pullOf(f, ref, number)
+		if err != nil {
+			return err
+		}
+		if checks.State = gitprovider.ChecksNone; pr.HeadCommit == head {
+			checks = pr.Checks
+		}
+		return nil
+	})
+	return checks, err
 }
 
 // SetText implements gitprovider.Editor.

@@ -30,6 +30,7 @@ const (
 	MethodSetText         = "SetText"
 	MethodComment         = "Comment"
 	MethodRemarks         = "Remarks"
+	MethodChecks          = "Checks"
 	MethodReviewStates    = "ReviewStates"
 )
 

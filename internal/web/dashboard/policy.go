@@ -112,7 +112,8 @@ func sections(v policy.View) []section {
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.", v.CooldownHours,
 				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
 			fmt.Sprintf("An open pull request may be revised %d times, %s.", v.MaxRevisions,
-				choose(v.Revise == "always", "whenever the agent wants", "each time after a review or a comment")),
+				choose(v.Revise == "always", "whenever the agent wants",
+					"each time after a review or a comment"+choose(v.ReviseOnChecks, ", or when checks fail", ""))),
 			"An open pull request of somebody else on the same files is " +
 				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
 		}},

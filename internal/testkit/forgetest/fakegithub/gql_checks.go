@@ -76,7 +76,7 @@ func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
 	return &gql.Object{Type: "CheckRun", Fields: fields{
 		"id": nodeID(kindCheckRun, g.at.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
 		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": epoch(), "completedAt": completed,
-		"title": any(nil), "summary": any(nil), "isRequired": false, "detailsUrl": escaped(page), "url": escaped(page),
+		"title": orNull(run.Title), "summary": orNull(run.Summary), "text": orNull(run.Text), "isRequired": false, "detailsUrl": escaped(page), "url": escaped(page),
 		"permalink":  escaped(page),
 		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
 		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit), nil }),
@@ -143,4 +143,12 @@ func (g *gitGraph) gqlContext(commit string, st Status) *gql.Object {
 		"description": st.Description, "targetUrl": any(nil), "createdAt": epoch(), "isRequired": false,
 		"commit": lazy(func(args) (any, error) { return g.commit(commit), nil }),
 	}}
+}
+
+// orNull is a text, or nothing.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }

@@ -72,6 +72,8 @@ type CheckRun struct {
 	Name       string
 	Status     string // queued, in_progress or completed; "" means completed
 	Conclusion string // in lower case; "" while it is not completed
+
+	Title, Summary, Text string // of its output; "": none
 }
 
 // Status is what a service said about a commit.
