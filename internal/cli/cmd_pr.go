@@ -35,7 +35,14 @@ type prCreateOptions struct {
 	title, body, bodyFile, from      string
 	files                            fileFlags
 	preview                          string
-	revises                          int
+	revision                         revisionFlags
+}
+
+// revisionFlags say what is revised, and what is answered there.
+type revisionFlags struct {
+	number  int
+	reply   string
+	replies []string // each as ID=TEXT
 }
 
 // fileFlags name the files of a change, each as PATH=VALUE or PATH.
@@ -56,7 +63,9 @@ func prCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
-	f.IntVar(&o.revises, "revises", 0, "number of our open pull request that gets the change as one more commit, after its review")
+	f.IntVar(&o.revision.number, "revises", 0, "number of our open pull request that gets the change as one more commit, after its review")
+	f.StringVar(&o.revision.reply, "reply", "", "with --revises: text that answers the review; without files it is posted alone")
+	f.StringArrayVar(&o.revision.replies, "reply-to", nil, "with --revises: answer to a comment on a line, as ID=TEXT; may be repeated")
 	f.StringVar(&o.preview, "preview", "", "in a dry run: full, or summary without body and difference (default full)")
 	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
 	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
@@ -107,7 +116,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	}
 	req := prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
-		Title: o.title, Body: o.body, Revises: o.revises, Files: []prflow.FileRequest{}, Preview: cmp.Or(o.preview, prflow.PreviewFull),
+		Title: o.title, Body: o.body, Revises: o.revision.number, Reply: o.revision.reply, Files: []prflow.FileRequest{}, Preview: cmp.Or(o.preview, prflow.PreviewFull),
 	}
 	if o.bodyFile != "" {
 		text, err := a.readInput(o.bodyFile)
@@ -140,6 +149,13 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	}
 	if err := setBases(req.Files, o.files.baseSHA); err != nil {
 		return nil, err
+	}
+	for _, spec := range o.revision.replies {
+		id, text, ok := strings.Cut(spec, "=")
+		if !ok || id == "" || text == "" {
+			return nil, usageError{fmt.Errorf("--reply-to %q is not of the form ID=TEXT", spec)}
+		}
+		req.Replies = append(req.Replies, prflow.ReplyRequest{Comment: id, Text: text})
 	}
 	return json.Marshal(req)
 }
@@ -226,6 +242,8 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	switch {
 	case r.Reused:
 		fmt.Fprintf(w, "#%d is open with this very change: %s\n", r.Number, r.URL)
+	case r.Revised && !r.DryRun && len(r.Files) == 0:
+		fmt.Fprintf(w, "Answered #%d: %s\n  nothing was changed\n", r.Number, r.URL)
 	case r.Revised && !r.DryRun:
 		fmt.Fprintf(w, "Revised #%d: %s\n  branch %s\n  commit %s\n", r.Number, r.URL, r.Branch, r.Commit)
 	case r.DryRun:
@@ -245,6 +263,9 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 			continue
 		}
 		fmt.Fprintf(w, "  %s +%d -%d\n", l.Path, l.Added, l.Removed)
+	}
+	if r.Replies > 0 {
+		fmt.Fprintf(w, "  replies posted: %d\n", r.Replies)
 	}
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)

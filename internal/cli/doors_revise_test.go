@@ -39,3 +39,38 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 		}
 	}
 }
+
+// So are answers to a review that may not be posted. What nobody has asked for is told first.
+func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	d := newDoors(t)
+	var create operation.Operation
+	for _, o := range operation.List(new(app).toolsets()...) {
+		if o.Name == prflow.ToolCreatePR {
+			create = o
+		}
+	}
+	good := goodRequests()[create.Name]
+	if opened := d.throughMCP(create, good); opened.Code != "" {
+		t.Fatalf("not opened: %v", opened)
+	}
+	repo := `"repo_owner":"joe","repo_name":"infra"`
+	for arguments, code := range map[string]string{
+		strings.Replace(good, `"title"`, `"reply":"So.","title"`, 1):                                   "invalid_argument",
+		`{` + repo + `,"revises":1,"reply":"So."}`:                                                     "duplicate_pr",
+		`{` + repo + `,"revises":1,"files":[],"reply":"So.","replies":[{"comment":"9","text":"So."}]}`: "duplicate_pr",
+		`{` + repo + `,"revises":1}`:                                                                   "invalid_argument",
+		`{` + repo + `,"revises":7,"reply":"So."}`:                                                     "not_found",
+		`{` + repo + `,"revises":1,"reply":"key AKIAQ4XK7TZP2LMN5RSW "}`:                               "duplicate_pr",
+	} {
+		want := d.throughMCP(create, arguments)
+		if want.Code != code {
+			t.Errorf("%s: MCP answers %v, want %s", arguments, want, code)
+		}
+		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
+			t.Errorf("%s (-MCP +command line):\n%s", arguments, diff)
+		}
+		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
+			t.Errorf("%s (-MCP +REST):\n%s", arguments, cmp.Diff(want, got))
+		}
+	}
+}

@@ -48,9 +48,6 @@ type Reviser interface {
 	Comment(ctx context.Context, repo RepoRef, number int, text string) error
 }
 
-// AnswerOpening begins the comment by which we answer a review that asked for changes.
-const AnswerOpening = "Revised by Claude Ops in "
-
 // RemarkReader is what a Provider can do besides: tell what people said. Every adapter here can.
 type RemarkReader interface {
 	// Remarks returns the submitted reviews, with words in them or without, the answers to their comments on lines, and
@@ -109,9 +106,6 @@ func ReviewRemarks(id string, r Review) []Remark {
 	}
 	return append([]Remark{said}, out...)
 }
-
-// IsAnswer reports whether the remark has the form of our answers to reviews.
-func (r Remark) IsAnswer() bool { return strings.HasPrefix(r.Body, AnswerOpening) }
 
 // Lister is what a Provider can do besides, if to find out which files a pull request changes costs it a request for
 // each.

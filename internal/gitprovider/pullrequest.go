@@ -70,6 +70,7 @@ type Review struct {
 // LineComment is what a review says of one line of a file, or what was answered there. Body is untrusted text.
 type LineComment struct {
 	ID     string    // as the host has it; "" where it has none
+	Thread string    // ID of the comment that this one answers, where the host keeps conversations; "" for the first of one
 	Author string    // "" for the review's
 	At     time.Time // of an answer to a comment; zero for what came with the review
 	Path   string

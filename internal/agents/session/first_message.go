@@ -217,6 +217,7 @@ type toldReview struct {
 
 // toldLine is what a review says of one line of a file.
 type toldLine struct {
+	ID     string `json:"id,omitempty"`
 	Path   string `json:"path"`
 	Line   int    `json:"line"`
 	Before bool   `json:"before,omitempty"`
@@ -227,7 +228,7 @@ type toldLine struct {
 func tellReview(r gitprovider.Review) (told toldReview, size int) {
 	told = toldReview{Author: r.Author, State: r.State, At: r.SubmittedAt, Body: r.Body}
 	for _, c := range r.Comments[:min(len(r.Comments), maxToldLines)] {
-		told.Lines = append(told.Lines, toldLine{c.Path, c.Line, c.Before, c.Body})
+		told.Lines = append(told.Lines, toldLine{c.ID, c.Path, c.Line, c.Before, c.Body})
 		size += len(c.Path) + len(c.Body)
 	}
 	return told, size + len(r.Body) + len(r.Author)
@@ -270,7 +271,7 @@ func (p Pull) cleaned(clean cleaner) Pull {
 		reviews[i].Comments = slices.Clone(reviews[i].Comments)
 		for j := range reviews[i].Comments {
 			c := &reviews[i].Comments[j]
-			c.Path, c.Body = clean.name(c.Path), clean.text(c.Body, maxToldReview)
+			c.ID, c.Path, c.Body = clean.name(c.ID), clean.name(c.Path), clean.text(c.Body, maxToldReview)
 		}
 	}
 	p.Reviews = reviews

@@ -29,7 +29,7 @@ func (p ExistingPR) Map(f func(string) string) ExistingPR {
 		quote.Author, quote.Text, quote.Comments = f(quote.Author), f(quote.Text), slices.Clone(quote.Comments)
 		for i := range quote.Comments {
 			c := &quote.Comments[i]
-			c.Author, c.Path, c.Text = f(c.Author), f(c.Path), f(c.Text)
+			c.ID, c.Author, c.Path, c.Text = f(c.ID), f(c.Author), f(c.Path), f(c.Text)
 		}
 		p.LastReview = &quote
 	}
@@ -51,6 +51,9 @@ func (p ExistingPR) text() []string {
 		side := ""
 		if c.Before {
 			side = " before the change"
+		}
+		if c.ID != "" {
+			side += " (comment " + c.ID + ")"
 		}
 		text += fmt.Sprintf("\n%s, on %s line %d%s: %s", c.Author, c.Path, c.Line, side, c.Text)
 	}

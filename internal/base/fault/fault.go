@@ -169,6 +169,7 @@ type Quote struct {
 
 // LineQuote is what somebody else wrote about one line of a file, cleaned and capped as a Quote is.
 type LineQuote struct {
+	ID     string `json:"id,omitempty"`
 	Author string `json:"author"`
 	Path   string `json:"path"`
 	Line   int    `json:"line"` // from 1; 0 for the file as a whole

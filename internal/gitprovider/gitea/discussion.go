@@ -63,6 +63,31 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return err
 }
 
+// reviewComment is a comment on a line of a review that is made: the line after the change, or that before it; the other
+// is 0.
+type reviewComment struct {
+	Path   string `json:"path"`
+	Body   string `json:"body"`
+	After  int    `json:"new_position"`
+	Before int    `json:"old_position"`
+}
+
+func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	in := struct {
+		Event    string          `json:"event"`
+		Comments []reviewComment `json:"comments"`
+	}{Event: "COMMENT"}
+	for _, r := range replies {
+		one := reviewComment{Path: r.To.Path, Body: r.Quoting, After: r.To.Line}
+		if r.To.Before {
+			one.After, one.Before = 0, r.To.Line
+		}
+		in.Comments = append(in.Comments, one)
+	}
+	var made struct{ ID int64 }
+	return d.api.post(ctx, d.api.repoURL(repo, "pulls", strconv.Itoa(number), "reviews"), in, &made)
+}
+
 // remarks reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
 // tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues
 // comments are left out, and where that list is closed nobody counts as one who may write.

@@ -89,7 +89,7 @@ func (r *refusal) said() string {
 	if r == nil || r.message == "" {
 		return ""
 	}
-	return ": " + r.message
+	return ": " + fault.Said(r.message)
 }
 
 // isScope knows the message by which Gitea and Forgejo refuse a token that lacks a scope. That it says no more than what to

@@ -195,6 +195,15 @@ func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, _ int, 
 	return checks, p.api.toFault(err, repo, "the checks of "+head)
 }
 
+// Reply implements gitprovider.Replier with one request. The API has no way to answer in a conversation: it is one
+// review with a comment on the line of each, which the pages show together.
+func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	return p.api.toFault(p.discussion.reply(ctx, repo, number, replies), repo, pullName(number))
+}
+
 // Remarks implements gitprovider.RemarkReader with three requests side by side, and then one for each of at most
 // gitprovider.MaxCommentedReviews reviews with comments on lines. Where the server does not tell who may write, nobody
 // may.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -119,4 +120,20 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	at := d.pulls.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
 	err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": text}, &made)
 	return d.pulls.api.refusals.pullMissing(err, repo, number)
+}
+
+// reply answers below the first comment of each conversation: GitHub takes no answers to answers.
+func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	if err := forge.CheckNumber(repo, number); err != nil {
+		return err
+	}
+	for _, r := range replies {
+		var made struct{ ID int64 }
+		at := d.pulls.api.repoURL(repo, "pulls", strconv.Itoa(number), "comments", cmp.Or(r.To.Thread, r.To.ID), "replies")
+		err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": r.Text}, &made)
+		if err != nil {
+			return d.pulls.api.refusals.pullMissing(err, repo, number)
+		}
+	}
+	return nil
 }

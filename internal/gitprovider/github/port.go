@@ -175,6 +175,11 @@ func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, number 
 	return checks, publish(err)
 }
 
+// Reply implements gitprovider.Replier with a request for each.
+func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	return publish(p.discussion.reply(about(ctx, repo), repo, number, replies))
+}
+
 // Remarks implements gitprovider.RemarkReader with one query over the newest 50 comments and as many reviews.
 func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	remarks, err := p.discussion.remarks(about(ctx, repo), repo, number)

@@ -20,16 +20,16 @@ func (r refusals) fromStatus(status int, said string, n need, header http.Header
 	case http.StatusNotFound:
 		return r.notFound()
 	case http.StatusConflict:
-		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s; look again", said)
+		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s; look again", fault.Said(said))
 	case http.StatusGone:
-		return fault.New(fault.RepoNotAllowed, "the repository has switched this off: %s", said)
+		return fault.New(fault.RepoNotAllowed, "the repository has switched this off: %s", fault.Said(said))
 	case http.StatusUnavailableForLegalReasons:
-		return fault.New(fault.RepoNotAllowed, "GitHub has blocked access to the repository: %s", said)
+		return fault.New(fault.RepoNotAllowed, "GitHub has blocked access to the repository: %s", fault.Said(said))
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return fault.New(fault.InvalidArgument, "GitHub did not take the request: %s", said)
+		return fault.New(fault.InvalidArgument, "GitHub did not take the request: %s", fault.Said(said))
 	}
 	return fault.New(fault.ProviderDisabled,
-		"the answer %d is none that GitHub gives here: %s; check that GITHUB_API_URL is the root of its API", status, said)
+		"the answer %d is none that GitHub gives here: %s; check that GITHUB_API_URL is the root of its API", status, fault.Said(said))
 }
 
 // notFound cannot tell a repository that does not exist from one that the token may not see: GitHub does not.
@@ -61,7 +61,7 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 	case forge.Mentions(said, "rule violations", "protected branch", "protected ref", "is protected", "creations being restricted",
 		"not authorized to push", "ref creation restricted"):
 		return fault.New(fault.RepoNotAllowed, "a rule of the repository forbids it: %s; have the branches %s exempted from the "+
-			"rule", said, gitprovider.BranchPrefix+"**")
+			"rule", fault.Said(said), gitprovider.BranchPrefix+"**")
 	case forge.Mentions(said, "submitted too quickly", "secondary rate limit"):
 		return rateLimited(secondaryWait)
 	case forge.Mentions(said, "resource not accessible by", "must have push access", "must have admin rights",
@@ -87,10 +87,10 @@ func (r refusals) forbidden(said string, n need, header http.Header) *fault.Erro
 func (r refusals) missingPermission(n need, said string) *fault.Error {
 	if r.isApp {
 		return fault.New(fault.ProviderDisabled, "the GitHub App may not do this: %s; it needs the permission %q for the repository: "+
-			"add it in the app's settings, and have the owner accept it in the installation's", said, string(n))
+			"add it in the app's settings, and have the owner accept it in the installation's", fault.Said(said), string(n))
 	}
 	return fault.New(fault.ProviderDisabled, "GITHUB_TOKEN may not do this: %s; a fine-grained token needs the permission "+
-		"%q for the repository, a classic one the scope repo, and its user the right to write", said, string(n))
+		"%q for the repository, a classic one the scope repo, and its user the right to write", fault.Said(said), string(n))
 }
 
 // shares reports whether two lists of scopes have one in common.
@@ -115,7 +115,7 @@ func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operati
 		out.fault = r.fromWords("saml enforcement", op.need)
 	case e.Type == "" && e.Extensions.Code != "":
 		out.fault = fault.New(fault.ProviderDisabled, "this GitHub does not know what is asked of it: %s; an Enterprise Server of "+
-			"a supported version is needed at GITHUB_API_URL", said)
+			"a supported version is needed at GITHUB_API_URL", fault.Said(said))
 	case e.Type == "RATE_LIMITED", e.Type == "RATE_LIMIT":
 		out.fault = r.transport.LimitFault(resp, said)
 	default:
@@ -136,17 +136,17 @@ func (r refusals) fromType(e graphError, said string, op operation) *fault.Error
 		if len(e.Path) <= 1 { // the repository itself, or a mutation's
 			return r.notFound()
 		}
-		return fault.New(fault.NotFound, "GitHub has no such thing: %s", said)
+		return fault.New(fault.NotFound, "GitHub has no such thing: %s", fault.Said(said))
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
 		return r.missingPermission(op.need, said)
 	case "STALE_DATA":
-		return fault.New(fault.Conflict, "the branch has moved meanwhile, so nothing was written to it: %s", said)
+		return fault.New(fault.Conflict, "the branch has moved meanwhile, so nothing was written to it: %s", fault.Said(said))
 	case "UNPROCESSABLE":
-		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s", said)
+		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s", fault.Said(said))
 	}
 	var cause error
 	if forge.Mentions(said, "result of a timeout") {
 		cause = errGaveUp{}
 	}
-	return fault.Wrap(cause, fault.UpstreamError, "GitHub failed: %s; try again later", said)
+	return fault.Wrap(cause, fault.UpstreamError, "GitHub failed: %s; try again later", fault.Said(said))
 }

@@ -54,7 +54,11 @@ func (n threadsNode) byReview() map[string][]gitprovider.LineComment {
 		}
 		for _, c := range t.Comments.Nodes {
 			if c != nil && c.PullRequestReview != nil && !c.IsMinimized {
-				out[c.PullRequestReview.ID] = append(out[c.PullRequestReview.ID], t.comment(c, n.LinesHead))
+				one := t.comment(c, n.LinesHead)
+				if first := t.Comments.Nodes[0]; first != nil && first != c {
+					one.Thread = first.FullDatabaseID
+				}
+				out[c.PullRequestReview.ID] = append(out[c.PullRequestReview.ID], one)
 			}
 		}
 	}

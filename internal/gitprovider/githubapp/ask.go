@@ -89,7 +89,7 @@ func (a *App) unsigned(resp *http.Response, said string) error {
 			advice = "the clock of this machine differs from GitHub's by " + off.String() + ": set it right"
 		}
 	}
-	return fault.New(fault.ProviderDisabled, "GitHub does not take the signature of the GitHub App (401: %s); %s", a.client.Scrub(said), advice)
+	return fault.New(fault.ProviderDisabled, "GitHub does not take the signature of the GitHub App (401: %s); %s", fault.Said(a.client.Scrub(said)), advice)
 }
 
 func notGitHub(err error) error { return forge.NotItsAPI(err, "GitHub", "GITHUB_API_URL") }

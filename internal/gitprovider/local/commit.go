@@ -23,7 +23,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err != nil {
 		return none, err
 	}
-	id, err := p.makeCommit(ctx, repo, req)
+	id, err := makeCommit(ctx, p, repo, req)
 	if err != nil {
 		return none, err
 	}
@@ -81,7 +81,7 @@ func checkCommit(req gitprovider.CommitRequest) error {
 }
 
 // makeCommit writes the commit, without a reference, and checks it against the change set.
-func (p *Provider) makeCommit(ctx context.Context, repo *repository, req gitprovider.CommitRequest) (string, error) {
+func makeCommit(ctx context.Context, p *Provider, repo *repository, req gitprovider.CommitRequest) (string, error) {
 	if err := repo.checkLayout(ctx); err != nil { // see update
 		return "", err
 	}

@@ -190,7 +190,7 @@ func (w *world) UpdateBranch(number int, rebase bool, files ...providertest.File
 	}
 	branches := w.Branches()
 	head, base := branches[pr.Branch], branches[pr.Base]
-	tree := w.git("merge-tree", "--write-tree", head, base)
+	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", head, base))
 	args := []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "updated", "-p", head, "-p", base, tree}
 	if rebase {
 		args = []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "rebased", "-p", base, tree}
@@ -225,6 +225,18 @@ func (w *world) Review(number int, author string, state gitprovider.ReviewState,
 		})
 	}
 	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ReviewLines implements providertest.LineReviewer.
+func (w *world) ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment) {
+	w.t.Helper()
+	note, say := local.Note{Who: author, Body: body, Comments: lines}, w.review.Comment
+	if state == gitprovider.ReviewChangesRequested {
+		say = w.review.RequestChanges
+	}
+	if err := say(w.t.Context(), w.Ref(), number, note); err != nil {
 		w.t.Fatal(err)
 	}
 }

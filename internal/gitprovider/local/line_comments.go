@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -66,6 +67,18 @@ func (repo *repository) placed(ctx context.Context, have branches, pr gitprovide
 		out[i].Commit = pr.HeadCommit
 	}
 	return out, nil
+}
+
+// withIDs names the comments on lines of a pull request's reviews by their places, which never change.
+func withIDs(reviews []gitprovider.Review) []gitprovider.Review {
+	out := slices.Clone(reviews)
+	for i := range out {
+		out[i].Comments = slices.Clone(out[i].Comments)
+		for n := range out[i].Comments {
+			out[i].Comments[n].ID = fmt.Sprintf("%d.%d", i+1, n+1)
+		}
+	}
+	return out
 }
 
 // linesIn is how many lines a text has.

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -35,7 +36,7 @@ func TestCommentsOnLinesComeBackWithPathAndLine(t *testing.T) {
 		t.Fatalf("%+v, %v", status.Reviews, err)
 	}
 	for i, want := range n.Comments {
-		want.Commit = head
+		want.ID, want.Commit = fmt.Sprintf("1.%d", i+1), head // of the first review
 		if got := status.Reviews[0].Comments[i]; got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}

@@ -95,7 +95,7 @@ func (p *pulls) status(ctx context.Context, repo *repository, number int, seen p
 		return gitprovider.Status{}, err
 	}
 	status := gitprovider.Status{
-		PullRequest: seen.current(repo, pr), Reviews: reviews, Checks: gitprovider.Checks{State: gitprovider.ChecksNone},
+		PullRequest: seen.current(repo, pr), Reviews: withIDs(reviews), Checks: gitprovider.Checks{State: gitprovider.ChecksNone},
 	}
 	if status.State != gitprovider.StateOpen {
 		return status, nil

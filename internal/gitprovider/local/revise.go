@@ -31,7 +31,7 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 		return none, fault.New(fault.Conflict, "the branch %s is checked out in %s, so it is not moved behind that work tree's back; "+
 			"ask a person to check out another branch there", req.Branch, dir)
 	}
-	id, err := p.makeCommit(ctx, repo, req)
+	id, err := makeCommit(ctx, p, repo, req)
 	if err != nil {
 		return none, err
 	}
@@ -94,11 +94,26 @@ func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 	return p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, Note{Who: p.author.name, Body: text})
 }
 
+// Reply implements gitprovider.Replier: one review of the author of our commits, with a comment on the line of each.
+func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	n := Note{Who: p.author.name}
+	for _, r := range replies {
+		n.Comments = append(n.Comments, gitprovider.LineComment{
+			Path: r.To.Path, Line: r.To.Line, Before: r.To.Before, Commit: r.To.Commit, Body: r.Quoting,
+		})
+	}
+	return p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
+}
+
 // Remarks implements gitprovider.RemarkReader. Whoever reviews here may write.
 func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	_, _, reviews, err := p.openPull(ctx, ref, number)
 	var out []gitprovider.Remark
-	for i, r := range reviews { // none is ever removed
+	for i, r := range withIDs(reviews) { // none is ever removed
 		if r.State != gitprovider.ReviewPending {
 			out = append(out, gitprovider.ReviewRemarks(strconv.Itoa(i), r)...)
 		}

@@ -1,6 +1,7 @@
 package prflow
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -72,7 +73,7 @@ func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 	a := record.Attempt{
 		Time: now, RequestID: c.request.id, Door: c.progress.caller.Door, Caller: c.progress.caller.Name, Tier: c.rules.Tier,
 		Action: c.action, Owner: asked.RepoOwner, Repo: asked.RepoName, Base: asked.BaseBranch, Branch: c.draft.branch,
-		Title: c.rules.secrets.Redact(asked.Title), Digest: c.draft.digest, Verdicts: c.verdicts.all(), Outcome: outcome,
+		Title: c.rules.secrets.Redact(cmp.Or(asked.Title, clean(c.draft.title, maxTitle))), Digest: c.draft.digest, Verdicts: c.verdicts.all(), Outcome: outcome,
 		Duration: now.Sub(c.request.started), Session: c.rules.Session,
 	}
 	if p := c.evidence.resolution.Provider; p != nil {
@@ -125,7 +126,7 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
 		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(), Revises: c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
-		Digest: c.draft.digest, Progress: record.Progress{State: state, Branch: c.draft.branch},
+		Answers: c.draft.answers, Digest: c.draft.digest, Progress: record.Progress{State: state, Branch: c.draft.branch},
 	}
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{

@@ -22,7 +22,8 @@ type CreateResult struct {
 	Files    []string    `json:"files"`
 	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
 	Reused   bool        `json:"reused,omitempty" brief:"true" doc:"The same change was open already"`
-	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit"`
+	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit, or, without files, the replies"`
+	Replies  int         `json:"replies,omitempty" brief:"true" doc:"How many answers to the review were posted"`
 	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
 	Warnings []string    `json:"warnings,omitempty"`
 	Preview  *Preview    `json:"preview,omitempty" brief:"true"`
@@ -170,7 +171,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 func (c *creation) read(ctx context.Context) error {
 	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
-	if !c.evidence.mayRead(c.rules) || len(changes) == 0 || !c.rules.mayPropose() {
+	if !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
 		return nil
 	}
 	c.progress.phase("reading the repository")
@@ -204,7 +205,7 @@ func (c *creation) read(ctx context.Context) error {
 		return nil
 	}
 	c.request.edit(c.rules, target, c.evidence.snapshot.Tree)
-	if revises {
+	if revises && !c.request.asked.repliesOnly() {
 		c.request.judgeWhole(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)
 	}
 	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), target)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // draft is a pull request as it leaves. Nothing else makes the texts of one.
@@ -13,6 +14,8 @@ type draft struct {
 	branch, title, body string
 	digest              string // of the change at its place
 	head                string // of the audit, as the mark has it; see markHead
+	answers             []record.ReviewAnswer
+	posted              int // of the answers
 }
 
 // draftOn sets the draft to one for the branch.
@@ -34,8 +37,12 @@ func (c *creation) draftFor(branch string) (draft, error) {
 		Digest: d.digest, Request: c.request.id, Contents: fingerprints(c.request.changes.Changes()), Audit: d.head,
 	}
 	if rev := c.evidence.revision; rev != nil {
-		m.Request, m.Revision, m.RevisedBy, m.Heard = rev.mark.Request, rev.made+1, c.request.id, rev.heard
+		m.Request, m.Revision, m.RevisedBy, m.Heard = rev.mark.Request, rev.made+1, c.request.id, replying{c}.heard()
 		m.Contents = fingerprints(changesIn(rev.net))
+		d.answers = replying{c}.answers()
+	}
+	if c.request.asked.repliesOnly() {
+		return replying{c}.draftOfReplies(d, m, key)
 	}
 	signed, err := m.sign(key)
 	d.body = c.request.text.body + c.footer(d.digest) + signed + "\n"

@@ -107,7 +107,7 @@ func (e *evidence) sortByOrigin(snapshot *gitprovider.Snapshot) error {
 func (e *evidence) digest(r *request) string {
 	files := r.digests.files
 	if r.asked.Revises > 0 { // as asked for: once it is made, edits do not fit any more
-		files = hashJSON([]any{"revises", r.asked.Revises, r.digests.asked})
+		files = hashJSON(append([]any{"revises", r.asked.Revises, r.digests.asked}, r.asked.identity()...))
 	}
 	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, files)
 }

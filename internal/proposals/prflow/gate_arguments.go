@@ -40,6 +40,7 @@ func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
 			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
 		}
 	}
+	out = append(out, r.checkReplies()...)
 	for i, f := range r.Files {
 		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)
 	}

@@ -24,7 +24,7 @@ const maxSearched = 8 << 10
 func contentGate() gate {
 	return gate{
 		Name: record.GateContent, Phase: phaseRequest,
-		Asks:  "sizes, hidden characters, secrets in files, title, body and paths, and whether files of a kind that the policy names are sound",
+		Asks:  "sizes, hidden characters, secrets in files, title, body, replies and paths, and whether files of a kind that the policy names are sound",
 		Judge: judgeContent,
 	}
 }
@@ -88,7 +88,7 @@ func (r CreateRequest) texts() []text {
 		at := fmt.Sprintf("files[%d].path", i)
 		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
 	}
-	return out
+	return append(out, r.replyTexts()...)
 }
 
 // newTexts are what edits bring, each on lines of its own.
@@ -116,6 +116,8 @@ func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipp
 			skipped = skipped || tooLong
 		case t.what == "body":
 			tooLong = len(t.value) > MaxBodyBytes()
+		case isReply(t):
+			tooLong = len(t.value) > maxReplyBytes()
 		default:
 			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool { return v.Path == t.label || v.Rule == "total-size" })
 		}

@@ -97,8 +97,12 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 		do = "mend what its checks say (" + namesOf(standing.red) + "; get_pr_status with include tells more)"
 	}
 	if err == nil && standing.why == nil {
-		denial.Next = fmt.Sprintf("%s by one more call with revises: %d and a change of what the branch of #%d has, or report #%d; "+
-			"do not move the change elsewhere", do, pr.Number, pr.Number, pr.Number)
+		alone := ""
+		if standing.asks != nil {
+			alone = "or reply alone, "
+		}
+		denial.Next = fmt.Sprintf("%s by one more call with revises: %d and a change of what the branch of #%d has, %sor report #%d; "+
+			"do not move the change elsewhere", do, pr.Number, pr.Number, alone, pr.Number)
 	}
 	return denial
 }

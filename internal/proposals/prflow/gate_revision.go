@@ -39,12 +39,19 @@ func judgeRevision(_ context.Context, on rules, r *request, e *evidence) (ruling
 	} else if len(rev.red) > 0 {
 		out.detail += ", since checks failed: " + namesOf(rev.red)
 	}
+	if r.asked.answers() {
+		out.violations = judgeReplies(r, rev)
+	}
+	if r.asked.repliesOnly() {
+		out.detail += ", without a commit"
+		return out, nil
+	}
 	if len(rev.net) == 0 {
-		out.violations = []fault.Violation{{
+		out.violations = append(out.violations, fault.Violation{
 			Code: fault.NoChange, Path: "revises", Rule: "nothing-left",
 			Message:    fmt.Sprintf("#%d would change nothing any more", rev.pr.Number),
 			Suggestion: "report that it can be closed",
-		}}
+		})
 	}
 	for _, f := range rev.also {
 		if f.Content == nil && f.Action == "update" {

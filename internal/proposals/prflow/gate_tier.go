@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -13,10 +14,12 @@ func tierGate() gate {
 		Name: record.GateTier, Phase: phaseRequest,
 		Asks: "whether the configured tier may propose, and so many files",
 		Judge: func(_ context.Context, on rules, r *request, _ *evidence) (ruling, error) {
-			return ruling{
-				skipped: len(r.asked.Files) == 0, detail: "tier " + on.Tier.String(),
-				violations: r.excludedFor(func(c fault.Code) bool { return c == fault.TierDenied }),
-			}, nil
+			out := ruling{skipped: len(r.asked.Files) == 0, detail: "tier " + on.Tier.String()}
+			out.violations = r.excludedFor(func(c fault.Code) bool { return c == fault.TierDenied })
+			if r.asked.repliesOnly() {
+				out.skipped, out.violations = false, gitprovider.ValidateTier(on.Policy.Tiers, on.Tier, 0)
+			}
+			return out, nil
 		},
 	}
 }

@@ -97,7 +97,9 @@ func (l lastRevision) unanswered(pr gitprovider.PullRequest, remarks []gitprovid
 	for _, r := range remarks {
 		if isOurAnswer(pr, r) {
 			since = r.At
-			answers++
+			if answersReview(r) {
+				answers++
+			}
 		}
 	}
 	if answers < l.count && l.made.After(since) { // an answer did not come to be: then our own clock counts

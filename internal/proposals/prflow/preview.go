@@ -66,12 +66,14 @@ func withoutMark(body string) string {
 // calls says what would be done.
 func (c *creation) calls() []string {
 	repo := c.evidence.resolution.Provider.Name() + ":" + c.evidence.snapshot.Repo.String()
-	if rev := c.evidence.revision; rev != nil {
-		return []string{
+	if rev := c.evidence.revision; rev != nil && c.request.asked.repliesOnly() {
+		return replying{c}.replyCalls(rev.pr.Number)
+	} else if rev != nil {
+		return append([]string{
 			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo, short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
-		}
+		}, replying{c}.lineCalls(rev.pr.Number)...)
 	}
 	calls := []string{
 		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",

@@ -54,8 +54,9 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
-		Title: p.Title, Body: AgentText(p.Body), Revises: p.Revises,
+		Title: p.Title, Body: AgentText(p.Body), Revises: p.Revises, Files: []FileRequest{},
 	}
+	r.takeAnswers(p)
 	for _, f := range p.Files {
 		file := FileRequest{Path: f.Path, Action: string(f.Action), BaseSHA: f.BaseSHA}
 		if f.Action != gitprovider.ActionDelete {

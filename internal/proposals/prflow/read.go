@@ -47,6 +47,7 @@ type ReviewEntry struct {
 
 // LineEntry is what a review says of one line of a file.
 type LineEntry struct {
+	ID       string `json:"id,omitempty" doc:"For replies of create_pr"`
 	Path     string `json:"path"`
 	Line     int    `json:"line" doc:"From 1; 0: the file as a whole"`
 	Before   bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`

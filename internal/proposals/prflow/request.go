@@ -24,11 +24,14 @@ type CreateRequest struct {
 	RepoName   string        `json:"repo_name" required:"true"`
 	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, in one line" fix:"say in a few words what changes; details belong into the body"`
 	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
-	Files      []FileRequest `json:"files" required:"true" minItems:"1" maxItems:"100" fix:"name at least one file"`
+	Files      []FileRequest `json:"files,omitempty" maxItems:"100"`
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
 	Revises    int           `json:"revises,omitempty" minimum:"1" doc:"Our open PR to add to, after review; edits need base_sha" fix:"give the number of an open pull request of ours, or leave it out"`
-	ChangeType string        `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
+	// Reply and Replies are posted with the commit of a revision, or, without files, alone.
+	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review, alone if no files" fix:"answer in fewer words"`
+	Replies    []ReplyRequest `json:"replies,omitempty" maxItems:"50" doc:"To comments on lines"`
+	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
 	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
 	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
 }
@@ -117,8 +120,9 @@ type digests struct {
 
 // outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
 type outgoingText struct {
-	title, body string
-	warnings    []string // what was changed
+	title, body, reply string
+	replies            []string // in the order of the request
+	warnings           []string // what was changed
 }
 
 // decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once. With
@@ -127,12 +131,13 @@ func (r *request) decode(raw []byte, rules rules) {
 	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{}, func() []fault.Violation {
 		r.asked.normalize()
 		_, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
-		wrong := append(r.asked.check(rules.Policy.Text.RequiredSections), problems...)
+		wrong := r.asked.withoutNeeds(append(r.asked.check(rules.Policy.Text.RequiredSections), problems...))
 		if !slices.ContainsFunc(wrong, func(v fault.Violation) bool { return v.Path == "title" || v.Path == "body" }) {
 			wrong = append(wrong, r.rewrite(rules.Policy)...)
 		}
 		return wrong
 	})
+	r.malformed = r.asked.withoutNeeds(r.malformed)
 	r.asked.normalize()
 	if repo, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL); len(problems) == 0 {
 		r.repo = repo
@@ -157,7 +162,7 @@ func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
 	rules := outgoing.Rules{Mentions: p.Text.Mentions, ClosingKeywords: p.Text.ClosingKeywords}
 	title, aboutTitle := rules.Title(r.asked.Title)
 	body, aboutBody := rules.Body(r.asked.Body)
-	r.text = outgoingText{title, body, append(aboutTitle, aboutBody...)}
+	r.text = outgoingText{title: title, body: body, warnings: append(aboutTitle, aboutBody...)}
 	const how = "leave out what the pull request shall only show and not do: mentions, keywords that close issues, switches of CI, HTML"
 	if n := utf8.RuneCountInString(title); n > MaxTitleRunes() {
 		out = append(out, invalid("title", fmt.Sprintf("`title` has %d characters when it is written so that it does nothing (%+q); "+
@@ -167,7 +172,7 @@ func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
 		out = append(out, invalid("body", fmt.Sprintf("`body` has %d bytes when it is written so that it does and hides nothing; "+
 			"at most %d are accepted", len(body), MaxBodyBytes()), how))
 	}
-	return out
+	return append(out, r.rewriteReplies(rules, how)...)
 }
 
 // inScope lists the files whose paths are in scope, also when others are not: the gate of the base tree judges all it can.

@@ -145,6 +145,9 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 
 // made reports whether what a proposal that was left should have become is there, or was undone.
 func (s *settler) made(ctx context.Context, p gitprovider.Provider, left record.Proposal) (bool, error) {
+	if left.Revises > 0 && len(left.Files) == 0 { // what it has begun to post is not ours to post again
+		return left.PRNumber > 0, nil
+	}
 	if left.Revises > 0 {
 		commit, err := s.revisionOf(ctx, p, left)
 		return commit != "", err

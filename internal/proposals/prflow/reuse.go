@@ -38,6 +38,7 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 			func() string { return setup.askAgain(ctx, pr) },
 			func() string { return c.mendBody(ctx, pr) },
 			func() string { return mendRevision(ctx, c, pr) },
+			func() string { return replying{c}.mendReplies(ctx, pr) },
 		)...)
 	}
 	c.warnings = append(c.warnings, untaken(c, pr)...)
@@ -71,15 +72,11 @@ func mendRevision(ctx context.Context, c *creation, pr gitprovider.PullRequest) 
 	if c.evidence.revision == nil || !can || c.evidence.marks[pr.Number].Digest == c.draft.digest {
 		return ""
 	}
-	proposals, err := c.service.History.ByDigest(ctx, c.draft.digest)
-	at := slices.IndexFunc(proposals, func(p record.Proposal) bool {
-		return p.State == record.StateOpened && p.Revises == pr.Number && p.Commit == pr.HeadCommit && p.Body != ""
-	})
-	if err == nil && at < 0 { // or somebody works on it
+	made, err := replying{c}.madeRevision(ctx, pr)
+	if err == nil && (made == nil || replying{c}.isOlderText(pr, *made)) { // or somebody works on it
 		return ""
 	}
 	if err == nil {
-		made := proposals[at]
 		_, err = editor.SetText(ctx, c.evidence.snapshot.Repo, pr.Number, revisedTitle(pr.Title, made.Title), made.Body)
 	}
 	if err == nil {
@@ -87,6 +84,28 @@ func mendRevision(ctx context.Context, c *creation, pr gitprovider.PullRequest) 
 	}
 	c.log.warn("text not set", err, "pr", pr.Number)
 	return textNotSet + c.log.shown(err)
+}
+
+// madeRevision is the record of the same revision as it was made; nil if it is not there, or if somebody works on it.
+func (c replying) madeRevision(ctx context.Context, pr gitprovider.PullRequest) (*record.Proposal, error) {
+	proposals, err := c.service.History.ByDigest(ctx, c.draft.digest)
+	at := slices.IndexFunc(proposals, func(p record.Proposal) bool {
+		return p.State == record.StateOpened && p.Revises == pr.Number && p.Commit == pr.HeadCommit && p.Body != ""
+	})
+	if err != nil || at < 0 {
+		return nil, err
+	}
+	return &proposals[at], nil
+}
+
+// isOlderText reports whether the pull request has the text of a later revision than the recorded one.
+func (c replying) isOlderText(pr gitprovider.PullRequest, made record.Proposal) bool {
+	marks, err := c.evidence.settler.marksOf(c.evidence.resolution.Provider.Name(), c.evidence.snapshot.Repo)
+	if err != nil {
+		return false
+	}
+	m, _ := marks.read(gitprovider.PullRequest{Body: made.Body, Branch: pr.Branch, RepoID: pr.RepoID})
+	return c.evidence.marks[pr.Number].Revision > m.Revision
 }
 
 // settleSame settles the proposal that became the pull request. If it was the second one on its files, and is withdrawn, the

@@ -21,7 +21,9 @@ type standing struct {
 	lines []gitprovider.LineComment
 	heard string
 	red   []gitprovider.FailedCheck // that ask for another one where nobody has said anything
-	why   *fault.Violation          // why nothing may be added; nil if something may
+	// remarks are all that were read, and asking those of them that ask.
+	remarks, asking []gitprovider.Remark
+	why             *fault.Violation // why nothing may be added; nil if something may
 }
 
 // revisions tells which pull requests of ours may be added to.
@@ -86,7 +88,7 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 		return out, err
 	}
 	asks := before.unanswered(pr, remarks)
-	out.heard = heardOf(remarks)
+	out.heard, out.remarks, out.asking = heardOf(remarks), remarks, asks
 	for _, remark := range asks {
 		out.asks = &remark
 		out.lines = append(out.lines, remark.Lines...)
@@ -187,9 +189,12 @@ func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
 	return gitprovider.Opinions(reviews)
 }
 
-// answerTo is the one line that answers the review that asked, or says that checks did.
+// answerTo is the one line that answers the review that asked, or says that checks did; commit is "" if nothing was added.
 func answerTo(commit, request string, s standing) string {
 	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
+	if commit == "" {
+		line = fmt.Sprintf("%s(request %s)", gitprovider.ReplyOpening, request)
+	}
 	switch {
 	case s.asks != nil && plainName(s.asks.Author) != "":
 		line += ", after the review of " + plainName(s.asks.Author)
@@ -207,9 +212,4 @@ func plainName(name string) string {
 		}
 		return -1
 	}, clean(name, maxName))
-}
-
-// answers reports whether a remark is the answer of the request with this id.
-func answers(pr gitprovider.PullRequest, r gitprovider.Remark, request string) bool {
-	return isOurAnswer(pr, r) && strings.Contains(r.Body, "(request "+request+")")
 }

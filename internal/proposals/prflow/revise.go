@@ -25,6 +25,9 @@ func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 	if !can {
 		return CreateResult{}, fault.New(fault.ProviderDisabled, "the provider %s cannot add to a pull request", w.provider.Name())
 	}
+	if w.creation.request.asked.repliesOnly() {
+		return revisionWriter{w, reviser}.reply(ctx)
+	}
 	return revisionWriter{w, reviser}.revise(ctx)
 }
 
@@ -177,41 +180,9 @@ func revisedTitle(has, title string) string {
 	return title
 }
 
-// answer comments that the review was answered. Of an unclear failure it is found out later whether the comment is there.
-func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
-	c := w.creation
-	err := w.reviser.Comment(ctx, w.repo, pr.Number, answerTo(w.commit, c.request.id, c.evidence.revision.standing))
-	if err == nil {
-		return ""
-	}
-	if fault.CodeOf(err).Ambiguous() {
-		if there, lookErr := answered(ctx, w.provider, w.repo, pr, c.request.id); lookErr == nil && there {
-			return ""
-		}
-	}
-	w.again(err)
-	c.log.warn("review not answered", err, "pr", pr.Number)
-	return "the review could not be answered by a comment: " + c.log.shown(err)
-}
-
 // again notes that something is left to be done later, if a failure may pass.
 func (w revisionWriter) again(err error) {
 	if mayPass(err) {
 		w.unfinished.Store(true)
 	}
-}
-
-// answered reports whether the comment of the request is there.
-func answered(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, request string) (bool, error) {
-	reader, can := p.(gitprovider.RemarkReader)
-	if !can {
-		return false, nil
-	}
-	remarks, err := reader.Remarks(ctx, repo, pr.Number)
-	for _, r := range remarks {
-		if answers(pr, r, request) {
-			return true, nil
-		}
-	}
-	return false, err
 }

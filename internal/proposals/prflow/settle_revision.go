@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -16,6 +15,9 @@ const maxAbove = 20
 // endRevision ends a revision that its process has left: if the branch has its commit, title, body and answer are completed; otherwise nothing
 // of it remains, once the commit cannot arrive any more.
 func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal) error {
+	if len(left.Files) == 0 {
+		return s.endReplies(ctx, p, left)
+	}
 	commit, err := s.revisionOf(ctx, p, left)
 	switch {
 	case err != nil:
@@ -37,20 +39,23 @@ func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left 
 		return err
 	}
 	to := record.Progress{State: record.StateOpened, Commit: commit, PRNumber: left.Revises, PRURL: left.PRURL}
+	said := "settled after its process ended: the branch has the commit"
 	if pr != nil && pr.Number == left.Revises {
 		to.PRURL = pr.URL
 		if pr.State != gitprovider.StateOpen {
 			return s.endMissed(ctx, p, left, *pr, to)
 		}
-		switch state, err := s.completeRevision(ctx, p, left, *pr); {
+		switch state, posted, err := s.completeRevision(ctx, p, left, *pr); {
 		case err != nil:
 			return err
 		case hasEnded(state):
 			pr.State = state
 			return s.endMissed(ctx, p, left, *pr, to)
+		case len(left.Answers) > 0:
+			said += "; " + saidPosted(posted, left.Answers)
 		}
 	}
-	return s.end(ctx, left, record.OutcomeRevised, to, "settled after its process ended: the branch has the commit")
+	return s.end(ctx, left, record.OutcomeRevised, to, said)
 }
 
 // endMissed ends a revision whose pull request is not open any more: it was made only if its commit was part of it.
@@ -111,59 +116,56 @@ func (s *settler) isCommitOf(left record.Proposal, info gitprovider.CommitInfo) 
 	return s.signedCommit(left.Provider, repoOf(left).String(), left.Branch, info)
 }
 
-// completeRevision sets title and body, if nothing else has come onto the commit, and sees to the one answer. What is
+// completeRevision sets title and body, if nothing else has come onto the commit, and sees to the answers. What is
 // on the branch git says: a forge's lists show the former head for a while. It returns the state of the pull request,
-// if the forge told it, and answers none that has ended.
+// if the forge told it, and answers none that has ended. posted counts the answers that are there then.
 func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) (
-	state gitprovider.State, err error) {
+	state gitprovider.State, posted int, err error) {
 	marks, err := s.marksOf(left.Provider, repoOf(left))
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	editor, can := p.(gitprovider.Editor)
 	if m, isTrue := marks.read(pr); can && (!isTrue || m.RevisedBy != left.ID) {
 		tip, err := p.BranchTip(ctx, repoOf(left), left.Branch)
 		if err == nil && tip == left.Commit {
-			state, err = editor.SetText(ctx, repoOf(left), pr.Number, revisedTitle(pr.Title, left.Title), left.Body)
+			title := revisedTitle(pr.Title, left.Title)
+			if len(left.Files) == 0 { // answers leave the title alone
+				title = ""
+			}
+			state, err = editor.SetText(ctx, repoOf(left), pr.Number, title, left.Body)
 		}
 		switch {
 		case err != nil && mayPass(err):
-			return "", err
+			return "", 0, err
 		case err != nil:
 			s.log.warn("text not set", err, "pr", pr.Number, "request_id", left.ID)
 		case hasEnded(state):
-			return state, nil
+			return state, 0, nil
 		}
 	}
-	return state, s.answerOnce(ctx, p, left, pr)
+	posted, err = s.answerOnce(ctx, p, left, pr)
+	return state, posted, err
 }
 
-// answerOnce comments if the answer is not there, once it is certain that it does not arrive any more.
-func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
-	reviser, can := p.(gitprovider.Reviser)
-	if !can {
-		return nil
-	}
-	there, err := answered(ctx, p, repoOf(left), pr, left.ID)
-	if err != nil || there {
-		return err
+// answerOnce posts what of the answers is not there, once it is certain that it does not arrive any more.
+func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) (posted int, err error) {
+	a := answersOf(p, left, pr)
+	due, err := a.look(ctx)
+	if err != nil || due.none() {
+		return a.posted(due), err
 	}
 	if wait := s.lateFor(p, left); left.PRNumber > 0 && wait > 0 {
-		return &lateError{until: s.clock.Now().Add(wait), err: stillLate(left, wait)}
+		return 0, &lateError{until: s.clock.Now().Add(wait), err: stillLate(left, wait)}
 	}
 	err = s.ledger.Advance(ctx, left.ID, record.Progress{State: record.StateCommitted, PRNumber: pr.Number, PRURL: pr.URL})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	err = reviser.Comment(ctx, repoOf(left), pr.Number, answerTo(left.Commit, left.ID, standing{}))
+	due, err = a.post(ctx, due)
 	if err != nil && !mayPass(err) {
 		s.log.warn("review not answered", err, "pr", pr.Number, "request_id", left.ID)
-		return nil
+		err = nil
 	}
-	if err != nil && fault.CodeOf(err).Ambiguous() {
-		if there, lookErr := answered(ctx, p, repoOf(left), pr, left.ID); lookErr == nil && there {
-			return nil
-		}
-	}
-	return err
+	return a.posted(due), err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Bounds of what a model is told of lists, so that instructions and tools stay within 6,000 bytes whatever the operator configures.
+// Bounds of what a model is told of lists, so that instructions and tools stay within 6,500 bytes whatever the operator configures.
 const (
 	maxToldBytes   = 300
 	maxToldEntries = 8

@@ -144,6 +144,7 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 	c := w.creation
 	row := c.row(outcome, nil)
 	row.PRNumber, row.PRURL = pr.Number, pr.URL
+	row.Message = saidPosted(c.draft.posted, c.draft.answers)
 	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL}
 	notices := w.service.notices(event, row)
 	w.reserved = false
@@ -234,6 +235,7 @@ func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
 		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),
 		Lines: c.evidence.lines, Warnings: c.allWarnings(), Revised: c.request.asked.Revises > 0,
+		Replies: c.draft.posted,
 	}
 	if c.writer != nil && c.writer.commit != "" {
 		r.Commit = c.writer.commit

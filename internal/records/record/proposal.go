@@ -38,6 +38,7 @@ type Proposal struct {
 	Body       string
 	Files      []gitprovider.FileChange // sorted by path
 	Revises    int                      // number of the pull request to which it adds a commit; 0 for one that opens its own
+	Answers    []ReviewAnswer           // of one that revises; without Files they are all of it
 	Digest     string                   // of provider, repository, base and files; see changeDigest
 	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
 	// The store computes it when it hands out a proposal; what a caller sets is ignored.

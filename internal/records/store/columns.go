@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // text is a string column that holds any bytes; see escape. Convert a *string to *text to scan one.
@@ -117,4 +119,27 @@ func micros(t time.Time) int64 {
 		return math.MinInt64
 	}
 	return t.UnixMicro()
+}
+
+// answers are a column with a JSON list, or "" for none.
+type answers []record.ReviewAnswer
+
+// Value implements driver.Valuer.
+func (a answers) Value() (driver.Value, error) {
+	if len(a) == 0 {
+		return "", nil
+	}
+	return escape(encodeJSON(a)), nil
+}
+
+// Scan implements sql.Scanner.
+func (a *answers) Scan(src any) error {
+	s, err := columnString(src)
+	if err != nil || s == "" {
+		return err
+	}
+	if err := json.Unmarshal([]byte(unescape(s)), a); err != nil {
+		return fmt.Errorf("not a list of answers: %w", err)
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ func (l *Ledger) Reserve(
 
 // findHolder returns the id of the proposal that keeps p from taking its paths, or brings one of its texts under another name; "" for none.
 func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
-	if len(p.Files) == 0 {
+	if len(p.Files) == 0 && p.Revises == 0 {
 		return "", nil
 	}
 	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
@@ -65,6 +65,9 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 	}
 	for _, f := range p.Files {
 		opened = append(opened, foldedPath(f.Path))
+	}
+	if len(p.Files) == 0 {
+		opened = append(opened, text("")) // a list that has nothing is not SQL
 	}
 	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
 		WHERE provider = $1 AND repo = $2 AND proposal_id <> $3 AND path IN (`+placeholders(4, len(reserved))+`)

@@ -92,7 +92,7 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 func (t *Transport) said(resp *http.Response, message string) string {
 	out := ""
 	if message = strings.TrimSpace(t.scrub.text(message)); message != "" {
-		out = ": " + message
+		out = ": " + fault.Said(message)
 	}
 	if id := t.requestID(resp); id != "" {
 		out += " (request id " + id + ")"

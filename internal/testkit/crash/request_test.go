@@ -21,7 +21,15 @@ type request struct {
 	Body       string `json:"body"`
 	ChangeType string `json:"change_type"`
 	Revises    int    `json:"revises,omitempty"`
-	Files      []file `json:"files"`
+	Reply      string `json:"reply,omitempty"`
+
+	Replies []reply `json:"replies,omitempty"`
+	Files   []file  `json:"files"`
+}
+
+type reply struct {
+	Comment string `json:"comment"`
+	Text    string `json:"text"`
 }
 
 type file struct {
@@ -48,6 +56,7 @@ type answer struct {
 	Files   []string `json:"files"`
 	Reused  bool     `json:"reused"`
 	Revised bool     `json:"revised"`
+	Replies int      `json:"replies"`
 	Error   struct {
 		Code       string `json:"code"`
 		Message    string `json:"message"`

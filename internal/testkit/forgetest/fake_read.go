@@ -144,7 +144,7 @@ func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) 
 		if err != nil {
 			return err
 		}
-		status = gitprovider.Status{PullRequest: repo.Shown(pr), Reviews: slices.Clone(pr.Reviews), Checks: pr.Checks}
+		status = gitprovider.Status{PullRequest: repo.Shown(pr), Reviews: withAllIDs(pr.Reviews), Checks: pr.Checks}
 		if pr.State == gitprovider.StateOpen {
 			repo := f.host.Repo(ref)
 			_, ok := repo.Merge(repo.Branches[pr.Base], pr.HeadCommit)

@@ -90,6 +90,23 @@ func (f *Fake) Comment(ctx context.Context, ref gitprovider.RepoRef, number int,
 	})
 }
 
+// Reply implements gitprovider.Replier: each is a review of its own, as on GitHub.
+func (f *Fake) Reply(ctx context.Context, ref gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+	return f.Script.call(ctx, MethodReply, func() error {
+		pr, err := pullOf(f, ref, number)
+		for _, r := range replies {
+			if err != nil {
+				break
+			}
+			pr.Reviews = append(pr.Reviews, gitprovider.Review{
+				Author: Bot, State: gitprovider.ReviewCommented, SubmittedAt: f.host.Now(),
+				Comments: []gitprovider.LineComment{{Path: r.To.Path, Line: r.To.Line, Before: r.To.Before, Commit: r.To.Commit, Body: r.Text}},
+			})
+		}
+		return err
+	})
+}
+
 // Remarks implements gitprovider.RemarkReader. Everybody but memhost.Stranger may write.
 func (f *Fake) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) (out []gitprovider.Remark, err error) {
 	err = f.Script.call(ctx, MethodRemarks, func() error {
@@ -110,12 +127,31 @@ func remarksOf(pr *memhost.PR) (out []gitprovider.Remark) {
 	}
 	for i, r := range pr.Reviews {
 		if !r.SubmittedAt.IsZero() {
-			out = append(out, gitprovider.ReviewRemarks(fmt.Sprint("review ", i), r)...)
+			out = append(out, gitprovider.ReviewRemarks(fmt.Sprint("review ", i), withIDs(i, r))...)
 		}
 	}
 	for i := range out {
 		out[i].MayWrite = out[i].Author != memhost.Stranger
 	}
 	slices.SortStableFunc(out, func(a, b gitprovider.Remark) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// withIDs is the review at a place with ids of its comments.
+func withIDs(at int, r gitprovider.Review) gitprovider.Review {
+	r.Comments = slices.Clone(r.Comments)
+	for n := range r.Comments {
+		if r.Comments[n].ID == "" {
+			r.Comments[n].ID = fmt.Sprintf("%d.%d", at+1, n+1)
+		}
+	}
+	return r
+}
+
+func withAllIDs(reviews []gitprovider.Review) []gitprovider.Review {
+	out := slices.Clone(reviews)
+	for i, r := range reviews {
+		out[i] = withIDs(i, r)
+	}
 	return out
 }

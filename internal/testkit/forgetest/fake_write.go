@@ -81,7 +81,7 @@ func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequest
 		if err != nil {
 			return err
 		}
-		pr, err = f.openPR(repo, spec)
+		pr, err = openPR(f, repo, spec)
 		return err
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *Fake) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequest
 }
 
 // openPR records a pull request. The caller holds the lock.
-func (f *Fake) openPR(repo *memhost.Repo, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func openPR(f *Fake, repo *memhost.Repo, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	for _, pr := range repo.PRs {
 		if pr.State == gitprovider.StateOpen && pr.Branch == spec.Head && pr.Base == spec.Base {
 			return pr.Copy(), nil

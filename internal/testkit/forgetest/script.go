@@ -29,6 +29,7 @@ const (
 	MethodAppend          = "Append"
 	MethodSetText         = "SetText"
 	MethodComment         = "Comment"
+	MethodReply           = "Reply"
 	MethodRemarks         = "Remarks"
 	MethodChecks          = "Checks"
 	MethodReviewStates    = "ReviewStates"
@@ -66,7 +67,7 @@ func (s *Script) Count(method string) int {
 // Comment.
 func (s *Script) Writes() int {
 	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
-		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment)
+		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment) + s.Count(MethodReply)
 }
 
 // Reads is how many calls there were of methods that only read.

@@ -3,6 +3,7 @@ package fakegitea
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -165,4 +166,42 @@ func requestReviews(c *call) (*answer, error) {
 		c.at.touched(pr)
 	}
 	return created(list), nil
+}
+
+// createReview takes remarks alone: a verdict of ours would be a fault of the adapter.
+func createReview(c *call) (*answer, error) {
+	var in struct {
+		Event    string `json:"event"`
+		Body     string `json:"body"`
+		Comments []struct {
+			Path   string `json:"path"`
+			Body   string `json:"body"`
+			After  int    `json:"new_position"`
+			Before int    `json:"old_position"`
+		} `json:"comments"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	pr := c.numbered()
+	switch {
+	case in.Event != "COMMENT": // see testdata/api.json
+		return nil, unprocessable("no verdict is taken here")
+	case c.at.repo.Archived:
+		return nil, refuse(http.StatusLocked, c.at.repo.Ref.String()+" is archived")
+	case pr == nil:
+		return nil, c.noPull()
+	case in.Body == "" && len(in.Comments) == 0:
+		return nil, unprocessable("review event COMMENT requires a body or a comment")
+	}
+	made := gitprovider.Review{Author: c.viewer, State: gitprovider.ReviewCommented, Body: in.Body, SubmittedAt: c.s.host.Now()}
+	for _, on := range in.Comments {
+		made.Comments = append(made.Comments, gitprovider.LineComment{
+			Author: c.viewer, Path: on.Path, Line: max(on.After, on.Before), Before: on.After == 0, Commit: pr.HeadCommit, Body: on.Body,
+		})
+	}
+	pr.Reviews = append(pr.Reviews, made)
+	c.at.touched(pr)
+	c.at.reviews(pr)
+	return ok(c.json.reviewJSON(pr, len(pr.Reviews)-1, pr.HeadCommit)), nil
 }

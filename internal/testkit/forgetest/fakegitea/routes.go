@@ -16,7 +16,7 @@ type route struct {
 	check            func(query url.Values, body []byte) []string
 }
 
-// table lists the routes: those that the adapter needs, and nothing that merges, reviews or pushes.
+// table lists the routes: those that the adapter needs, and nothing that merges, approves or pushes.
 func (s *Server) table(spec *spec) []route {
 	const repo = "/repos/{owner}/{repo}"
 	var out []route
@@ -51,6 +51,7 @@ func (s *Server) table(spec *spec) []route {
 	add(patch, repo+"/pulls/{index}", "repository", editPull)
 	add(get, repo+"/pulls/{index}/files", "repository", listFiles)
 	add(get, repo+"/pulls/{index}/reviews", "repository", listReviews)
+	add(post, repo+"/pulls/{index}/reviews", "repository", createReview)
 	add(get, repo+"/pulls/{index}/reviews/{id}/comments", "repository", listReviewComments)
 	add(post, repo+"/pulls/{index}/requested_reviewers", "repository", requestReviews)
 	add(get, repo+"/pulls/{base}/{head}", "repository", findPull)

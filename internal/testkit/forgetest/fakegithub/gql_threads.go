@@ -14,9 +14,15 @@ import (
 // thread is a conversation about one line: the first comment of a review, and the answers.
 type thread struct {
 	review   int // place of the review that began it
-	comments []int
+	comments []lineAt
 	on       gitprovider.LineComment
 }
+
+// lineAt is the place of a comment on a line: of its review, and in that.
+type lineAt struct{ review, line int }
+
+// lineID is what REST calls a comment on a line.
+func lineID(p *place, at lineAt) int { return p.id*1_000_000 + at.review*1000 + at.line }
 
 // threadsOf are the conversations of a pull request, oldest first. Those of a pending review are seen by its author
 // only.
@@ -27,13 +33,16 @@ func threadsOf(pr *memhost.PR) (out []thread) {
 		}
 		for n, c := range r.Comments {
 			same := func(t thread) bool {
+				if c.Thread != "" {
+					return c.Thread == fmt.Sprint(t.comments[0])
+				}
 				return t.review == i && t.on.Path == c.Path && t.on.Line == c.Line && t.on.Before == c.Before
 			}
 			at := slices.IndexFunc(out, same)
 			if at < 0 {
 				at, out = len(out), append(out, thread{review: i, on: c})
 			}
-			out[at].comments = append(out[at].comments, n)
+			out[at].comments = append(out[at].comments, lineAt{i, n})
 			out[at].on.Resolved = out[at].on.Resolved || c.Resolved
 		}
 	}
@@ -65,12 +74,12 @@ func (g *pullGraph) threads(pr *memhost.PR, in args) (any, error) {
 }
 
 func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, error) {
-	r := pr.Reviews[t.review]
 	return gql.Connection("PullRequestReviewComment", "comments", gql.Items{
 		Len: len(t.comments), Key: strconv.Itoa,
 		Node: func(i int) *gql.Object {
-			n := t.comments[i]
-			c := r.Comments[n]
+			at := t.comments[i]
+			r := pr.Reviews[at.review]
+			c := r.Comments[at.line]
 			author, made := cmp.Or(c.Author, r.Author), c.At
 			if made.IsZero() {
 				made = r.SubmittedAt
@@ -79,11 +88,11 @@ func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, erro
 				made = pr.CreatedAt
 			}
 			return &gql.Object{Type: "PullRequestReviewComment", Fields: fields{
-				"id":             nodeID(kindLine, g.at.id, fmt.Sprintf("%d/%d/%d", pr.Number, t.review, n)),
-				"fullDatabaseId": strconv.Itoa(g.at.id*1_000_000 + t.review*1000 + n), "author": g.at.s.graph.user(author),
+				"id":             nodeID(kindLine, g.at.id, fmt.Sprintf("%d/%d/%d", pr.Number, at.review, at.line)),
+				"fullDatabaseId": strconv.Itoa(lineID(g.at, at)), "author": g.at.s.graph.user(author),
 				"authorAssociation": g.at.rules().association(author), "body": c.Body, "createdAt": made, "isMinimized": false, "path": c.Path,
 				"originalCommit":    lazy(func(args) (any, error) { return g.at.git().commit(c.Commit), nil }),
-				"pullRequestReview": lazy(func(args) (any, error) { return g.review(pr, t.review), nil }),
+				"pullRequestReview": lazy(func(args) (any, error) { return g.review(pr, at.review), nil }),
 			}}
 		},
 	}, in, nil)

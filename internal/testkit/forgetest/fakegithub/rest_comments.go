@@ -3,6 +3,7 @@ package fakegithub
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,5 +31,36 @@ func postComment(p *place, a *exchange, pr *memhost.PR) {
 		"html_url": p.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)), "body": said.Body,
 		"user": p.s.restUser(said.Author), "created_at": stamp(said.At), "updated_at": stamp(said.At),
 		"author_association": p.rules().association(said.Author),
+	})
+}
+
+// postReply answers the first comment of a conversation, by a review of its own. What answers an answer is not taken.
+func postReply(p *place, a *exchange, pr *memhost.PR) {
+	var in struct{ Body string }
+	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "write") {
+		return
+	}
+	id := a.number("comment_id")
+	threads := threadsOf(pr)
+	i := slices.IndexFunc(threads, func(t thread) bool { return lineID(p, t.comments[0]) == id })
+	switch {
+	case i < 0:
+		a.notFound()
+		return
+	case strings.TrimSpace(in.Body) == "":
+		a.invalid("PullRequestReviewComment", "body", "missing_field")
+		return
+	}
+	to := threads[i].on
+	to.Body, to.Author, to.Thread, to.Resolved = in.Body, "", fmt.Sprint(threads[i].comments[0]), false
+	pr.Reviews = append(pr.Reviews, gitprovider.Review{
+		Author: a.by.who, State: gitprovider.ReviewCommented, SubmittedAt: p.s.host.Now(), Comments: []gitprovider.LineComment{to},
+	})
+	p.changed()
+	made := lineAt{len(pr.Reviews) - 1, 0}
+	a.reply(http.StatusCreated, object{
+		"id": lineID(p, made), "node_id": nodeID(kindLine, p.id, fmt.Sprintf("%d/%d/0", pr.Number, made.review)), "body": in.Body,
+		"path": to.Path, "in_reply_to_id": id, "user": p.s.restUser(a.by.who), "author_association": p.rules().association(a.by.who),
+		"pull_request_url": p.api("pulls", strconv.Itoa(pr.Number)),
 	})
 }

@@ -36,6 +36,8 @@ func peopleRoutes() map[string]handler {
 		"POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": withPull("pull_number", postReviewers),
 		"POST /repos/{owner}/{repo}/issues/{issue_number}/assignees":         withPull("issue_number", postAssignees),
 		"POST /repos/{owner}/{repo}/issues/{issue_number}/comments":          withPull("issue_number", postComment),
+
+		"POST /repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies": withPull("pull_number", postReply),
 	}
 }
 
