@@ -76,9 +76,8 @@ func TestLiveResumeAsksTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := liveKind()
-			last := sequence(t, k)
 			w := newWorld(t, k)
-			w.killedAt(last, true) // it was opened, and its process heard nothing of it
+			w.killedWhen(opensPull, true) // it was opened, and its process heard nothing of it
 			w.forge.Faults().Forget()
 			c.end(w.forge.(*liveGitea), w.repo)
 			said, err := w.runs("", "pr", "resume")

@@ -95,7 +95,10 @@ func startLive(t testing.TB) forge {
 		t.Fatal("GITEA_URL is not an address")
 	}
 	g := &liveGitea{t: t, base: base, token: token}
-	g.faults = httpfault.New(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) }})
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) }}
+	g.faults = httpfault.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context()))) // the server acts though its client was killed
+	}))
 	g.proxy = httptest.NewServer(g.faults)
 	t.Cleanup(g.proxy.Close)
 	var me struct {
@@ -114,7 +117,7 @@ func (g *liveGitea) Token() string              { return g.token }
 func (g *liveGitea) Host() *memhost.Host        { return nil }
 func (g *liveGitea) Faults() *httpfault.Handler { return g.faults }
 
-// AddRepo makes a repository that is removed when the test ends. It has the label that ours carry.
+// AddRepo makes a repository that is removed when the test ends. It has the labels that ours carry.
 func (g *liveGitea) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	g.t.Helper()
 	repo := gitprovider.RepoRef{Owner: g.owner, Name: "ad-late-" + strings.ToLower(rand.Text())}
@@ -125,9 +128,9 @@ func (g *liveGitea) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	for _, name := range []string{"ann", "bob"} {
 		g.must(http.MethodPut, "repos/"+repo.String()+"/collaborators/"+name, map[string]any{"permission": "write"}, nil)
 	}
-	g.must(http.MethodPost, "repos/"+repo.String()+"/labels", map[string]any{
-		"name": gitprovider.LabelOurs, "color": "#00aabb",
-	}, nil)
+	for _, label := range []string{gitprovider.LabelOurs, "automated"} {
+		g.must(http.MethodPost, "repos/"+repo.String()+"/labels", map[string]any{"name": label, "color": "#00aabb"}, nil)
+	}
 	var changes []map[string]any
 	for _, f := range files {
 		if f.Path != "README.md" { // the server has made one
