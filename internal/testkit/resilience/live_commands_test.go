@@ -79,7 +79,9 @@ func TestLiveResumeAsksTheServer(t *testing.T) {
 			w := newWorld(t, k)
 			w.killedWhen(opensPull, true) // it was opened, and its process heard nothing of it
 			w.forge.Faults().Forget()
-			c.end(w.forge.(*liveGitea), w.repo)
+			g := w.forge.(*liveGitea)
+			g.untilOpen(w.repo)
+			c.end(g, w.repo)
 			said, err := w.runs("", "pr", "resume")
 			if err != nil || !strings.Contains(said, "settled: it is #1") {
 				t.Errorf("%s, %v", said, err)

@@ -92,6 +92,19 @@ func (g *liveGitea) merge(repo gitprovider.RepoRef, number int) {
 	}
 }
 
+// untilOpen waits for the pull request that a killed process has asked for.
+func (g *liveGitea) untilOpen(repo gitprovider.RepoRef) {
+	g.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		if _, open := g.Look(repo); len(open) > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			g.t.Fatal("no pull request arrives")
+		}
+	}
+}
+
 func (g *liveGitea) close(repo gitprovider.RepoRef, number int) {
 	g.t.Helper()
 	g.must(http.MethodPatch, pullPath(repo, number), map[string]any{"state": "closed"}, nil)
