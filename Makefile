@@ -84,12 +84,12 @@ e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; i
 screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots, and that of the README; needs Chromium
 	go run ./$(E2E)/screenshots $(BIN) bin/screenshots docs/images/dashboard.png
 
-test-live: ## the contract suite, and late effects, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
+test-live: ## the contract suite, and what goes wrong in between, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
 	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/development.md" >&2; exit 2; }
 	@if [ -n "$$GITEA_TOKEN" ]; then set -ex; \
 	  go test -tags live -count=1 -parallel 2 -timeout 30m -run TestLive -skip 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -timeout 30m -run 'TestLive/complete_list' ./internal/gitprovider/gitea; \
-	  go test -tags live -count=1 -parallel 4 -timeout 10m -run TestLive ./internal/testkit/resilience; fi
+	  go test -tags live -count=1 -parallel 4 -timeout 30m -run TestLive ./internal/testkit/resilience; fi
 	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 1 -timeout 240m -run TestLive ./internal/gitprovider/github; fi
 
 crash: ## processes killed at random moments, again and again; see docs/crash-safety.md

@@ -33,6 +33,19 @@ type outside interface {
 	Look(repo gitprovider.RepoRef) (branches []string, open []int)
 	// AssertChange demands that the pull request is one commit on the base branch with what world.request asks for.
 	AssertChange(repo gitprovider.RepoRef, number int)
+	// AskForChanges has somebody who may write ask for changes of the pull request.
+	AskForChanges(repo gitprovider.RepoRef, number int)
+	// Seen is what became of the pull request with the branch.
+	Seen(repo gitprovider.RepoRef, number int, branch string) seen
+}
+
+// seen is what people see of a pull request.
+type seen struct {
+	tip         string   // of its branch
+	title, body string   // of it
+	parents     []string // of the tip
+	inodes      string   // what the tip has as checks/inodes.md
+	answers     int      // comments by which we answered a review
 }
 
 // kind is one sort of forge.

@@ -64,15 +64,24 @@ func (w *world) process(out *bytes.Buffer) *exec.Cmd {
 // killedAt runs the process and kills it when its n-th request arrives; the server acts on that request or does not.
 func (w *world) killedAt(n int, acts bool) {
 	w.t.Helper()
+	arrived := 0
+	w.killedWhen(func(*http.Request) bool {
+		arrived++
+		return arrived == n
+	}, acts)
+}
+
+// killedWhen runs the process and kills it when the first request arrives that matches.
+func (w *world) killedWhen(match func(*http.Request) bool, acts bool) {
+	w.t.Helper()
 	var out bytes.Buffer
 	cmd := w.process(&out)
 	kind := httpfault.ResetBefore
 	if acts {
 		kind = httpfault.ResetAfter
 	}
-	arrived := 0
-	w.forge.Faults().Plan(func(*http.Request) bool {
-		if arrived++; arrived != n {
+	w.forge.Faults().Plan(func(r *http.Request) bool {
+		if !match(r) {
 			return false
 		}
 		_ = cmd.Process.Kill() // an error says that it has ended

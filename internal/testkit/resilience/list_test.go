@@ -52,9 +52,15 @@ func (w *world) openMany(many int) {
 // process, and at most 45 where they do not. A page ends where more files than 40 pull requests' would have to be asked
 // for.
 func TestAListOfManyCostsFewRequests(t *testing.T) {
-	const many, most, mostKnown = 120, 45, 10
 	w := newWorld(t, kinds()[1])
 	withMemory(w)
+	w.listsCheaply()
+}
+
+func (w *world) listsCheaply() {
+	const many, most, mostKnown = 120, 45, 10
+	t := w.t
+	t.Helper()
 	w.openMany(many)
 	pages := func(when string, limit int) (costs []int) {
 		t.Helper()
@@ -90,7 +96,7 @@ func TestAListOfManyCostsFewRequests(t *testing.T) {
 	w.key = key
 	t.Logf("not known: %v", pages("where they do not", most))
 	t.Logf("the next time: %v", pages("the next time", mostKnown))
-	w.forge.Host().World(t, w.repo, nil).Review(3, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
+	w.askForChanges(3)
 	w.forge.Faults().Forget()
 	list, err := w.list(0)
 	if err != nil || list.PRs[2].State != "changes_requested" || list.PRs[3].State != "none" || len(w.forge.Faults().Requests()) > mostKnown {

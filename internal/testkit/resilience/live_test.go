@@ -46,9 +46,7 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 		for _, c := range lateCases() {
 			t.Run(fmt.Sprintf("%s, %s", write.name, c), func(t *testing.T) {
 				t.Parallel()
-				k := kinds()[1]
-				k.start, k.patience, k.stallPatience = startLive, livePatience, liveStallPatience
-				w := newWorld(t, k)
+				w := newWorld(t, liveKind())
 				w.forge.Faults().Plan(write.match, httpfault.Fault{Kind: c.kind()})
 				w.meetsLate(t.Context(), c)
 				if !slices.ContainsFunc(w.forge.Faults().Requests(), unanswered) {
@@ -59,6 +57,13 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 	}
 }
 
+// liveKind is the real server.
+func liveKind() kind {
+	k := kinds()[1]
+	k.start, k.patience, k.stallPatience = startLive, livePatience, liveStallPatience
+	return k
+}
+
 func makesBranch(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/contents")
 }
@@ -67,12 +72,13 @@ func unanswered(r httpfault.Seen) bool { return r.Status == 0 }
 
 // liveGitea is a real Gitea behind a proxy that misbehaves.
 type liveGitea struct {
-	t      testing.TB
-	base   *url.URL
-	token  string
-	owner  string
-	faults *httpfault.Handler
-	proxy  *httptest.Server
+	t            testing.TB
+	base         *url.URL
+	token        string
+	owner        string
+	organisation string // that was made
+	faults       *httpfault.Handler
+	proxy        *httptest.Server
 }
 
 var _ outside = (*liveGitea)(nil)
@@ -89,7 +95,10 @@ func startLive(t testing.TB) forge {
 		t.Fatal("GITEA_URL is not an address")
 	}
 	g := &liveGitea{t: t, base: base, token: token}
-	g.faults = httpfault.New(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) }})
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) }}
+	g.faults = httpfault.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context()))) // the server acts though its client was killed
+	}))
 	g.proxy = httptest.NewServer(g.faults)
 	t.Cleanup(g.proxy.Close)
 	var me struct {
@@ -97,6 +106,9 @@ func startLive(t testing.TB) forge {
 	}
 	g.must(http.MethodGet, "user", nil, &me)
 	g.owner = me.Login
+	for _, name := range []string{"ann", "bob"} {
+		g.person(name)
+	}
 	return g
 }
 
@@ -105,17 +117,20 @@ func (g *liveGitea) Token() string              { return g.token }
 func (g *liveGitea) Host() *memhost.Host        { return nil }
 func (g *liveGitea) Faults() *httpfault.Handler { return g.faults }
 
-// AddRepo makes a repository that is removed when the test ends. It has the label that ours carry.
+// AddRepo makes a repository that is removed when the test ends. It has the labels that ours carry.
 func (g *liveGitea) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	g.t.Helper()
 	repo := gitprovider.RepoRef{Owner: g.owner, Name: "ad-late-" + strings.ToLower(rand.Text())}
 	g.must(http.MethodPost, "user/repos", map[string]any{
 		"name": repo.Name, "default_branch": memhost.MainBranch, "auto_init": true, "readme": "Default",
 	}, nil)
-	g.t.Cleanup(func() { g.must(http.MethodDelete, "repos/"+repo.String(), nil, nil) })
-	g.must(http.MethodPost, "repos/"+repo.String()+"/labels", map[string]any{
-		"name": gitprovider.LabelOurs, "color": "#00aabb",
-	}, nil)
+	g.removeInTheEnd(repo)
+	for _, name := range []string{"ann", "bob"} {
+		g.must(http.MethodPut, "repos/"+repo.String()+"/collaborators/"+name, map[string]any{"permission": "write"}, nil)
+	}
+	for _, label := range []string{gitprovider.LabelOurs, "automated"} {
+		g.must(http.MethodPost, "repos/"+repo.String()+"/labels", map[string]any{"name": label, "color": "#00aabb"}, nil)
+	}
 	var changes []map[string]any
 	for _, f := range files {
 		if f.Path != "README.md" { // the server has made one
@@ -193,6 +208,33 @@ func (g *liveGitea) AssertChange(repo gitprovider.RepoRef, number int) {
 // must is one request beside the proxy, which succeeds.
 func (g *liveGitea) must(method, path string, body, into any) {
 	g.t.Helper()
+	g.mustAs("", method, path, body, into)
+}
+
+// mustAs is must in somebody's name; "" for the administrator's.
+func (g *liveGitea) mustAs(who, method, path string, body, into any) {
+	g.t.Helper()
+	status, answer := g.call(who, method, path, body)
+	if status >= 300 {
+		g.t.Fatalf("%s %s: %d %.300s", method, path, status, answer)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// call is one request beside the proxy.
+func (g *liveGitea) call(who, method, path string, body any) (status int, answer []byte) {
+	g.t.Helper()
+	return g.callWith("token "+g.token, who, method, path, body)
+}
+
+// callWith is call with a credential.
+func (g *liveGitea) callWith(credential, who, method, path string, body any) (status int, answer []byte) {
+	g.t.Helper()
 	sent := []byte{}
 	if body != nil {
 		var err error
@@ -205,21 +247,18 @@ func (g *liveGitea) must(method, path string, body, into any) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "token "+g.token)
+	req.Header.Set("Authorization", credential)
 	req.Header.Set("Content-Type", "application/json")
+	if who != "" {
+		req.Header.Set("Sudo", who)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		g.t.Fatalf("%s %s: %d %.300s, %v", method, path, resp.StatusCode, answer, err)
-	}
-	if into == nil {
-		return
-	}
-	if err := json.Unmarshal(answer, into); err != nil {
+	if answer, err = io.ReadAll(resp.Body); err != nil {
 		g.t.Fatal(err)
 	}
+	return resp.StatusCode, answer
 }

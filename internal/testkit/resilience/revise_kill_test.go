@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
@@ -28,7 +27,7 @@ func newRevisedByProcess(t *testing.T, k kind) *revised {
 	w.key = string(key)
 	r := &revised{world: w, branch: first.Branch, head: first.Commit}
 	w.asked = r.request()
-	w.forge.Host().World(t, w.repo, nil).Review(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
+	w.askForChanges(first.Number)
 	w.forge.Faults().Forget()
 	return r
 }
@@ -58,8 +57,7 @@ func (r *revised) assertRevisionRecords() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	tip := ""
-	r.forge.Host().Locked(func() { tip = r.forge.Host().Repo(r.repo).Branches[r.branch] })
+	tip := r.seen().tip
 	if len(made) != 2 || made[1].Revises != 1 || made[1].Commit != tip {
 		r.t.Errorf("the records have %+v, and the branch is at %s", made, tip)
 	}
@@ -94,29 +92,34 @@ func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFini
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			for n := range reviseSequenceByProcess(t, k) {
-				for _, acts := range []bool{false, true} {
-					t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
-						t.Parallel()
-						r := newRevisedByProcess(t, k)
-						r.killedAt(n+1, acts)
-						r.assertOnce("after the kill", false)
-						r.forge.Faults().Forget()
-						if again := r.finished(); again.Number != 1 || !again.Revised {
-							t.Errorf("the identical call: %+v", again)
-						}
-						r.assertOnce("after the identical call", false)
-						r.ahead.Add(int64(time.Hour)) // nothing arrives late any more
-						if _, err := r.service().Resume(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-						r.assertOnce("at the end", true)
-						r.assertRevisionRecords()
-						r.assertRecords()
-						r.assertNoToken()
-					})
-				}
-			}
+			killAtEachRequestOfARevision(t, k)
 		})
+	}
+}
+
+func killAtEachRequestOfARevision(t *testing.T, k kind) {
+	t.Helper()
+	for n := range reviseSequenceByProcess(t, k) {
+		for _, acts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
+				t.Parallel()
+				r := newRevisedByProcess(t, k)
+				r.killedAt(n+1, acts)
+				r.assertOnce("after the kill", false)
+				r.forge.Faults().Forget()
+				if again := r.finished(); again.Number != 1 || !again.Revised {
+					t.Errorf("the identical call: %+v", again)
+				}
+				r.assertOnce("after the identical call", false)
+				r.ahead.Add(int64(time.Hour)) // nothing arrives late any more
+				if _, err := r.service().Resume(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				r.assertOnce("at the end", true)
+				r.assertRevisionRecords()
+				r.assertRecords()
+				r.assertNoToken()
+			})
+		}
 	}
 }

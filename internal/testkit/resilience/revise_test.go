@@ -40,13 +40,42 @@ func openedAndReviewed(t *testing.T, w *world) *revised {
 	}
 	r := &revised{world: w, branch: first.Branch, head: first.Commit}
 	w.ahead.Add(int64(time.Minute))
-	w.forge.Host().World(t, w.repo, nil).Review(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
+	w.askForChanges(first.Number)
 	w.ahead.Add(int64(time.Minute))
 	if s, is := w.forge.(*fakegitea.Server); is {
 		s.Configure(w.repo, func(set *fakegitea.Settings) { set.Delays.LateHead = 2 }) // as its lists do after a push
 	}
 	w.forge.Faults().Forget()
 	return r
+}
+
+// askForChanges has somebody who may write ask for changes of the pull request.
+func (w *world) askForChanges(number int) {
+	w.t.Helper()
+	if real, is := w.forge.(outside); is {
+		real.AskForChanges(w.repo, number)
+		return
+	}
+	w.forge.Host().World(w.t, w.repo, nil).Review(number, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
+}
+
+// seen is what people see of #1.
+func (r *revised) seen() (out seen) {
+	r.t.Helper()
+	if real, is := r.forge.(outside); is {
+		return real.Seen(r.repo, 1, r.branch)
+	}
+	r.forge.Host().Locked(func() {
+		repo := r.forge.Host().Repo(r.repo)
+		pr, tip := repo.PR(1), repo.Branches[r.branch]
+		out = seen{tip: tip, title: pr.Title, body: pr.Body, parents: repo.Commits[tip].Parents, inodes: repo.Commits[tip].Files["checks/inodes.md"].Content}
+		for _, c := range pr.Comments {
+			if strings.HasPrefix(c.Body, gitprovider.AnswerOpening) {
+				out.answers++
+			}
+		}
+	})
+	return out
 }
 
 func (r *revised) request() []byte {
@@ -76,23 +105,14 @@ func (r *revised) assertOnce(when string, settled bool) {
 	if branches, open := r.state(); len(branches) != 1 || !slices.Equal(open, []int{1}) {
 		r.t.Errorf("%s: branches %v, open pull requests %v", when, branches, open)
 	}
-	r.forge.Host().Locked(func() {
-		repo := r.forge.Host().Repo(r.repo)
-		tip := repo.Branches[r.branch]
-		pr := repo.PR(1)
-		answers := 0
-		for _, c := range pr.Comments {
-			if strings.HasPrefix(c.Body, gitprovider.AnswerOpening) {
-				answers++
-			}
-		}
-		if tip != r.head && (!slices.Equal(repo.Commits[tip].Parents, []string{r.head}) || repo.Commits[tip].Files["checks/inodes.md"].Content != "# Inodes\n\ndf -i\n") {
-			r.t.Errorf("%s: the tip follows %v and holds %q", when, repo.Commits[tip].Parents, repo.Commits[tip].Files["checks/inodes.md"].Content)
-		}
-		if answers > 1 || settled && (answers != 1 || tip == r.head || !strings.HasPrefix(pr.Body, "As ann asked.")) {
-			r.t.Errorf("%s: %d answers, revised %t, body %q", when, answers, tip != r.head, pr.Body)
-		}
-	})
+	now := r.seen()
+	if now.tip != r.head && (!slices.Equal(now.parents, []string{r.head}) || now.inodes != "# Inodes\n\ndf -i\n") {
+		r.t.Errorf("%s: the tip follows %v and holds %q", when, now.parents, now.inodes)
+	}
+	isNew := now.title == "Check inodes, and how" && strings.HasPrefix(now.body, "As ann asked.")
+	if now.answers > 1 || settled && (now.answers != 1 || now.tip == r.head || !isNew) {
+		r.t.Errorf("%s: %d answers, revised %t, title %q, body %q", when, now.answers, now.tip != r.head, now.title, now.body)
+	}
 }
 
 // finish makes the identical call, and lets what was left be settled once nothing can arrive late any more.

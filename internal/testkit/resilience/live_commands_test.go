@@ -1,0 +1,144 @@
+//go:build live && unix
+
+package resilience
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// runs gives what the program says to people, with the token, or with that of the forge.
+func (w *world) runs(token string, args ...string) (said string, err error) {
+	w.t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(w.t.Context(), os.Getenv(binaryVariable), args...)
+	cmd.Env = w.process(&out).Env
+	if token != "" {
+		cmd.Env = append(cmd.Env, w.kind.options.Variables.Token+"="+token)
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.stateDir, &out, &out
+	err = cmd.Run()
+	return out.String(), err
+}
+
+// What has become of a pull request the server says, and not our record of it.
+func TestLiveLiftCooldownAsksTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, liveKind())
+	g := w.forge.(*liveGitea)
+	number := w.finished().Number
+	lift := []string{"review", "lift-cooldown", fmt.Sprint(number), "--repo", w.repo.String(), "--as", "ann"}
+	if said, err := w.runs("", lift...); err == nil || !strings.Contains(said, "is open, so it has no cooldown") {
+		t.Errorf("while it is open: %s, %v", said, err)
+	}
+	g.close(w.repo, number) // of which the records know nothing
+	w.asked = w.titled("Check inodes once more", "# Inodes once more\n")
+	var out bytes.Buffer
+	if err := w.process(&out).Run(); err == nil || !strings.Contains(out.String(), "cooldown") {
+		t.Errorf("before it is lifted: %s, %v", &out, err)
+	}
+	if said, err := w.runs("", lift...); err != nil {
+		t.Errorf("closed: %s, %v", said, err)
+	}
+	if again := w.finished(); again.Number <= number {
+		t.Errorf("after it was lifted: %+v", again)
+	}
+
+	merged := newWorld(t, liveKind())
+	number = merged.finished().Number
+	merged.forge.(*liveGitea).merge(merged.repo, number)
+	if said, err := merged.runs("", "review", "lift-cooldown", fmt.Sprint(number), "--repo", merged.repo.String()); err == nil ||
+		!strings.Contains(said, "was merged, so it has no cooldown") {
+		t.Errorf("merged: %s, %v", said, err)
+	}
+}
+
+func TestLiveResumeAsksTheServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(g *liveGitea, repo gitprovider.RepoRef)
+		want gitprovider.State
+	}{
+		"merged": {func(g *liveGitea, repo gitprovider.RepoRef) { g.merge(repo, 1) }, gitprovider.StateMerged},
+		"closed": {func(g *liveGitea, repo gitprovider.RepoRef) { g.close(repo, 1) }, gitprovider.StateClosed},
+		"open":   {func(*liveGitea, gitprovider.RepoRef) {}, gitprovider.StateOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := liveKind()
+			w := newWorld(t, k)
+			w.killedWhen(opensPull, true) // it was opened, and its process heard nothing of it
+			w.forge.Faults().Forget()
+			g := w.forge.(*liveGitea)
+			g.untilOpen(w.repo)
+			c.end(g, w.repo)
+			said, err := w.runs("", "pr", "resume")
+			if err != nil || !strings.Contains(said, "settled: it is #1") {
+				t.Errorf("%s, %v", said, err)
+			}
+			key := record.PullKey{Provider: k.name, Owner: w.repo.Owner, Repo: w.repo.Name, Number: 1}
+			pull, found, err := w.store.Pulls.FindPull(t.Context(), key)
+			if err != nil || !found || gitprovider.State(pull.State) != c.want {
+				t.Errorf("the records have %+v, %t, %v", pull, found, err)
+			}
+		})
+	}
+}
+
+// doctor advises what can be done, and not what is done already.
+func TestLiveDoctorAdvises(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, liveKind())
+	g := w.forge.(*liveGitea)
+	asks := func(token, says, not string) {
+		t.Helper()
+		said, _ := w.runs(token, "doctor", "--online", "--repo", w.repo.String()) // ends with 3 where something is wrong
+		if !strings.Contains(said, says) || not != "" && strings.Contains(said, not) {
+			t.Errorf("want %q and not %q:\n%s", says, not, said)
+		}
+	}
+	const require, approved = "Require a review there", "once they are approved"
+	asks("", require, approved)
+	protection := "repos/" + w.repo.String() + "/branch_protections"
+	g.must(http.MethodPost, protection, map[string]any{"rule_name": "main", "required_approvals": 1}, nil)
+	asks("", approved, require)
+
+	g.change(w.repo, map[string]any{"private": true})
+	asks(g.publicOnly(w.repo), "is limited to public repositories", "public_only")
+
+	empty := gitprovider.RepoRef{Owner: w.repo.Owner, Name: w.repo.Name + "-empty"}
+	g.must(http.MethodPost, "user/repos", map[string]any{"name": empty.Name, "default_branch": "main"}, nil)
+	g.removeInTheEnd(empty)
+	w.repo = empty
+	asks("", "has no commit yet; make a first one", "")
+}
+
+// publicOnly is a token for public repositories alone, of a user who may write.
+func (g *liveGitea) publicOnly(repo gitprovider.RepoRef) string {
+	g.t.Helper()
+	who, password := "cat-"+strings.ToLower(rand.Text())[:8], rand.Text()
+	g.must(http.MethodPost, "admin/users", map[string]any{
+		"username": who, "email": who + "@example.test", "password": password, "must_change_password": false,
+	}, nil)
+	g.t.Cleanup(func() { g.must(http.MethodDelete, "admin/users/"+who+"?purge=true", nil, nil) })
+	g.must(http.MethodPut, "repos/"+repo.String()+"/collaborators/"+who, map[string]any{"permission": "write"}, nil)
+	status, answer := g.callWith("Basic "+base64.StdEncoding.EncodeToString([]byte(who+":"+password)), "", http.MethodPost, "users/"+who+"/tokens",
+		map[string]any{"name": "public", "scopes": []string{"public-only", "write:repository", "write:issue", "read:user"}})
+	var made struct {
+		Token string `json:"sha1"`
+	}
+	if err := json.Unmarshal(answer, &made); err != nil || made.Token == "" {
+		g.t.Fatalf("no token: %d %.300s", status, answer)
+	}
+	return made.Token
+}
