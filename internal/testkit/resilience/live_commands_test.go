@@ -88,7 +88,7 @@ func TestLiveResumeAsksTheServer(t *testing.T) {
 			}
 			key := record.PullKey{Provider: k.name, Owner: w.repo.Owner, Repo: w.repo.Name, Number: 1}
 			pull, found, err := w.store.Pulls.FindPull(t.Context(), key)
-			if err != nil || !found || gitprovider.State(pull.State) != c.want {
+			if err != nil || !found || pull.State != c.want {
 				t.Errorf("the records have %+v, %t, %v", pull, found, err)
 			}
 		})
