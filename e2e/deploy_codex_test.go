@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +13,10 @@ import (
 func TestCodexSendsWhatWasDeployed(t *testing.T) {
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"
-	model := newOtherModel(t)
+	model := newOtherModel(t, scripted())
 	w.project(t, map[string]string{
 		"work/.git/HEAD": "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n", "work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
-		".codex/config.toml": fmt.Sprintf("model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\n", model.URL),
+		".codex/config.toml": codex().around("", model.URL),
 		".agentpack/repo/agentpack.yaml": `version: 1
 profiles: {default: {include_tags: [base]}, first: {include_modules: [rules]}}
 targets: {codex: {scope: both}}
@@ -53,17 +52,15 @@ modules:
 // sends is all that the Codex CLI, started in the folder work, sends to its model.
 func (w *world) sends(t *testing.T, model *otherModel) string {
 	t.Helper()
-	model.mu.Lock()
-	model.sent.Reset()
-	model.mu.Unlock()
+	before, _ := model.told()
 	got := run(t, program{
 		path: installed(t, ".bin/codex"), args: []string{"exec", "--skip-git-repo-check", "go"}, dir: filepath.Join(w.home, "work"), may: 2 * patience,
 		env: w.environment("STUB_KEY=x"),
 	})
-	model.mu.Lock()
-	defer model.mu.Unlock()
-	if got.code != 0 || model.sent.Len() == 0 {
+	all, _ := model.told()
+	sent := strings.TrimPrefix(all, before)
+	if got.code != 0 || sent == "" {
 		t.Fatalf("codex: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	return model.sent.String()
+	return sent
 }

@@ -324,10 +324,45 @@ func describeStatus(w *strings.Builder, r prflow.StatusResult) {
 	}
 	for _, review := range r.Reviews {
 		fmt.Fprintf(w, "  %s %s %s\n", review.SubmittedAt, review.Author, review.State)
-		for _, line := range strings.Split(strings.TrimSpace(review.Body), "\n") {
-			if line != "" {
-				fmt.Fprintf(w, "    | %s\n", line)
-			}
+		describeWords(w, "    | ", review.Body)
+		for _, c := range review.Comments {
+			fmt.Fprintf(w, "    %s\n", lineName(c))
+			describeWords(w, "      | ", c.Body)
+		}
+		if review.LeftOut > 0 {
+			fmt.Fprintf(w, "    and %d older comments on lines\n", review.LeftOut)
 		}
 	}
+}
+
+// describeWords writes what somebody said, each line behind a mark.
+func describeWords(w *strings.Builder, mark, words string) {
+	for _, line := range strings.Split(strings.TrimSpace(words), "\n") {
+		if line != "" {
+			fmt.Fprintf(w, "%s%s\n", mark, line)
+		}
+	}
+}
+
+// lineName says where a comment stands, by whom it is if not by the reviewer, and what is to be known of it.
+func lineName(c prflow.LineEntry) string {
+	name := c.Path
+	if c.Line > 0 {
+		name += fmt.Sprintf(":%d", c.Line)
+	}
+	if c.Before {
+		name += " before the change"
+	}
+	if c.Author != "" {
+		name += " by " + c.Author
+	}
+	for _, mark := range []struct {
+		is   bool
+		word string
+	}{{c.Outdated, "outdated"}, {c.Resolved, "resolved"}} {
+		if mark.is {
+			name += ", " + mark.word
+		}
+	}
+	return name
 }
