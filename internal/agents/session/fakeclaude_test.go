@@ -222,7 +222,7 @@ func acts() map[string]func(*fake) int {
 		"holds":     good(func(f *fake) { child("waits", false) }),
 		"holds-on":  good(func(f *fake) { child("waits-deaf", false) }),
 		"escapes":   good(func(f *fake) { child("waits-deaf", true) }),
-		"concealed": func(f *fake) int { Conceal(); f.say("ready"); forever(); return 0 },
+		"concealed": func(f *fake) int { processtree.Conceal(); f.say("ready"); forever(); return 0 },
 		"open":      func(f *fake) int { f.say("ready"); forever(); return 0 },
 		"no-end":    func(f *fake) int { f.init("connected"); f.raw(`{"type":"resu`); return 0 },
 		"unasked":   func(f *fake) int { f.init("connected"); f.say("ready"); child("waits-deaf", true); forever(); return 0 },

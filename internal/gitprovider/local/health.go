@@ -72,7 +72,7 @@ func (p *Provider) Examine(ctx context.Context, ref gitprovider.RepoRef, base st
 		return gitprovider.Access{}, err
 	}
 	for _, folder := range []string{"objects", "refs"} {
-		if path := filepath.Join(repo.gitDir, folder); !writable(path) {
+		if path := filepath.Join(repo.gitDir, folder); !files.IsWritable(path) {
 			return gitprovider.Access{}, fault.New(fault.RepoNotAllowed,
 				"%s cannot be written, so no branch can be made; give it to the user that runs claudeops", path)
 		}

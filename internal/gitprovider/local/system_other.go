@@ -7,9 +7,6 @@ import (
 	"os"
 )
 
-// writable is true where nothing tells in advance: the write itself then fails.
-func writable(string) bool { return true }
-
 // isOurs is true: a user's temporary folder is the user's own there.
 func isOurs(fs.FileInfo) bool { return true }
 

@@ -8,14 +8,9 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
-
-// writable reports whether this process may make files in the folder.
-func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
 
 // isOurs reports whether a file belongs to this process's user.
 func isOurs(info fs.FileInfo) bool {

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 )
 
@@ -77,15 +76,15 @@ func (g *Git) streamed(ctx context.Context, read func(io.Reader) error, c sysgit
 
 // extract writes the files of a tar below a new folder.
 func extract(archive io.Reader, folder string, l gitLimits) error {
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	if err := files.Mkdir(folder, 0o700); err != nil {
 		return err
 	}
-	root, err := change.OpenRoot(folder)
+	root, err := files.OpenWriting(folder)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	in, files, size := tar.NewReader(archive), 0, int64(0)
+	in, count, size := tar.NewReader(archive), 0, int64(0)
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -96,8 +95,8 @@ func extract(archive io.Reader, folder string, l gitLimits) error {
 		}
 		// An attribute of the repository may have git write other bytes than the file has, so that the bounds are held here,
 		// too.
-		files, size = files+1, size+h.Size
-		if err := l.fits(files, 2*l.files+1, size, h.Size, h.Name); err != nil {
+		count, size = count+1, size+h.Size
+		if err := l.fits(count, 2*l.files+1, size, h.Size, h.Name); err != nil {
 			return err
 		}
 		name := path.Clean(h.Name)
@@ -106,7 +105,7 @@ func extract(archive io.Reader, folder string, l gitLimits) error {
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:
-			err = extractFile(root, name, fs.FileMode(h.Mode).Perm()|0o600, in) //nolint:gosec // a mode of git has few bits
+			err = root.Extract(name, in, fs.FileMode(h.Mode).Perm()|0o600) //nolint:gosec // a mode of git has few bits
 		case tar.TypeSymlink:
 			err = root.Symlink(h.Linkname, name)
 		}
@@ -114,13 +113,4 @@ func extract(archive io.Reader, folder string, l gitLimits) error {
 			return err
 		}
 	}
-}
-
-func extractFile(root *os.Root, name string, mode fs.FileMode, in io.Reader) error {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, in)
-	return errors.Join(err, f.Close())
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 )
 
@@ -43,7 +43,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 		return "", err
 	}
 	defer unlock()
-	info, err := os.Lstat(folder)
+	info, err := files.Lstat(folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := g.fetch(ctx, s, commit, folder); err != nil {
@@ -60,22 +60,21 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 
 // touch notes that a folder of the cache is in use: what was used least recently is removed first.
 func touch(folder string) {
-	now := time.Now()
-	_ = os.Chtimes(folder, now, now)
+	_ = files.Touch(folder, time.Now())
 }
 
 // fetch brings a commit's files into a folder, at once.
 func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) error {
 	g.sweep()
-	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+	if err := files.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		return ioError(folder, err)
 	}
-	scratch, err := os.MkdirTemp(filepath.Dir(folder), scratchName)
+	scratch, err := files.MakeTemporary(filepath.Dir(folder), scratchName)
 	if err != nil {
 		return ioError(folder, err)
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	repo, files := filepath.Join(scratch, "repo"), filepath.Join(scratch, "files")
+	defer func() { _ = scratch.Remove() }()
+	repo, tree := filepath.Join(scratch.Path, "repo"), filepath.Join(scratch.Path, "files")
 	if err := g.fetchInto(ctx, s, commit, repo); err != nil {
 		return err
 	}
@@ -84,12 +83,12 @@ func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) er
 		err = g.room(size)
 	}
 	if err == nil {
-		err = g.extract(ctx, repo, commit, files)
+		err = g.extract(ctx, repo, commit, tree)
 	}
 	if err != nil {
 		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).because(err)
 	}
-	if err := os.Rename(files, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
+	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
 		return ioError(folder, err)
 	}
 	return nil
@@ -123,7 +122,7 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 			return remoteFailed(s, "the repository "+shown(s.URL)+" cannot be fetched", err)
 		}
 		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" && failure == "" {
-			if size, err := sizeBelow(repo); err != nil || size > g.limits.scratch {
+			if size, err := files.Size(repo); err != nil || size > g.limits.scratch {
 				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).because(err)
 			}
 			return nil
@@ -136,7 +135,7 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 // watch ends a context when a folder has grown by more than the bytes that a fetch may write. stop ends the watching.
 func (g *Git) watch(ctx context.Context, folder string) (watched context.Context, stop func()) {
 	const every = 200 * time.Millisecond
-	before, _ := sizeBelow(folder)
+	before, _ := files.Size(folder)
 	watched, cancel := context.WithCancelCause(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -147,7 +146,7 @@ func (g *Git) watch(ctx context.Context, folder string) (watched context.Context
 			case <-watched.Done():
 				return
 			case <-look.C:
-				if size, _ := sizeBelow(folder); size-before > g.limits.scratch {
+				if size, _ := files.Size(folder); size-before > g.limits.scratch {
 					cancel(tooMuch("it sends more than %d MiB", g.limits.scratch>>20))
 					return
 				}
@@ -157,35 +156,15 @@ func (g *Git) watch(ctx context.Context, folder string) (watched context.Context
 	return watched, func() { cancel(nil); done.Wait() }
 }
 
-// matching are the names that a pattern matches.
-func matching(pattern string) ([]string, error) { return filepath.Glob(pattern) }
-
-// sizeBelow is how many bytes the files below a folder have. What goes away meanwhile counts as nothing.
-func sizeBelow(folder string) (size int64, err error) {
-	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				size += info.Size()
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-	return size, err
-}
-
 // scratchName is how folders begin in which something is fetched.
 const scratchName = ".new-"
 
 // sweep removes what killed processes left.
 func (g *Git) sweep() {
 	for _, pattern := range []string{filepath.Join("*", scratchName+"*"), ".checkout-*"} {
-		left, _ := matching(filepath.Join(g.cache, pattern))
-		for _, name := range left {
-			if info, err := os.Lstat(name); err == nil && g.now().Sub(info.ModTime()) > abandoned {
-				_ = os.RemoveAll(name)
+		for _, name := range files.Glob(g.cache, pattern) {
+			if info, err := files.Lstat(name); err == nil && g.now().Sub(info.ModTime()) > abandoned {
+				_ = files.RemoveAll(name)
 			}
 		}
 	}
@@ -201,21 +180,17 @@ type keptCommit struct {
 // room makes room for so many bytes: commits that were used least recently go, but none of which a call may be using.
 // It is an error if there is not enough.
 func (g *Git) room(need int64) error {
-	found, err := matching(filepath.Join(g.cache, "*", "*"))
-	if err != nil {
-		return err
-	}
 	var list []keptCommit
 	total := need
-	for _, folder := range found {
+	for _, folder := range files.Glob(g.cache, filepath.Join("*", "*")) {
 		if !isCommit(filepath.Base(folder)) {
 			continue
 		}
-		info, err := os.Lstat(folder)
+		info, err := files.Lstat(folder)
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		size, err := sizeBelow(folder)
+		size, err := files.Size(folder)
 		if err != nil {
 			return err
 		}
@@ -243,10 +218,10 @@ func (g *Git) room(need int64) error {
 // removeCommit removes a commit of the cache: first from its name, so that nobody finds a part of it.
 func removeCommit(folder string) error {
 	away := filepath.Join(filepath.Dir(folder), scratchName+"gone-"+filepath.Base(folder))
-	if err := os.Rename(folder, away); err != nil {
+	if err := files.Rename(folder, away); err != nil {
 		return err
 	}
-	return os.RemoveAll(away)
+	return files.RemoveAll(away)
 }
 
 // keyedLocks are locks by name.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // imported is a repository made by git fast-import, and the commit of its branch main.
@@ -179,7 +180,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	if !change.Exists(folders[0]) || change.Exists(folders[2]) {
 		t.Errorf("the next: %v", cached(t, g))
 	}
-	if size, err := sizeBelow(g.cache); err != nil || size > g.limits.cache {
+	if size, err := files.Size(g.cache); err != nil || size > g.limits.cache {
 		t.Errorf("%d bytes, %v", size, err)
 	}
 }

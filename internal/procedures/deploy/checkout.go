@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,18 +54,18 @@ func notReady(why, next, format string, args ...any) *Error {
 }
 
 func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+	if _, err := files.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository", dir).with("path", dir)
 	}
-	if err := os.MkdirAll(g.cache, 0o700); err != nil {
+	if err := files.MkdirAll(g.cache, 0o700); err != nil {
 		return Checkout{}, ioError(g.cache, err)
 	}
-	scratch, err := os.MkdirTemp(g.cache, ".checkout-")
+	scratch, err := files.MakeTemporary(g.cache, ".checkout-")
 	if err != nil {
 		return Checkout{}, ioError(g.cache, err)
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	c := &checkout{git: g, dir: dir, scratch: filepath.Join(scratch, "git")}
+	defer func() { _ = scratch.Remove() }()
+	c := &checkout{git: g, dir: dir, scratch: filepath.Join(scratch.Path, "git")}
 	source, err := c.follows(ctx)
 	if err != nil {
 		return Checkout{}, err
@@ -172,7 +171,7 @@ func (c *checkout) prepare(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Join(c.scratch, "info"), 0o700), os.WriteFile(filepath.Join(c.scratch, filepath.FromSlash(name)), text, 0o600))
+			err = errors.Join(files.MkdirAll(filepath.Join(c.scratch, "info"), 0o700), files.Replace(filepath.Join(c.scratch, filepath.FromSlash(name)), text, 0o600))
 		}
 		if err != nil {
 			return ioError(at[name], err)

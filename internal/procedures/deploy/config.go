@@ -157,12 +157,12 @@ func readIn(repo, name string, limit int64, own bool) ([]byte, error) {
 		text, _, err := files.ReadPath(filepath.Join(repo, name), limit)
 		return text, err
 	}
-	root, err := change.OpenRoot(repo)
+	root, err := files.OpenDir(repo)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := files.Read(root, name, limit)
+	text, _, err := root.Read(name, limit)
 	return text, err
 }
 

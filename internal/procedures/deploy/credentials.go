@@ -3,10 +3,10 @@ package deploy
 import (
 	"context"
 	"errors"
-	"os"
 	"runtime"
 
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/files"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
@@ -30,7 +30,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 	if c.Remote.Token != "" || g.credentials == "" {
 		return g.call(ctx, c)
 	}
-	info, err := os.Stat(g.credentials)
+	info, err := files.Stat(g.credentials)
 	switch {
 	case err != nil:
 		return nil, "the file of git's credentials cannot be read: " + reason(err), nil

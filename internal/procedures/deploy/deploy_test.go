@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 const configuration = `
@@ -158,7 +158,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 		"a patch that adds":           {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/new.md.patch": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+x\n"}, "", ConfigInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, err := os.OpenRoot(operationtest.WriteFiles(t, t.TempDir(), c.files))
+			root, err := files.OpenDir(operationtest.WriteFiles(t, t.TempDir(), c.files))
 			if err != nil {
 				t.Fatal(err)
 			}

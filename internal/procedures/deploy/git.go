@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
@@ -93,7 +93,7 @@ func (g *Git) files(ctx context.Context, s *GitSource, commit string, from readi
 		return nil, err
 	}
 	recorded := from.seal.Use(folder, s.Subdir)
-	root, err := change.OpenRoot(folder)
+	root, err := files.OpenDir(folder)
 	if err != nil {
 		return nil, ioError(folder, err)
 	}
@@ -121,23 +121,24 @@ func (g *Git) Patch(ctx context.Context, name, before, patch string) (after, fai
 	if !regexp.MustCompile(`^[A-Za-z0-9._/-]+$`).MatchString(name) {
 		name = "file"
 	}
-	dir, err := os.MkdirTemp("", "claudeops-patch-")
+	temporary, err := files.MakeTemporary("", "claudeops-patch-")
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = temporary.Remove() }()
+	dir := temporary.Path
 	file := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := files.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", "", err
 	}
-	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+	if err := files.Create(file, []byte(before), 0o600); err != nil {
 		return "", "", err
 	}
 	_, failure, err = g.run(ctx, dir, []byte(parts.alone(name)), "apply", "--whitespace=nowarn", "-")
 	if err != nil || failure != "" {
 		return "", failure, err
 	}
-	text, err := os.ReadFile(file)
+	text, _, err := files.ReadPath(file, change.MaxFileBytes)
 	if err == nil && string(text) == before {
 		return "", "the patch changes nothing", nil
 	}

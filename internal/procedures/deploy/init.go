@@ -3,13 +3,13 @@ package deploy
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -95,7 +95,7 @@ func (s *Service) Init(user bool) (InitData, error) {
 	if user {
 		from, scope = s.setup.Places.Home, "user"
 	}
-	root, err := change.OpenRoot(from)
+	root, err := files.OpenDir(from)
 	if err != nil {
 		return InitData{}, ioError(from, err)
 	}
@@ -119,7 +119,7 @@ func (s *Service) Init(user bool) (InitData, error) {
 }
 
 // take makes modules of what is at a place.
-func (i *initializer) take(root *os.Root, p initPlace, scope string) error {
+func (i *initializer) take(root *files.Dir, p initPlace, scope string) error {
 	tree, ok, err := change.ReadTree(root, p.path, nil)
 	if err != nil || !ok {
 		return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -58,7 +57,7 @@ func levels(machine, project string) []overlay {
 }
 
 // levelsIn are the levels that a repository has, so that not every module is looked for at each.
-func levelsIn(root *os.Root, machine, project string) (out []overlay) {
+func levelsIn(root *files.Dir, machine, project string) (out []overlay) {
 	for _, level := range levels(machine, project) {
 		if _, err := root.Stat(level.dir); !errors.Is(err, fs.ErrNotExist) {
 			out = append(out, level)
@@ -69,8 +68,8 @@ func levelsIn(root *os.Root, machine, project string) (out []overlay) {
 
 // readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it has files of
 // both kinds.
-func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
-	files, ok, err := change.ReadTree(root, o.dir, nil)
+func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
+	whole, ok, err := change.ReadTree(root, o.dir, nil)
 	if err != nil {
 		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
 	}
@@ -88,10 +87,10 @@ func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
 	switch {
 	case kind == "dir" && len(patches) > 0:
 		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).with("overlay_dir", o.dir)
-	case kind == "patch" && len(files) > 0:
+	case kind == "patch" && len(whole) > 0:
 		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).with("overlay_dir", o.dir)
 	}
-	o.files = files
+	o.files = whole
 	for _, rel := range patches.Paths() {
 		name, isPatch := strings.CutSuffix(rel, ".patch")
 		text, err := patches[rel].Content.Bytes()
@@ -110,9 +109,9 @@ func readOverlay(root *os.Root, o overlay) (_ overlay, ok bool, err error) {
 // maxKindBytes bounds the file that says of which kind an overlay is.
 const maxKindBytes = 64 << 10
 
-func overlayKind(root *os.Root, dir string) (string, error) {
+func overlayKind(root *files.Dir, dir string) (string, error) {
 	name := path.Join(dir, ".agentpack", "overlay.json")
-	text, _, err := files.Read(root, name, maxKindBytes)
+	text, _, err := root.Read(name, maxKindBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "dir", nil
 	}
@@ -174,7 +173,7 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 }
 
 // overlaid is a module's tree with its overlays, of the levels that there are.
-func overlaid(ctx context.Context, root *os.Root, m Module, base change.Tree, there []overlay, patch Patcher) (change.Tree, error) {
+func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) (change.Tree, error) {
 	for _, level := range there {
 		level.dir = path.Join(level.dir, fsKey(m.ID))
 		o, ok, err := readOverlay(root, level)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // FuzzOverlay reads overlays of any kind, with files of any name: each is laid over the module, or refused with a code.
@@ -36,7 +37,7 @@ func FuzzOverlay(f *testing.F) {
 		if os.MkdirAll(filepath.Dir(file), 0o755) != nil || os.WriteFile(file, []byte(text), 0o600) != nil {
 			return // no name of a file
 		}
-		root, err := os.OpenRoot(dir)
+		root, err := files.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

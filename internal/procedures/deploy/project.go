@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Request says what is to be planned.
@@ -146,7 +146,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	if err != nil {
 		return nil, err
 	}
-	root, err := change.OpenRoot(from.dir)
+	root, err := files.OpenDir(from.dir)
 	if err != nil {
 		return nil, ioError(from.dir, err)
 	}
@@ -184,7 +184,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 }
 
 // projectID is what overlays call the project; "" if there are none of projects, so that nobody has to know.
-func (s Setup) projectID(ctx context.Context, root *os.Root, from reading) string {
+func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) string {
 	from.seal.Tree(from.dir, overlaysName)
 	absent := func() bool {
 		_, err := root.Stat(projectsName)
@@ -196,7 +196,7 @@ func (s Setup) projectID(ctx context.Context, root *os.Root, from reading) strin
 		}
 		return ""
 	}
-	if info, err := os.Lstat(filepath.Join(s.Places.Project, ".git")); err == nil && !info.IsDir() {
+	if info, err := files.Lstat(filepath.Join(s.Places.Project, ".git")); err == nil && !info.IsDir() {
 		from.seal.Fail() // its configuration is elsewhere
 	}
 	from.seal.Tree(s.Places.Project, ".git/config")
@@ -206,7 +206,7 @@ func (s Setup) projectID(ctx context.Context, root *os.Root, from reading) strin
 }
 
 // files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
-func (s Setup) files(ctx context.Context, root *os.Root, m Module, from reading, known func(*GitSource) string) (change.Tree, error) {
+func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading, known func(*GitSource) string) (change.Tree, error) {
 	if g := m.Source.Git; g != nil {
 		if from.choose != nil {
 			chosen, err := from.choose(m)

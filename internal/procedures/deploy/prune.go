@@ -2,13 +2,13 @@ package deploy
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // KeepSnapshots is how many snapshots Prune keeps where nobody says it.
@@ -39,21 +39,13 @@ func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.
 // beside them.
 func (s *Service) pruneCommits(dryRun bool) (count int, err error) {
 	cache := s.setup.Git.cache
-	old, err := matching(filepath.Join(cache, "*", "*"))
-	if err != nil {
-		return 0, err
-	}
-	left, err := matching(filepath.Join(cache, ".checkout-*"))
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range slices.Concat(old, left) {
-		info, err := os.Lstat(name)
+	for _, name := range slices.Concat(files.Glob(cache, filepath.Join("*", "*")), files.Glob(cache, ".checkout-*")) {
+		info, err := files.Lstat(name)
 		if err != nil || s.engine.State().Now().Sub(info.ModTime()) < keepCommits || strings.HasPrefix(filepath.Base(filepath.Dir(name)), ".") && filepath.Dir(name) != cache {
 			continue
 		}
 		if !dryRun {
-			if err := os.RemoveAll(name); err != nil {
+			if err := files.RemoveAll(name); err != nil {
 				return count, ioError(name, err)
 			}
 		}

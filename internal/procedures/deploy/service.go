@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Settings are what a Service is made of.
@@ -281,11 +281,11 @@ const localTime = 20 * time.Second
 // a named pipe.
 func soundGit(dir string) bool {
 	for _, name := range []string{"HEAD", "config"} {
-		if info, err := os.Stat(filepath.Join(dir, ".git", name)); err == nil && !info.Mode().IsRegular() {
+		if info, err := files.Stat(filepath.Join(dir, ".git", name)); err == nil && !info.Mode().IsRegular() {
 			return false
 		}
 	}
-	info, err := os.Lstat(filepath.Join(dir, ".git"))
+	info, err := files.Lstat(filepath.Join(dir, ".git"))
 	return err != nil || info.IsDir() || info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0
 }
 
@@ -293,7 +293,7 @@ func soundGit(dir string) bool {
 func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	dir := filepath.Dir(name)
 	for {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		if info, err := files.Stat(dir); err == nil && info.IsDir() {
 			break
 		} else if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
 			return false, false

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ func leftOut(name string, isDir bool) bool {
 // the same files make the same bytes. Links and special files are an error: what they lead to is not the package's. So
 // is every name that Unpack refuses.
 func Pack(dir string) ([]byte, error) {
-	root, err := files.OpenFolderPath(dir)
+	root, err := files.OpenDir(dir)
 	if err != nil {
 		return nil, newError(ManifestNotFound, "there is no folder %s", dir).because(err)
 	}
@@ -47,13 +46,13 @@ func Pack(dir string) ([]byte, error) {
 }
 
 // pack makes an archive of files below a root.
-func pack(root *os.Root, list []packedFile) ([]byte, error) {
+func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed) // its header has no time and no name
 	out := tar.NewWriter(zip)
 	total := int64(0)
 	for _, f := range list {
-		content, _, err := files.Read(root, f.name, MaxUnpackedBytes)
+		content, _, err := root.Read(f.name, MaxUnpackedBytes)
 		if err != nil {
 			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).because(err)
 		}
@@ -87,7 +86,7 @@ type packedFile struct {
 const gitFolder = ".git"
 
 // packedFiles lists the files of a package, sorted by name. AAM_MANIFEST_INVALID for what no package may have.
-func packedFiles(root *os.Root) ([]packedFile, error) {
+func packedFiles(root *files.Dir) ([]packedFile, error) {
 	var out []packedFile
 	names := newEntryNames()
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {

@@ -154,7 +154,7 @@ func resolvedURLs(dir string, registries any) any {
 }
 
 func readConfig(dir string) (map[string]any, error) {
-	root, err := files.OpenFolderPath(dir)
+	root, err := files.OpenDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func readConfig(dir string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s cannot be read: %s", dir, reason(err))
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := files.Read(root, filepath.Join(workspaceName, "config.yaml"), maxConfigBytes)
+	text, _, err := root.Read(filepath.Join(workspaceName, "config.yaml"), maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -2,13 +2,12 @@ package packages
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Recipe says how to make a manifest from what lies in a folder.
@@ -34,7 +33,7 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir, reason(err)).because(err).hint("name a folder")
 	}
 	defer func() { _ = root.Close() }()
-	if change.Has(root, ManifestName) {
+	if root.Has(ManifestName) {
 		return "", nil, newError(InvalidArgument, "%s is there already", target).hint("edit it, or remove it first")
 	}
 	config, err := LoadConfig(s.settings.Home, s.settings.Project)
@@ -45,7 +44,7 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	if err != nil {
 		return "", nil, err
 	}
-	m, err := r.manifest(root, config, installed)
+	m, err := r.manifest(&root.Dir, config, installed)
 	if err != nil {
 		return "", nil, err
 	}
@@ -59,13 +58,13 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	if r.DryRun {
 		return target, m, nil
 	}
-	if err := change.Replace(root, ManifestName, text, 0o644); err != nil {
+	if err := root.Put(ManifestName, text, 0o644); err != nil {
 		return "", nil, unwritable(target, err)
 	}
 	return target, m, nil
 }
 
-func (r Recipe) manifest(root *os.Root, config Config, installed map[string]bool) (*Manifest, error) {
+func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bool) (*Manifest, error) {
 	found, err := scan(root, installed)
 	if err != nil {
 		return nil, err

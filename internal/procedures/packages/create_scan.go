@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -34,7 +33,7 @@ func (s *Service) put(ctx context.Context, dir string) (map[string]bool, error) 
 }
 
 // scan finds the artifacts of a folder, those of installed packages aside. Links are not followed, and what no archive has is left out.
-func scan(root *os.Root, installed map[string]bool) (map[ArtifactType][]Artifact, error) {
+func scan(root *files.Dir, installed map[string]bool) (map[ArtifactType][]Artifact, error) {
 	out := map[ArtifactType][]Artifact{}
 	seen := 0
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -95,8 +94,8 @@ func artifactAt(name string) (t ArtifactType, at, artifact string) {
 }
 
 // aboutFile is what an artifact's file says that it is for.
-func aboutFile(root *os.Root, name string) string {
-	text, _, err := files.Read(root, name, 1<<20)
+func aboutFile(root *files.Dir, name string) string {
+	text, _, err := root.Read(name, 1<<20)
 	if err != nil || !utf8.Valid(text) {
 		return ""
 	}

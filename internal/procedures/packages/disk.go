@@ -32,7 +32,7 @@ func readBelow(dir, name string, most int64) ([]byte, error) {
 	if err == nil {
 		defer func() { _ = root.Close() }()
 		var content []byte
-		content, _, err = files.Read(root, rel, most)
+		content, _, err = root.Read(rel, most)
 		if err == nil {
 			return content, nil
 		}
@@ -43,24 +43,24 @@ func readBelow(dir, name string, most int64) ([]byte, error) {
 	return nil, err
 }
 
-func openBelow(dir, name string) (root *os.Root, rel string, err error) {
+func openBelow(dir, name string) (root *files.Writing, rel string, err error) {
 	if rel, err = filepath.Rel(dir, name); err != nil {
 		return nil, "", err
 	}
-	root, err = files.OpenFolderPath(dir)
-	return root, rel, err
+	root, err = files.OpenWriting(dir)
+	return root, filepath.ToSlash(rel), err
 }
 
 // openFolder opens a folder by its absolute path, and with within follows no link out of that.
-func openFolder(name, within string) (*os.Root, error) {
+func openFolder(name, within string) (*files.Writing, error) {
 	if within == "" {
-		return files.OpenFolderPath(name)
+		return files.OpenWriting(name)
 	}
 	return openWithin(within, name)
 }
 
 // openWithin opens a folder by its absolute path, and follows no link out of dir.
-func openWithin(dir, name string) (*os.Root, error) {
+func openWithin(dir, name string) (*files.Writing, error) {
 	if !change.Below(dir, name) { // it is written by way of another name of dir
 		dir, name = real(dir), real(name)
 	}
@@ -69,7 +69,7 @@ func openWithin(dir, name string) (*os.Root, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	return files.OpenFolder(root, rel)
+	return root.Folder(rel)
 }
 
 // writeBelow replaces a file at once, on disk before it has its name, and makes its folders. It follows no link out of
@@ -80,7 +80,7 @@ func writeBelow(dir, name string, content []byte) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return change.Replace(root, filepath.ToSlash(rel), content, 0o644)
+	return root.Put(rel, content, 0o644)
 }
 
 // marshal is a value as YAML.

@@ -115,7 +115,7 @@ func (i *installing) folderIsFree(name Name) error {
 // stagePackage writes a package to where it waits.
 func (i *installing) stagePackage(name Name, packed *Packed) (change.Tree, error) {
 	w := i.view.workspace
-	root, err := files.OpenFolderPath(w.Project)
+	root, err := files.OpenWriting(w.Project)
 	if err != nil {
 		return nil, unwritable(w.dir(), err)
 	}
@@ -131,10 +131,10 @@ func (i *installing) stagePackage(name Name, packed *Packed) (change.Tree, error
 	if at, err := change.Stage(root, folder, tree); err != nil {
 		return nil, unwritable(at, err)
 	}
-	return readTree(root, folder)
+	return readTree(&root.Dir, folder)
 }
 
-func readTree(root *os.Root, folder string) (change.Tree, error) {
+func readTree(root *files.Dir, folder string) (change.Tree, error) {
 	tree, ok, err := change.ReadTree(root, folder, nil)
 	if err != nil || !ok {
 		return nil, newError(IntegrityError, "%s cannot be read", folder).because(cmp.Or(err, os.ErrNotExist))
@@ -148,21 +148,21 @@ func unwritable(name string, err error) error {
 
 // cleanUp removes what was staged and not used. A transaction that could neither be finished nor taken back still needs it.
 func (i *installing) cleanUp() {
-	root, err := files.OpenFolderPath(i.view.workspace.Project)
+	root, err := files.OpenWriting(i.view.workspace.Project)
 	if i.stage == "" || err != nil {
 		return
 	}
 	defer func() { _ = root.Close() }()
-	if !change.Has(root, transactionFile) {
+	if !root.Has(transactionFile) {
 		_ = root.RemoveAll(i.stage)
-		_ = change.Remove(root, temporary)
+		_ = root.Remove(temporary)
 	}
 	i.stage = ""
 }
 
 // installedTree is the files of an installed package, held against what was recorded of them.
 func installedTree(w Workspace, name Name, have Locked) (change.Tree, *Manifest, error) {
-	root, err := files.OpenFolderPath(w.Project)
+	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return nil, nil, unwritable(w.Project, err)
 	}

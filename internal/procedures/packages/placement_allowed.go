@@ -2,14 +2,15 @@ package packages
 
 import (
 	"context"
+	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // allowed checks that no file of somebody else would be replaced, and no folder of somebody else's skill be written into.
@@ -72,12 +73,18 @@ func foreignInSkills(d *change.Desired, ours, foreign map[string]string) {
 			continue
 		}
 		seen[folder] = true
-		_ = filepath.WalkDir(folder, func(name string, e os.DirEntry, err error) error {
+		dir, err := files.OpenDir(folder)
+		if err != nil {
+			continue // what cannot be read is found when it is written
+		}
+		_ = fs.WalkDir(dir.FS(), ".", func(below string, e fs.DirEntry, err error) error {
+			name := filepath.Join(folder, filepath.FromSlash(below))
 			if err == nil && !e.IsDir() && ours[name] == "" {
 				foreign[name] = f.Modules[0]
 			}
-			return nil // what cannot be read is found when it is written
+			return nil
 		})
+		_ = dir.Close()
 	}
 }
 

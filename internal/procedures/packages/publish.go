@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -129,13 +129,18 @@ func validTag(tag string) bool {
 	})
 }
 
+// maxPackages bounds a registry.
+const maxPackages = 1 << 20
+
 // updateIndex renews what the index says of the packages in folders, of those that it does not know, and of those that are gone.
 func (p *publishing) updateIndex(now time.Time, folders ...string) error {
-	entries, err := files.Entries(p.root, "packages")
+	entries, complete, err := p.root.Entries("packages", maxPackages)
+	if err == nil && !complete {
+		err = fmt.Errorf("there are more than %d", maxPackages)
+	}
 	if err != nil {
 		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name, reason(err)).because(err)
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var index Index
 	if err := p.read("index.yaml", &index); err != nil {
 		index = Index{} // it is made anew
@@ -162,7 +167,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	if err := p.writeYAML("index.yaml", index); err != nil {
 		return err
 	}
-	if !change.Has(p.root, "registry.yaml") {
+	if !p.root.Has("registry.yaml") {
 		return p.writeYAML("registry.yaml", registryFile{Name: p.Name, Type: "local", APIVersion: 1, CreatedAt: now.UTC().Format(time.RFC3339)})
 	}
 	return nil
@@ -183,7 +188,7 @@ func (m *Metadata) entry(before IndexEntry, now time.Time) IndexEntry {
 // index may be older than their metadata, for the next publisher if this one is killed.
 type publishing struct {
 	Registry
-	root       *os.Root
+	root       *files.Writing
 	file       *os.File
 	unfinished []string // what other publishers left
 }
@@ -193,14 +198,14 @@ const unfinishedFile = ".unfinished"
 
 // lock keeps other publishers of the registry out until it is closed, or the process ends.
 func (r Registry) lock(ctx context.Context) (*publishing, error) {
-	root, err := r.open()
+	root, err := r.openWriting()
 	if err != nil {
 		return nil, err
 	}
-	file, err := change.OpenLock(root, ".lock")
+	file, err := root.OpenLock(".lock")
 	if err == nil {
 		if err = waitForLock(ctx, file); err == nil {
-			text, _, _ := files.Read(root, unfinishedFile, 1<<16) // what cannot be read names no package
+			text, _, _ := root.Read(unfinishedFile, 1<<16) // what cannot be read names no package
 			return &publishing{r, root, file, strings.Fields(string(text))}, nil
 		}
 		_ = file.Close()
@@ -216,7 +221,7 @@ func (p *publishing) note(folders ...string) error {
 	if len(folders) > 0 {
 		return p.write(unfinishedFile, []byte(strings.Join(folders, "\n")))
 	}
-	if err := change.Remove(p.root, unfinishedFile); err != nil {
+	if err := p.root.Remove(unfinishedFile); err != nil {
 		return p.unwritable(unfinishedFile, err)
 	}
 	return nil
@@ -251,7 +256,7 @@ func (p *publishing) writeYAML(name string, v any) error {
 
 // write replaces a file of the registry at once, and makes its folder.
 func (p *publishing) write(name string, content []byte) error {
-	if err := change.Replace(p.root, filepath.ToSlash(name), content, 0o644); err != nil {
+	if err := p.root.Put(filepath.ToSlash(name), content, 0o644); err != nil {
 		return p.unwritable(name, err)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -79,7 +78,16 @@ type Published struct {
 
 // open opens the registry's folder. AAM_REGISTRY_UNREACHABLE if that cannot be, AAM_PERMISSION_DENIED for a registry
 // that is not used: such a folder is not looked at.
-func (r Registry) open() (root *os.Root, err error) {
+func (r Registry) open() (*files.Dir, error) {
+	root, err := r.openWriting()
+	if err != nil {
+		return nil, err
+	}
+	return &root.Dir, nil
+}
+
+// openWriting is open for a registry that is written.
+func (r Registry) openWriting() (root *files.Writing, err error) {
 	switch {
 	case r.unused != "":
 		return nil, newError(PermissionDenied, "the registry %q is %s", r.Name, r.unused)
@@ -139,7 +147,7 @@ func (r Registry) read(name string, into any) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := files.Read(root, name, maxRegistryFile)
+	text, _, err := root.Read(name, maxRegistryFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -2,8 +2,6 @@ package packages
 
 import (
 	"path/filepath"
-
-	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they differ.
@@ -13,7 +11,7 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	content, _, err := files.Read(root, archivePath(name, p.Version), MaxArchiveBytes)
+	content, _, err := root.Read(archivePath(name, p.Version), MaxArchiveBytes)
 	if err != nil {
 		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).because(err)
 	}

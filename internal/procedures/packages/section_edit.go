@@ -77,12 +77,12 @@ func (e *editing) open(name string) (string, error) {
 	if _, known := e.now[rel]; known {
 		return rel, nil
 	}
-	root, err := files.OpenFolderPath(e.project)
+	root, err := files.OpenDir(e.project)
 	if err != nil {
 		return "", unwritable(e.project, err)
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := files.Read(root, rel, maxTextBytes)
+	text, _, err := root.Read(rel, maxTextBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -79,7 +78,7 @@ func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool
 	if err != nil {
 		return nil, err
 	}
-	root, err := files.OpenFolderPath(c.workspace.Project)
+	root, err := files.OpenWriting(c.workspace.Project)
 	if err != nil {
 		return nil, unwritable(c.workspace.dir(), err)
 	}
@@ -89,7 +88,7 @@ func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool
 	}
 	text, err := json.Marshal(t)
 	if err == nil {
-		err = change.Replace(root, transactionFile, text, 0o600)
+		err = root.Put(transactionFile, text, 0o600)
 	}
 	if err != nil {
 		return nil, unwritable(transactionFile, err)
@@ -135,7 +134,7 @@ func (c *changeOfPackages) transaction(edits []textEdit, now time.Time) (*transa
 }
 
 // finish does what is left of a transaction, from wherever it was left.
-func (s *Service) finish(ctx context.Context, root *os.Root, t *transaction) (notes []string, err error) {
+func (s *Service) finish(ctx context.Context, root *files.Writing, t *transaction) (notes []string, err error) {
 	if err := s.reached("transaction"); err != nil {
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func (s *Service) finish(ctx context.Context, root *os.Root, t *transaction) (no
 			return nil, err
 		}
 	}
-	if notes, err = s.putFiles(ctx, root, t.After, t.Touched, t.named); err != nil {
+	if notes, err = s.putFiles(ctx, &root.Dir, t.After, t.Touched, t.named); err != nil {
 		return nil, err
 	}
 	for _, folder := range t.Gone {
@@ -181,26 +180,26 @@ func (s *Service) finish(ctx context.Context, root *os.Root, t *transaction) (no
 }
 
 // end removes the transaction, then what it had put aside.
-func (s *Service) end(root *os.Root) error {
-	if err := change.Remove(root, transactionFile); err != nil {
+func (s *Service) end(root *files.Writing) error {
+	if err := root.Remove(transactionFile); err != nil {
 		return unwritable(transactionFile, err)
 	}
 	if err := s.reached("end"); err != nil {
 		return err
 	}
-	_ = root.RemoveAll(temporary)                         // the next call does it otherwise
-	_ = change.Remove(root, workspaceName+"/"+"packages") // if it is empty
+	_ = root.RemoveAll(temporary)                     // the next call does it otherwise
+	_ = root.Remove(workspaceName + "/" + "packages") // if it is empty
 	return nil
 }
 
 // takeBack undoes what was done of a transaction, from wherever it was left.
-func (s *Service) takeBack(ctx context.Context, root *os.Root, t *transaction) error {
+func (s *Service) takeBack(ctx context.Context, root *files.Writing, t *transaction) error {
 	for _, folder := range slices.Concat(t.New, t.Gone) {
 		if err := t.putBack(root, folder, slices.Contains(t.New, folder)); err != nil {
 			return err
 		}
 	}
-	if _, err := s.putFiles(ctx, root, t.Before, t.Touched, t.named); err != nil {
+	if _, err := s.putFiles(ctx, &root.Dir, t.Before, t.Touched, t.named); err != nil {
 		return err
 	}
 	for _, e := range t.Edits {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -37,11 +36,11 @@ func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 		return nil, unwritable(w.dir(), err)
 	}
 	defer func() { _ = folder.Close() }()
-	file, err := folder.Open(".")
+	file, err := folder.Itself()
 	if err == nil {
 		if _, lockErr := filelock.Try(file, false); lockErr != nil {
 			_ = file.Close()
-			file, err = change.OpenLock(folder, ".lock")
+			file, err = folder.OpenLock(".lock")
 		}
 	}
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Service) mend(ctx context.Context, w Workspace) (notes []string, err er
 	if err != nil {
 		return nil, err
 	}
-	root, err := files.OpenFolderPath(w.Project)
+	root, err := files.OpenWriting(w.Project)
 	if err != nil {
 		return nil, unwritable(w.dir(), err)
 	}

@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 func packageFolder(folder string) string { return workspaceName + "/packages/" + folder }
 
 // takePlace moves a package's old folder aside, and its new one to its place.
-func (t *transaction) takePlace(root *os.Root, folder string) error {
+func (t *transaction) takePlace(root *files.Writing, folder string) error {
 	fresh := t.Stage + "/new/" + folder
-	if !change.Has(root, fresh) {
+	if !root.Has(fresh) {
 		return nil // it was done
 	}
 	if err := t.aside(root, folder); err != nil {
@@ -25,42 +23,42 @@ func (t *transaction) takePlace(root *os.Root, folder string) error {
 }
 
 // aside moves a package's folder out of the way.
-func (t *transaction) aside(root *os.Root, folder string) error {
-	if !change.Has(root, packageFolder(folder)) {
+func (t *transaction) aside(root *files.Writing, folder string) error {
+	if !root.Has(packageFolder(folder)) {
 		return nil
 	}
 	return move(root, packageFolder(folder), t.Stage+"/old/"+folder)
 }
 
 // putBack undoes takePlace and aside.
-func (t *transaction) putBack(root *os.Root, folder string, isNew bool) error {
+func (t *transaction) putBack(root *files.Writing, folder string, isNew bool) error {
 	fresh, old, here := t.Stage+"/new/"+folder, t.Stage+"/old/"+folder, packageFolder(folder)
-	if isNew && !change.Has(root, fresh) && change.Has(root, here) {
+	if isNew && !root.Has(fresh) && root.Has(here) {
 		if err := move(root, here, fresh); err != nil {
 			return err
 		}
 	}
-	if !change.Has(root, old) {
+	if !root.Has(old) {
 		return nil
 	}
 	return move(root, old, here)
 }
 
-func move(root *os.Root, from, to string) error {
-	if err := change.Move(root, from, to); err != nil {
+func move(root *files.Writing, from, to string) error {
+	if err := root.Move(from, to); err != nil {
 		return unwritable(to, err)
 	}
 	return nil
 }
 
 // replaceLock writes the lock file; nil removes it.
-func replaceLock(root *os.Root, text []byte) error {
+func replaceLock(root *files.Writing, text []byte) error {
 	name := workspaceName + "/aam-lock.yaml"
 	var err error
 	if text == nil {
-		err = change.Remove(root, name)
+		err = root.Remove(name)
 	} else {
-		err = change.Replace(root, name, text, 0o644)
+		err = root.Put(name, text, 0o644)
 	}
 	if err != nil {
 		return unwritable(name, err)
@@ -69,8 +67,8 @@ func replaceLock(root *os.Root, text []byte) error {
 }
 
 // do makes an edit, unless it was made. note says that somebody has changed the file meanwhile, so that it was left as it is.
-func (e textEdit) do(root *os.Root) (note []string, err error) {
-	now, _, err := files.Read(root, e.Path, maxTextBytes)
+func (e textEdit) do(root *files.Writing) (note []string, err error) {
+	now, _, err := root.Read(e.Path, maxTextBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		now = nil
@@ -85,9 +83,9 @@ func (e textEdit) do(root *os.Root) (note []string, err error) {
 	case !same(now, e.Before):
 		return []string{e.Path + " was changed meanwhile; it was left as it is"}, nil
 	case e.After == nil:
-		err = change.Remove(root, e.Path)
+		err = root.Remove(e.Path)
 	default:
-		err = change.Replace(root, e.Path, e.After, 0o644)
+		err = root.Put(e.Path, e.After, 0o644)
 	}
 	if err != nil {
 		return nil, unwritable(e.Path, err)

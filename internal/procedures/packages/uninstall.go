@@ -65,7 +65,7 @@ func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Remo
 
 // footprint is the files of a package: its own, and those in platforms.
 func (s *Service) footprint(ctx context.Context, w Workspace, name Name, locked Locked) (out []string, err error) {
-	root, err := files.OpenFolderPath(w.Project)
+	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return nil, unwritable(w.Project, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -37,7 +36,7 @@ func Validate(name, within string) Validation {
 		return v
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := files.Read(root, ManifestName, maxManifestBytes)
+	text, _, err := root.Read(ManifestName, maxManifestBytes)
 	if err != nil {
 		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -49,17 +48,17 @@ func Validate(name, within string) Validation {
 	if v.Manifest == nil || len(v.Errors) > 0 {
 		return v
 	}
-	missing := missingArtifacts(root, v.Manifest)
+	missing := missingArtifacts(&root.Dir, v.Manifest)
 	v.ArtifactsValid = len(missing) == 0
 	v.Errors = append(v.Errors, missing...)
-	if _, err := packedFiles(root); err != nil {
+	if _, err := packedFiles(&root.Dir); err != nil {
 		v.Errors = append(v.Errors, messageOf(err))
 	}
 	return v
 }
 
 // missingArtifacts lists the artifacts whose path is not there, or is of the wrong kind.
-func missingArtifacts(root *os.Root, m *Manifest) (out []string) {
+func missingArtifacts(root *files.Dir, m *Manifest) (out []string) {
 	for _, t := range ArtifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			info, err := root.Stat(path.Clean(a.Path))

@@ -58,7 +58,7 @@ func (w Workspace) packages() string { return filepath.Join(w.dir(), "packages")
 
 // Exists reports whether there is a workspace; a link that leads out of the project is none.
 func (w Workspace) Exists() bool {
-	root, err := files.OpenFolderPath(w.Project)
+	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return false
 	}

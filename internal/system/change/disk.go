@@ -55,12 +55,12 @@ func (d disk) within(name string) (root *os.Root, rel string, err error) {
 	if err := d.moved(base); err != nil {
 		return nil, "", err
 	}
-	root, err = OpenRoot(base)
+	root, err = openRoot(base)
 	return root, rel, err
 }
 
-// OpenRoot opens a folder; something else at its path is an error, and is not waited for.
-func OpenRoot(dir string) (*os.Root, error) {
+// openRoot opens a folder; something else at its path is an error, and is not waited for.
+func openRoot(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}

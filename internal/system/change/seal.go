@@ -1,7 +1,6 @@
 package change
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -218,7 +217,7 @@ func (id fileID) plainSize() bool { return id.Size <= MaxFileBytes }
 
 // SealedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
 // base, rel where it is.
-func SealedTree(root *os.Root, rel string, recorded []SealedFolder, known *Hashes) Tree {
+func SealedTree(root *files.Dir, rel string, recorded []SealedFolder, known *Hashes) Tree {
 	if known == nil || recorded == nil {
 		return nil
 	}

@@ -141,7 +141,7 @@ func (s State) WriteJSON(name string, v any) error {
 }
 
 func (s State) syncFolder(name string) {
-	if root, err := OpenRoot(filepath.Join(s.dir, name)); err == nil {
+	if root, err := openRoot(filepath.Join(s.dir, name)); err == nil {
 		syncFolder(root, ".")
 		_ = root.Close()
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // DriftKind is how a file differs from what was deployed.
@@ -210,7 +212,7 @@ func health(d disk, r RootDir) RootHealth {
 		return h
 	}
 	h.Exists = true
-	if h.Writable = mayWrite(r.Dir); !h.Writable {
+	if h.Writable = files.IsWritable(r.Dir); !h.Writable {
 		say("not_writable", "give the user of claudeops the right to write there")
 	}
 	return h

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -39,7 +38,7 @@ func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 // stay in the root; .git and .agentpack are left out, and other names that git takes for its own folder, or that have
 // hidden characters, are an error. ok is false if there is nothing at the path. Files whose hash is known are left
 // unread until they are asked for; known may be nil.
-func ReadTree(root *os.Root, name string, known *Hashes) (out Tree, ok bool, err error) {
+func ReadTree(root *files.Dir, name string, known *Hashes) (out Tree, ok bool, err error) {
 	name = path.Clean(name)
 	info, err := root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +57,7 @@ func ReadTree(root *os.Root, name string, known *Hashes) (out Tree, ok bool, err
 }
 
 type treeReader struct {
-	root  *os.Root
+	root  *files.Dir
 	tree  Tree
 	bytes int64
 	known *Hashes
@@ -71,12 +70,15 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 	if depth > maxTreeDepth {
 		return fmt.Errorf("%s: has more than %d folders in each other", name, maxTreeDepth)
 	}
-	dir, err := r.root.OpenRoot(name)
+	dir, err := r.root.Folder(name)
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
 	defer func() { _ = dir.Close() }()
-	entries, err := list(dir)
+	entries, complete, err := dir.Entries(".", maxTreeFiles)
+	if err == nil && !complete {
+		err = fmt.Errorf("has more than %d entries, which is the most that are read", maxTreeFiles)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
@@ -109,18 +111,8 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 	return nil
 }
 
-// list are the entries of a folder.
-func list(dir *os.Root) ([]fs.DirEntry, error) {
-	f, err := dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return f.ReadDir(-1)
-}
-
 // file takes a file, which is as in from. name is its name in the root, rel that in the tree.
-func (r *treeReader) file(from *os.Root, as, name, rel string, info fs.FileInfo) error {
+func (r *treeReader) file(from *files.Dir, as, name, rel string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: is no regular file", name)
@@ -139,7 +131,7 @@ func (r *treeReader) file(from *os.Root, as, name, rel string, info fs.FileInfo)
 		return nil
 	}
 	began := r.known.time()
-	content, info, err := readPlain(from, as)
+	content, info, err := from.Read(as, MaxFileBytes)
 	if err != nil {
 		return fmt.Errorf("%s: %s", name, reason(err))
 	}
@@ -162,7 +154,7 @@ func (r *treeReader) tooMuch(name string) error {
 func (r *treeReader) later(full, hash string) Content {
 	root := r.root.Name()
 	return Content{hash: hash, read: func() ([]byte, error) {
-		again, err := OpenRoot(root)
+		again, err := files.OpenDir(root)
 		if err != nil {
 			return nil, IOError(full, err)
 		}
@@ -171,7 +163,7 @@ func (r *treeReader) later(full, hash string) Content {
 		if err != nil {
 			return nil, IOError(full, err)
 		}
-		content, _, err := readPlain(again, name)
+		content, _, err := again.Read(filepath.ToSlash(name), MaxFileBytes)
 		if err != nil {
 			return nil, IOError(full, err)
 		}

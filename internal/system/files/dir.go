@@ -53,7 +53,7 @@ func (d *Dir) Close() error { return d.root.Close() }
 // Folder opens a folder in this one. Links in it are followed as far as they stay in the inner one. Anything that is no
 // folder is an error at once. The caller closes it.
 func (d *Dir) Folder(name string) (*Dir, error) {
-	root, err := OpenFolder(d.root, name)
+	root, err := d.root.OpenRoot(asFolder(name))
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,21 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) { return d.root.Stat(name) 
 
 // Lstat is Stat, but that it says of a link that it is one.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
+
+// Has reports whether there is anything at a name; a link there is not followed.
+func (d *Dir) Has(name string) bool {
+	_, err := d.root.Lstat(name)
+	return err == nil
+}
+
+// Name is the path that the folder was opened by.
+func (d *Dir) Name() string { return d.root.Name() }
+
+// FS is the folder for fs.WalkDir, which follows no links. Files are to be read by Read, which waits for none.
+func (d *Dir) FS() fs.FS { return d.root.FS() }
+
+// Itself opens the folder as a file, to be locked. The caller closes it.
+func (d *Dir) Itself() (*os.File, error) { return d.root.Open(".") }
 
 // Open opens a regular file for reading. Anything else is ErrNotRegular, in an *fs.PathError; opening it has no effect
 // on it. The information is of the very file that was opened. The caller closes the file.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Create makes a file that is not there, with exactly the mode, and writes text. Anything that is there, also a link
@@ -14,7 +15,11 @@ func Create(path string, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
+	return fillNew(f, text, mode)
+}
+
+func fillNew(f *os.File, text []byte, mode fs.FileMode) error {
+	_, err := f.Write(text)
 	if err == nil && mode != privateFile {
 		err = f.Chmod(mode)
 	}
@@ -52,6 +57,15 @@ func Remove(path string) error {
 	}
 	return nil
 }
+
+// RemoveAll removes what lies at a path that is ours, with all that is in it. Links are removed, and not followed.
+func RemoveAll(path string) error { return os.RemoveAll(path) }
+
+// Rename gives a file or a folder of ours another name on the same file system, at once.
+func Rename(from, to string) error { return os.Rename(from, to) }
+
+// Touch gives a file or a folder of ours a time of its last change.
+func Touch(path string, at time.Time) error { return os.Chtimes(path, at, at) }
 
 // Temporary is a private folder (mode 0700) with a name that nobody could foresee.
 type Temporary struct{ Path string }

@@ -56,6 +56,23 @@ func Glob(folder, pattern string) []string {
 	return found
 }
 
+// Size is how many bytes the regular files below a folder have; links are not followed. What goes away meanwhile counts
+// as nothing.
+func Size(folder string) (size int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return size, err
+}
+
 // FolderFS is the folder at a path that the operator named, as a file system of regular files: each is opened as
 // OpenPath does, and only when it is asked for. The folder need not be there.
 func FolderFS(path string) fs.FS { return folderFS(path) }

@@ -12,7 +12,12 @@ import (
 
 // TestNothingButAFolderIsOpenedAsOne looks at what could lie where a folder is expected.
 func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
-	dir, root := made(t)
+	dir, _ := made(t)
+	root, err := files.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
 	if err := os.Symlink("folder", filepath.Join(dir, "to-folder")); err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +30,9 @@ func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
 			path = filepath.Join(dir, name)
 		}
 		for what, look := range map[string]func() error{
-			"a root":  func() error { return closed(files.OpenFolder(root, name)) },
-			"a path":  func() error { return closed(files.OpenFolderPath(path)) },
-			"entries": func() error { _, err := files.Entries(root, name); return err },
+			"a folder": func() error { return closed(root.Folder(name)) },
+			"a path":   func() error { return closed(files.OpenDir(path)) },
+			"entries":  func() error { _, _, err := root.Entries(name, 10); return err },
 		} {
 			within(t, func() {
 				if look() == nil {
@@ -36,21 +41,21 @@ func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
 			})
 		}
 	}
-	if err := closed(files.OpenFolder(root, "..")); err == nil {
+	if err := closed(root.Folder("..")); err == nil {
 		t.Error("the folder above the root was opened")
 	}
 	for _, name := range []string{"folder", "folder/", "to-folder"} {
-		entries, err := files.Entries(root, name)
+		entries, _, err := root.Entries(name, 10)
 		if err != nil || len(entries) != 1 || entries[0].Name() != "inner" {
 			t.Errorf("%s: %v, %v", name, entries, err)
 		}
-		if err := closed(files.OpenFolderPath(filepath.Join(dir, name))); err != nil {
+		if err := closed(files.OpenDir(filepath.Join(dir, name))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func closed(root *os.Root, err error) error {
+func closed(root *files.Dir, err error) error {
 	if err != nil {
 		return err
 	}

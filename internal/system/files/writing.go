@@ -2,8 +2,10 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"path"
 )
 
 // Writing changes what lies below one folder, and reads as a Dir does. Who only reads is given a Dir.
@@ -25,7 +27,7 @@ func OpenWriting(path string) (*Writing, error) {
 
 // Folder is Dir.Folder for a folder that is written, unsynced if this one is.
 func (w *Writing) Folder(name string) (*Writing, error) {
-	root, err := OpenFolder(w.root, name)
+	root, err := w.root.OpenRoot(asFolder(name))
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +57,53 @@ func (w *Writing) Remove(name string) error {
 	return nil
 }
 
+// MkdirAll makes a folder and those above it, as far as they are not there, with the mode as far as the process's mask
+// permits.
+func (w *Writing) MkdirAll(name string, mode fs.FileMode) error { return w.root.MkdirAll(name, mode) }
+
+// Create makes a file that is not there, with exactly the mode, and writes text. Anything that is there is fs.ErrExist.
+// After an error there may be a part of it.
+func (w *Writing) Create(name string, text []byte, mode fs.FileMode) error {
+	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	if err != nil {
+		return err
+	}
+	return fillNew(f, text, mode)
+}
+
+// Extract makes a file that is not there, as an archive has it: with the mode as far as the process's mask permits, of
+// what in has. Anything that is there is fs.ErrExist. After an error there may be a part of it.
+func (w *Writing) Extract(name string, in io.Reader, mode fs.FileMode) error {
+	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, in)
+	return errors.Join(err, f.Close())
+}
+
+// Symlink makes a link that leads to target, wherever that is; a Dir follows it as far as it stays in the folder.
+func (w *Writing) Symlink(target, name string) error { return w.root.Symlink(target, name) }
+
+// Put is Replace, and makes the folders above the file (mode 0755, as far as the process's mask permits).
+func (w *Writing) Put(name string, text []byte, mode fs.FileMode) error {
+	if err := w.root.MkdirAll(path.Dir(name), sharedFolder); err != nil {
+		return err
+	}
+	return w.Replace(name, text, mode)
+}
+
+// Move gives a file or a folder another name at once, and makes the folders above that, as Put does.
+func (w *Writing) Move(from, to string) error {
+	if err := w.root.MkdirAll(path.Dir(to), sharedFolder); err != nil {
+		return err
+	}
+	return w.root.Rename(from, to)
+}
+
+// RemoveAll removes a file, or a folder with all that is in it. Links in it are removed, and not followed.
+func (w *Writing) RemoveAll(name string) error { return w.root.RemoveAll(name) }
+
 // Append writes text behind what a regular file holds. The file must be there.
 func (w *Writing) Append(name string, text []byte) error {
 	f, err := openKept(name, os.O_WRONLY|os.O_APPEND, 0, w.root.Lstat, w.root.OpenFile)
@@ -75,6 +124,7 @@ func (w *Writing) OpenLock(name string) (*os.File, error) {
 const (
 	privateFile   = 0o600
 	privateFolder = 0o700
+	sharedFolder  = 0o755
 )
 
 // openKept opens a file that stays the same file while it is written. It looks before and after, as open does.

@@ -209,6 +209,35 @@ func TestWhatIsMadeAndRemovedBelowAFolder(t *testing.T) {
 	isUnchanged(t, dir)
 }
 
+func TestWhatIsMadeBelowAFolderStaysThere(t *testing.T) {
+	dir, w := written(t)
+	if err := w.Symlink("..", "up"); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(below string) error{
+		"Put":      func(below string) error { return w.Put(below+"/new/put.md", []byte("x"), 0o600) },
+		"Create":   func(below string) error { return w.Create(below+"/create.md", []byte("x"), 0o600) },
+		"MkdirAll": func(below string) error { return w.MkdirAll(below+"/a/b", 0o700) },
+		"Extract":  func(below string) error { return w.Extract(below+"/extract.md", strings.NewReader("x"), 0o600) },
+		"Symlink":  func(below string) error { return w.Symlink("create.md", below+"/link.md") },
+		"Move":     func(below string) error { return w.Move("plain", below+"/moved/plain") },
+	} {
+		if do("up") == nil || do("..") == nil || do("out") == nil {
+			t.Errorf("%s follows a link out of the folder", name)
+		}
+		if err := do("folder"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := w.Create("folder/create.md", nil, 0o600); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Create writes over a file: %v", err)
+	}
+	if err := w.RemoveAll("folder/a"); err != nil || w.Has("folder/a") || !w.Has("folder") {
+		t.Errorf("RemoveAll: %v", err)
+	}
+	isUnchanged(t, dir)
+}
+
 // FuzzNames holds that no name reaches what lies outside of the folder.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"plain", "../outside", "out", "folder/../../outside", "//outside", "folder/./../out", "out/", "a\x00b", "pipe", "loop/x", "."} {
@@ -223,6 +252,11 @@ func FuzzNames(f *testing.F) {
 		_ = w.Mkdir(name, 0o700)
 		_ = w.Replace(name, []byte("x"), 0o600)
 		_ = w.Remove(name)
+		_ = w.Put(name, []byte("x"), 0o600)
+		_ = w.Create(name+"x", []byte("x"), 0o600)
+		_ = w.Move(name, "moved")
+		_ = w.Move("folder", name)
+		_ = w.RemoveAll(name)
 		isUnchanged(t, dir)
 		if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 2 {
 			t.Errorf("%q: beside the folder are %v, %v", name, entries, err)
@@ -236,7 +270,7 @@ func TestADirHasNoWayToWrite(t *testing.T) {
 	for m := range reflect.TypeFor[*files.Dir]().Methods() {
 		has = append(has, m.Name)
 	}
-	if want := []string{"Close", "Entries", "Folder", "Lstat", "Open", "Read", "Stat"}; !slices.Equal(has, want) {
+	if want := []string{"Close", "Entries", "FS", "Folder", "Has", "Itself", "Lstat", "Name", "Open", "Read", "Stat"}; !slices.Equal(has, want) {
 		t.Errorf("a Dir has %v, want %v", has, want)
 	}
 	_, d := opened(t)

@@ -1,4 +1,4 @@
-package session
+package processtree
 
 import "golang.org/x/sys/unix"
 
