@@ -1,7 +1,9 @@
 package architecture
 
 import (
+	"go/ast"
 	"go/types"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +32,20 @@ func exceptions() []string {
 	}
 }
 
+// naming are the functions that say which host or which other repository may be asked, and with which credential, and
+// whose word each of them goes by. What a file of a project, a package or an agent says reaches none of them but
+// through the operator's list of sources.
+func naming() map[string]string {
+	return map[string]string{
+		"internal/cli.runHealth":                           "flags and variables",
+		"internal/cli.remoteOf":                            "a provider's address, or the list of sources",
+		"internal/ops/notify.newPoster":                    "variables",
+		"internal/records/auditsink.newHTTPSink":           "variables",
+		"internal/procedures/definitions.(fetcher).client": "registries of the operator's file, or the list of sources",
+		"internal/procedures/deploy.(Git).remote":          "the operator's own configuration, or the list of sources",
+	}
+}
+
 // TestOnlySystemTouchesFilesProcessesAndTheNetwork holds, by what the compiler knows, that no package beside those of
 // touching reaches past the program. An exception that nobody needs is to go.
 func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
@@ -50,6 +66,12 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 		if slices.ContainsFunc(touching(), func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }) || forTests(name) {
 			continue
 		}
+		for _, where := range namesHosts(p) {
+			if _, known := naming()[name+"."+where]; !known {
+				t.Errorf("%s.%s says which host may be asked; say in naming whose word it goes by", name, where)
+			}
+			used[name+"."+where] = true
+		}
 		for at, object := range p.TypesInfo.Uses {
 			kind := reaches(object)
 			if kind == "" {
@@ -62,11 +84,62 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range exceptions() {
+	for _, what := range slices.Concat(exceptions(), slices.Sorted(maps.Keys(naming()))) {
 		if !used[what] {
-			t.Errorf("%s is an exception that nobody needs", what)
+			t.Errorf("%s is listed, and nobody needs it", what)
 		}
 	}
+}
+
+// namesHosts lists the functions of a package that make a transport.Host or a git.Remote of their own.
+func namesHosts(p *packages.Package) (out []string) {
+	for _, file := range p.Syntax {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				of := ""
+				switch n := n.(type) {
+				case *ast.CompositeLit:
+					of = types.TypeString(p.TypesInfo.TypeOf(n), nil)
+				case *ast.Field:
+					if len(n.Names) > 0 { // a named result
+						of = types.TypeString(p.TypesInfo.TypeOf(n.Type), nil)
+					}
+				}
+				if of == module+"/internal/system/transport.Host" || of == module+"/internal/system/git.Remote" && !isParameter(f, n) {
+					out = append(out, nameOf(f))
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// isParameter reports whether a node is a parameter or a result of a function: it makes nothing.
+func isParameter(f *ast.FuncDecl, n ast.Node) bool {
+	field, is := n.(*ast.Field)
+	return is && (slices.Contains(f.Type.Params.List, field) || f.Type.Results != nil && slices.Contains(f.Type.Results.List, field))
+}
+
+// nameOf is a function's name, with that of its receiver's type.
+func nameOf(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	of := f.Recv.List[0].Type
+	if pointer, is := of.(*ast.StarExpr); is {
+		of = pointer.X
+	}
+	name, is := of.(*ast.Ident)
+	if !is {
+		return f.Name.Name
+	}
+	return "(" + name.Name + ")." + f.Name.Name
 }
 
 // forTests reports whether a package is for tests alone.
