@@ -43,24 +43,20 @@ func maxReplyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "reply", "maxBytes")
 }
 
-// withoutNeeds leaves out that title and body are missing, of a request that only answers: the pull request keeps its own.
+// withoutNeeds leaves out that title, body and files are missing, of a request that only answers: the pull request keeps its own.
 func (r *CreateRequest) withoutNeeds(violations []fault.Violation) []fault.Violation {
 	if !r.repliesOnly() {
 		return violations
 	}
 	return slices.DeleteFunc(violations, func(v fault.Violation) bool {
-		return v.Path == "title" && r.Title == "" || v.Path == "body" && r.Body == ""
+		return v.Path == "title" && r.Title == "" || v.Path == "body" && r.Body == "" || v.Path == "files" && r.Files == nil
 	})
 }
 
 // checkReplies finds what does not belong together.
 func (r *CreateRequest) checkReplies() (out []fault.Violation) {
-	if len(r.Files) == 0 && !r.repliesOnly() {
-		what := "`files` is empty"
-		if r.Files == nil {
-			what = "`files` is required but missing"
-		}
-		out = append(out, invalid("files", what, "name at least one file"))
+	if r.Files != nil && len(r.Files) == 0 && !r.repliesOnly() {
+		out = append(out, invalid("files", "`files` is empty", "name at least one file"))
 	}
 	if r.Reply != "" && strings.TrimSpace(r.Reply) == "" {
 		out = append(out, invalid("reply", "`reply` is blank", "say what answers the review, or leave it out"))

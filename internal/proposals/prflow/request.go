@@ -24,12 +24,12 @@ type CreateRequest struct {
 	RepoName   string        `json:"repo_name" required:"true"`
 	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, in one line" fix:"say in a few words what changes; details belong into the body"`
 	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
-	Files      []FileRequest `json:"files,omitempty" maxItems:"100"`
+	Files      []FileRequest `json:"files" required:"true" maxItems:"100" doc:"Empty: only to reply" fix:"name at least one file"`
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
 	Revises    int           `json:"revises,omitempty" minimum:"1" doc:"Our open PR to add to, after review; edits need base_sha" fix:"give the number of an open pull request of ours, or leave it out"`
 	// Reply and Replies are posted with the commit of a revision, or, without files, alone.
-	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review, alone if no files" fix:"answer in fewer words"`
+	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review" fix:"answer in fewer words"`
 	Replies    []ReplyRequest `json:"replies,omitempty" maxItems:"50" doc:"To comments on lines"`
 	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
 	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
