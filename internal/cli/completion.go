@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -74,11 +75,20 @@ func flagCompletions(a *app) map[string]completer {
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
 		"code": fixed(codes()...), "pull": fixed(words(record.PullStates())...), "tier": fixed("1", "2", "3"), "only-tier": fixed("1", "2", "3"),
 		"max-tier": fixed("1", "2", "3"), "client": fixed(strings.Split(clientNames(), ", ")...), "preview": fixed("full", "summary"),
-		"type": fixed(words(gitprovider.ChangeTypes())...), "provider": fixed("local", "github", "gitea"),
-		"default-provider": fixed("local", "github", "gitea"), "scopes": fixed(words(access.AllScopes())...),
+		"type": fixed(words(gitprovider.ChangeTypes())...), "provider": fixed(providerNames()...),
+		"default-provider": fixed(providerNames()...), "scopes": fixed(words(access.AllScopes())...),
 		"review list state": fixed("open", "closed", "merged", "all"), "session list state": fixed(words(sessions.States())...),
 		"session": offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) }),
 	}
+}
+
+// providerNames are the providers that a repository can be of.
+func providerNames() []string {
+	out := []string{"local"}
+	for _, d := range forges.All() {
+		out = append(out, d.Name)
+	}
+	return out
 }
 
 // argumentCompletions are by command; NUMBER is for all that take a pull request.

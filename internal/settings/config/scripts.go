@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
 // ScriptSettings is the file with the settings of scripts, or the settings themselves; "" for the defaults.
@@ -16,14 +18,22 @@ func ScriptSettings(lookup func(string) (string, bool)) string {
 // model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
-	if !set || !isVariable(name) || isPlaceholder(value) || secretNames().MatchString(strings.ToUpper(name)) {
+	if !set || !isVariable(name) || isPlaceholder(value) || c.isSecretName(strings.ToUpper(name)) {
 		return "", false
 	}
 	holdsSecret := func(secret string) bool { return len(secret) >= minSecret && strings.Contains(value, secret) }
 	return value, !slices.ContainsFunc(c.Secrets, holdsSecret)
 }
 
-// secretNames are the variables of this program, of the forges and of the model.
+// isSecretName reports whether a variable, in capitals, is one of this program, of a forge that it knows, or of the model.
+func (c Config) isSecretName(name string) bool {
+	base := strings.TrimSuffix(name, "_FILE")
+	return secretNames().MatchString(name) || slices.ContainsFunc(c.Forges.All, func(f Forge) bool {
+		return slices.ContainsFunc(append([]driver.Variable{f.Driver.HookVariable()}, f.Driver.Variables...), func(v driver.Variable) bool { return v.Secret && v.Name == base })
+	})
+}
+
+// secretNames are those of this program and of the model, and the names of tokens by which other programs know the forges.
 func secretNames() *regexp.Regexp {
 	return regexp.MustCompile(`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)
 }

@@ -71,9 +71,18 @@ func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
 	for _, v := range config.ServerVariables(forges.All()) {
 		secret[v.Name] = v.Secret
 	}
+	named := map[string]bool{}
 	for _, v := range entry.Packages[0].Variables {
+		named[v.Name] = true
 		if is, known := secret[v.Name]; !known || is != v.IsSecret {
 			t.Errorf("%s: read by the server %t, a secret %t", v.Name, known, is)
+		}
+	}
+	for _, d := range forges.All() {
+		for _, v := range d.Variables {
+			if v.Needed && !named[v.Name] {
+				t.Errorf("server.json does not name %s", v.Name)
+			}
 		}
 	}
 }
