@@ -85,7 +85,7 @@ func spendingActs() map[string]func(*fake) int {
 		"overloaded":  gaveUp(529, "overloaded", "API Error: Repeated 529 Overloaded errors"),
 		"unreachable": gaveUp(nil, "unknown", "API Error: Connection error. The token is "+ourToken),
 		"failing":     gaveUp(500, "api_error", "API Error: 500"),
-		"refused": func(f *fake) int { f.init("connected"); f.retried(401, "authentication_failed"); forever(); return 0 },
+		"refused":     func(f *fake) int { f.init("connected"); f.retried(401, "authentication_failed"); forever(); return 0 },
 	}
 }
 

@@ -16,11 +16,16 @@ func ScriptSettings(lookup func(string) (string, bool)) string {
 // model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
-	if !set || !isVariable(name) || isPlaceholder(value) || secretNames().MatchString(strings.ToUpper(name)) {
+	if !set || isPlaceholder(value) || !ScriptSees(name) {
 		return "", false
 	}
 	holdsSecret := func(secret string) bool { return len(secret) >= minSecret && strings.Contains(value, secret) }
 	return value, !slices.ContainsFunc(c.Secrets, holdsSecret)
+}
+
+// ScriptSees reports whether scripts may see a variable that their settings name, by its name.
+func ScriptSees(name string) bool {
+	return isVariable(name) && !secretNames().MatchString(strings.ToUpper(name))
 }
 
 // secretNames are the variables of this program, of the forges and of the model.

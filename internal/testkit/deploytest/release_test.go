@@ -101,6 +101,12 @@ func TestThePluginHasTheSkillAndTheVersionOfTheSource(t *testing.T) {
 		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market)); err != nil {
 		t.Fatal(err)
 	}
+	var servers struct {
+		Servers map[string]struct{ AlwaysLoad bool } `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(read(t, folder+".mcp.json")), &servers); err != nil || !servers.Servers["claudeops"].AlwaysLoad {
+		t.Errorf("the tools of the plugin are not shown to the model at once: %+v, %v", servers, err)
+	}
 	if plugin.Version != released(t) || len(market.Plugins) != 1 || market.Plugins[0].Name != plugin.Name ||
 		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") || market.Plugins[0].Description != plugin.Description {
 		t.Errorf("plugin %+v, marketplace %+v; the source is %s", plugin, market, released(t))
