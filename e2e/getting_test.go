@@ -39,10 +39,7 @@ func TestClaudeWithThePluginProposes(t *testing.T) {
 	}
 	stub := newMessagesStub(t, nil)
 	stub.asked = func(_ string, results []seenResult) reply {
-		switch len(results) {
-		case 0:
-			return reply{tool: "ToolSearch", args: map[string]any{"query": "select:" + pluginTools + "create_pr", "max_results": 1}}
-		case 1:
+		if len(results) == 0 { // the tools are there without a search
 			return reply{tool: pluginTools + "create_pr", args: p}
 		}
 		return say("done")

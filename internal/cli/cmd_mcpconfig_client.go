@@ -17,8 +17,11 @@ import (
 // mcpClient is a program that can start our MCP server, and how it is told to.
 type mcpClient struct {
 	name, file string
-	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names.
+	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names, and hands on
+	// no others, those of the system included.
 	refer func(v config.Variable) string
+	// always says that the tools are shown to the model from the first request on, where it would search for them otherwise.
+	always bool
 	// file's content, and the command that adds the server; add is nil where the client has none.
 	print func(c mcpClient, s mcpServerConfig, names []config.Variable) (string, error)
 	add   func(c mcpClient, s mcpServerConfig, set []config.Variable, value func(string) string) (string, error)
@@ -29,7 +32,7 @@ func mcpClients() []mcpClient {
 	inEditor := func(v config.Variable) string { return "${env:" + v.Name + "}" }
 	return []mcpClient{
 		{name: "claude", file: ".mcp.json of a project", refer: func(v config.Variable) string { return "${" + v.Name + ":-" + v.Default + "}" },
-			print: servers("mcpServers", true), add: addToClaude},
+			always: true, print: servers("mcpServers", true), add: addToClaude},
 		{name: "codex", file: "~/.codex/config.toml", print: codexTOML, add: addToCodex},
 		{name: "gemini", file: "~/.gemini/settings.json", refer: inShell, print: servers("mcpServers", false), add: addToGemini},
 		{name: "cursor", file: "~/.cursor/mcp.json", refer: inEditor, print: servers("mcpServers", true)},
@@ -71,12 +74,16 @@ func printForClient(a *app, c mcpClient, add bool) error {
 		return err
 	}
 	if !add {
-		text, err := c.print(c, server, clientVariables(a))
+		cfg := config.Load(a.environment, forges.All())
+		names := clientVariables(a)
+		if c.refer == nil {
+			names = append(names, named(config.SystemVariables(cfg.Permissions.Toolsets))...)
+		}
+		text, err := c.print(c, server, names)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
-		cfg := config.Load(a.environment, forges.All())
 		advice, problem := scriptAdvice(a, cfg)
 		noteScripts(a, cfg, advice, problem)
 		_, err = fmt.Fprint(a.streams.Out, text)
@@ -107,9 +114,11 @@ func printForClient(a *app, c mcpClient, add bool) error {
 	return err
 }
 
-// clientVariables are those that the server reads which the client starts.
-func clientVariables(a *app) []config.Variable {
-	return config.ClientVariables(forges.All(), config.Load(a.environment, forges.All()).Permissions.Toolsets)
+func named(names []string) (variables []config.Variable) {
+	for _, name := range names {
+		variables = append(variables, config.Variable{Name: name})
+	}
+	return variables
 }
 
 func secretsAmong(variables []config.Variable) (names []string) {
@@ -139,6 +148,9 @@ func entryOf(c mcpClient, s mcpServerConfig, names []config.Variable, typed bool
 	entry := map[string]any{"command": s.Command, "args": s.Args, "env": env}
 	if typed {
 		entry["type"] = s.Type
+	}
+	if c.always {
+		entry["alwaysLoad"] = true
 	}
 	return entry
 }
@@ -173,8 +185,11 @@ func tomlText(text string) string {
 }
 
 // addToClaude needs no variables: Claude Code hands its own environment to its servers.
-func addToClaude(_ mcpClient, s mcpServerConfig, _ []config.Variable, _ func(string) string) (string, error) {
-	return shellLine(slices.Concat([]string{"claude", "mcp", "add", "--scope", "user", ourName, "--", s.Command}, s.Args)), nil
+func addToClaude(c mcpClient, s mcpServerConfig, _ []config.Variable, _ func(string) string) (string, error) {
+	entry := entryOf(c, s, nil, true)
+	delete(entry, "env")
+	text, err := compactJSON(entry)
+	return shellLine([]string{"claude", "mcp", "add-json", "--scope", "user", ourName, text}), err
 }
 
 // addToCodex gives settings by value, since the command has no other way, and no secret.

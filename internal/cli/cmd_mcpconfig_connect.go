@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/connect/remote"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.
@@ -41,7 +42,11 @@ func printConnector(a *app, client string, add bool, address, ticket string) err
 	switch {
 	case !add:
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
-		text, err = c.print(c, server, nil)
+		var names []config.Variable
+		if c.refer == nil && !strings.HasPrefix(address, "unix:") {
+			names = named(config.NetworkVariables())
+		}
+		text, err = c.print(c, server, names)
 	case c.add == nil:
 		return usageError{fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file)}
 	default:

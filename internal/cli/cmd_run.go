@@ -124,8 +124,8 @@ func sessionsText(w *strings.Builder, records []sessions.Record) {
 
 func sessionText(w *strings.Builder, r sessions.Record) {
 	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
-	if r.Reason != "" {
-		fmt.Fprintf(w, "  %s\n", content.Clean(r.Reason, 1000))
+	if why := r.Why(); why != "" {
+		fmt.Fprintf(w, "  %s\n", content.Clean(why, maxWhy))
 	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
@@ -161,6 +161,9 @@ func sessionText(w *strings.Builder, r sessions.Record) {
 		fmt.Fprintf(w, "  report:\n    %s\n", indented(content.Clean(r.Report, 16000)))
 	}
 }
+
+// maxWhy bounds how much is shown of why a session ended, in characters.
+const maxWhy = 1000
 
 func indented(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")

@@ -43,22 +43,28 @@ func sessionListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(listOf(records), func(w *strings.Builder) {
-				rows := [][]string{{"ID", "TIER", "TRIGGER", "STATE", "STARTED", "TURNS", "USD", "OPENED"}}
-				for _, r := range records {
-					rows = append(rows, []string{
-						r.ID, r.Tier.String(), string(r.Trigger), string(r.State), r.StartedAt.Format(time.RFC3339), strconv.Itoa(r.Turns),
-						shortCost(r.Usage), strconv.Itoa(r.Counts.Opened),
-					})
-				}
-				columns(w, rows)
-			})
+			redact := a.wire(needs{}).scanner.Redact
+			for i := range records {
+				records[i].Reason = content.Clean(redact(records[i].Why()), maxWhy)
+			}
+			return a.print(listOf(records), func(w *strings.Builder) { sessionRows(w, records) })
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only those in the state")
 	cmd.Flags().StringVar(&tier, "only-tier", "", "only those of the tier")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many")
 	return cmd
+}
+
+func sessionRows(w *strings.Builder, records []sessions.Record) {
+	rows := [][]string{{"ID", "TIER", "TRIGGER", "STATE", "STARTED", "TURNS", "USD", "OPENED", "WHY"}}
+	for _, r := range records {
+		rows = append(rows, []string{
+			r.ID, r.Tier.String(), string(r.Trigger), string(r.State), r.StartedAt.Format(time.RFC3339), strconv.Itoa(r.Turns),
+			shortCost(r.Usage), strconv.Itoa(r.Counts.Opened), r.Reason,
+		})
+	}
+	columns(w, rows)
 }
 
 func sessionShowCommand(a *app) *cobra.Command {

@@ -64,7 +64,9 @@ func errorText(w fault.Wire) string {
 	for _, fact := range w.Facts() {
 		b.WriteString("\n" + fact)
 	}
-	fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
+	if w.RequestID != "" {
+		fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
+	}
 	return b.String()
 }
 

@@ -68,8 +68,12 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	if o.Name != "" {
 		name, title = o.Name, o.Name
 	}
+	hooks := s.hooks()
+	if o.Name == "" {
+		showIcon(hooks, mcp.Implementation{Name: name, Version: o.Version, Title: title, Icons: icons()})
+	}
 	s.mcp = server.NewMCPServer(name, o.Version,
-		server.WithTitle(title), server.WithToolCapabilities(s.changes), server.WithHooks(s.hooks()),
+		server.WithTitle(title), server.WithToolCapabilities(s.changes), server.WithHooks(hooks),
 		server.WithInstructions(strings.Join(instructions, " ")),
 	)
 	for _, set := range toolsets {
@@ -89,6 +93,7 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 		}
 	}
 	s.addResources()
+	s.addPrompts()
 	return s, nil
 }
 

@@ -33,7 +33,8 @@ type Toolset struct {
 	// of one that is not shown comes to its operation all the same.
 	Listed    func(o Operation) bool
 	Resources *Resources // nil: it has none
-	Form      *Form      // nil: the program's own, as docs/codes.md has it
+	Prompts   []Prompt
+	Form      *Form // nil: the program's own, as docs/codes.md has it
 }
 
 // Situation is what a model is told under a configuration.

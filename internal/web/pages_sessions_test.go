@@ -198,3 +198,29 @@ func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
 		t.Error("it offers what it would refuse")
 	}
 }
+
+func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
+	w := newWorld(t, nil)
+	why := map[string]sessions.Ending{
+		"the rate limit of the model's API is reached; see above": {State: sessions.StateFailed, Reason: "the rate limit of the model's API is reached;\nsee above"},
+		"claude exited with code 3; nothing more is recorded":     {State: sessions.StateFailed, ExitCode: 3},
+		"it took longer than 30m0s":                               {State: sessions.StateTimeout, Reason: "it took longer than 30m0s"},
+		"a person stopped it":                                     {State: sessions.StateCancelled, Reason: "a person stopped it"},
+		"the process that ran it was killed":                      {State: sessions.StateInterrupted},
+		"another session was running":                             {State: sessions.StateSkipped},
+	}
+	number := 0
+	for _, ending := range why {
+		number++
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%d", number), EndedAt: w.Now(), Task: sessions.Task{Tier: 1}, Ending: ending})
+	}
+	page := w.page("/sessions", 200)
+	list := w.get("/api/v1/sessions")
+	w.want(list, 200, "")
+	for text := range why {
+		page.has(text)
+		if !strings.Contains(string(list.body), text) && !strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
+			t.Errorf("REST lacks %q: %s", text, list.body)
+		}
+	}
+}

@@ -54,6 +54,15 @@ func (c cleaner) text(raw string, limit int) string {
 	return strings.Join(lines, "\n")
 }
 
+// maxReason bounds why a session ended, in bytes.
+const maxReason = 2000
+
+// reason is why a session ended, on one line and without our tokens. What an agent wrote has been cleaned before.
+func (c cleaner) reason(raw string) string {
+	text := firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxReason)
+	return content.Clean(text, maxReason)
+}
+
 // name is a name, such as a tool's: short, on one line, and without our tokens.
 func (c cleaner) name(raw string) string {
 	text := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)

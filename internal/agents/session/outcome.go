@@ -68,15 +68,18 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	return &outcome{sessions.StateSucceeded, ""}
 }
 
-// cliError is the CLI's own error, and what to do about the one that every installation meets first.
+// cliError is the CLI's own error, after what that means where it is known.
 func (c *cliRun) cliError(m *message) string {
 	text := m.Result
 	if text == "" {
 		text = strings.Join(append([]string{m.Subtype}, m.Errors...), ": ")
 	}
-	reason := "claude reported an error: " + c.output.clean.text(text, 500)
-	if strings.Contains(text, "/login") {
-		reason += "; " + credentialAdvice
+	reported := "claude reported an error: " + c.output.clean.text(text, 500)
+	switch cause := c.output.retries.cause(); {
+	case strings.Contains(text, "/login"):
+		return "claude is not logged in: " + credentialAdvice + "; " + reported
+	case cause != "":
+		return cause + "; " + reported
 	}
-	return reason
+	return reported
 }

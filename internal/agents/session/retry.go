@@ -49,12 +49,17 @@ func (r retries) add(answer string) {
 	}
 }
 
+// answers are those that came, the most frequent first.
+func (r retries) answers() []string {
+	return slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+}
+
 // text says what the model's API answered, the most frequent first; "" if it answered well.
 func (r retries) text() string {
 	if len(r) == 0 {
 		return ""
 	}
-	answers := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+	answers := r.answers()
 	for i, a := range answers {
 		answers[i] = fmt.Sprintf("%s, %d times", a, r[a])
 		if r[a] == 1 {
@@ -62,6 +67,19 @@ func (r retries) text() string {
 		}
 	}
 	return "the model's API answered with " + strings.Join(answers, "; ")
+}
+
+// cause is why the model's API did not answer, by the most frequent of its answers; "" where that does not tell.
+func (r retries) cause() string {
+	means := map[string]string{
+		"no answer": "the model's API cannot be reached", "status 429": "the rate limit of the model's API is reached",
+		"status 529": "the model's API is overloaded",
+	}
+	if len(r) == 0 {
+		return ""
+	}
+	answer, _, _ := strings.Cut(r.answers()[0], " (")
+	return means[answer]
 }
 
 // credentialAdvice says what an operator does about an agent that is not signed in.

@@ -85,7 +85,7 @@ func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions
 // finish runs a session that has begun to its end; see Run.
 func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) (sessions.Record, error) {
 	end := r.runClaude(ctx, spec, &record)
-	record.State, record.Reason, record.EndedAt = end.state, end.reason, r.Now().UTC()
+	record.State, record.Reason, record.EndedAt = end.state, cleaner{r.Secrets}.reason(end.reason), r.Now().UTC()
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	var err error

@@ -40,7 +40,11 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 		{name: "cut in the middle of a line", act: "no-end", state: sessions.StateFailed, reason: "without a result"},
 		{name: "a server that did not connect", act: "not-connected", state: sessions.StateFailed, reason: "could not connect to the claudeops MCP server (its status: failed)"},
 		{name: "success without our server is none", act: "no-init", state: sessions.StateFailed, reason: "never connected"},
-		{name: "not logged in", act: "logged-out", state: sessions.StateFailed, reason: "CLAUDE_CODE_OAUTH_TOKEN"},
+		{name: "not logged in", act: "logged-out", state: sessions.StateFailed, reason: "claude is not logged in: set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN"},
+		{name: "a rate limit", act: "limited", state: sessions.StateFailed, reason: "the rate limit of the model's API is reached; claude reported an error: API Error: Request rejected (429) see above; the model's API answered with status 429 (rate_limit), 2 times"},
+		{name: "an overload", act: "overloaded", state: sessions.StateFailed, reason: "the model's API is overloaded; claude reported"},
+		{name: "no way to the API, and our token in the error", act: "unreachable", state: sessions.StateFailed, reason: "the model's API cannot be reached; claude reported an error: API Error: Connection error. The token is [redacted];"},
+		{name: "another error of the API", act: "failing", state: sessions.StateFailed, reason: "claude reported an error: API Error: 500; the model's API answered with status 500 (api_error), 2 times"},
 		{name: "success with an odd exit code", act: "odd-exit", state: sessions.StateFailed, reason: "exited with code 7"},
 		{name: "the CLI's limit of turns", act: "max-turns", state: sessions.StateLimit, reason: "CLAUDEOPS_MAX_TURNS"},
 		{name: "the CLI's limit of cost", act: "budget", state: sessions.StateLimit, reason: "CLAUDEOPS_MAX_COST_USD"},
@@ -85,6 +89,9 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 			}
 			if record.State != test.state || !strings.Contains(record.Reason, test.reason) || (test.reason == "") != (record.Reason == "") {
 				t.Errorf("ended as %s: %q, want %s: %q (stderr %q)", record.State, record.Reason, test.state, test.reason, record.Stderr)
+			}
+			if strings.ContainsAny(record.Reason, "\n\r") || strings.Contains(record.Reason, ourToken) {
+				t.Errorf("the reason %q", record.Reason)
 			}
 			if kept, err := w.Session(t.Context(), record.ID); err != nil || kept.State != test.state || kept.EndedAt.IsZero() {
 				t.Errorf("recorded as %+v, %v", kept, err)

@@ -81,7 +81,22 @@ func spendingActs() map[string]func(*fake) int {
 			(&fake{out: bufio.NewWriter(os.Stdout)}).say("limit " + argument("--max-budget-usd"))
 			write(handoffs()["to 2"])(path)
 		}),
-		"refused": func(f *fake) int { f.init("connected"); f.retried(401, "authentication_failed"); forever(); return 0 },
+		"limited":     gaveUp(429, "rate_limit", "API Error: Request rejected (429)\nsee above"),
+		"overloaded":  gaveUp(529, "overloaded", "API Error: Repeated 529 Overloaded errors"),
+		"unreachable": gaveUp(nil, "unknown", "API Error: Connection error. The token is "+ourToken),
+		"failing":     gaveUp(500, "api_error", "API Error: 500"),
+		"refused":     func(f *fake) int { f.init("connected"); f.retried(401, "authentication_failed"); forever(); return 0 },
+	}
+}
+
+// gaveUp is a CLI that ends since the model's API answers with an error.
+func gaveUp(status any, kind, text string) func(*fake) int {
+	return func(f *fake) int {
+		f.init("connected")
+		f.retried(status, kind)
+		f.retried(status, kind)
+		f.result("success", true, text)
+		return 1
 	}
 }
 

@@ -33,6 +33,29 @@ func TestAResourceThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
 	}
 }
 
+func TestAPromptThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	srv := newServer(newGate())
+	srv.AddPrompt(mcp.NewPrompt("ask"), func(ctx context.Context, _ mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		close(began)
+		<-ctx.Done()
+		close(ended)
+		return nil, ctx.Err()
+	})
+	c := start(t, t.Context(), srv, Options{})
+	c.send(`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"ask"}}`)
+	<-began
+	c.send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	if got := c.next(); string(got.ID) != "8" {
+		t.Errorf("answered first: %s", got.line)
+	}
+	c.send(cancelLine("7"))
+	<-ended
+	if rest := c.endInput(); len(rest) != 0 {
+		t.Errorf("a cancelled prompt is answered: %v", lines(rest))
+	}
+}
+
 func TestAHandlerOfAResourceSaysWhatItsClientGets(t *testing.T) {
 	srv := newServer(newGate())
 	answers := map[string]server.ResourceTemplateHandlerFunc{

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -116,7 +117,7 @@ func (l *loop) handle(f frame) {
 		if c := l.calls.cancelByClient(env.params.cancels); c != nil {
 			l.reportCancelled(c)
 		}
-	case env.method == string(mcp.MethodToolsCall), env.method == string(mcp.MethodResourcesRead), env.method == string(mcp.MethodSubscriptionsListen):
+	case slices.Contains(asksForLong(), env.method):
 		l.submit(f, env)
 	default:
 		l.ask(l.base, f.raw, env, func(r reply) {
@@ -124,6 +125,13 @@ func (l *loop) handle(f frame) {
 				l.send(env.id, r)
 			}
 		})
+	}
+}
+
+// asksForLong are the methods that may ask other machines: other requests are answered meanwhile.
+func asksForLong() []string {
+	return []string{
+		string(mcp.MethodToolsCall), string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet), string(mcp.MethodSubscriptionsListen),
 	}
 }
 

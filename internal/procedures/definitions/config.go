@@ -78,6 +78,18 @@ func LoadConfig(o ConfigOptions) (Config, error) {
 	return m.merge(), nil
 }
 
+// TokenVariables are the variables with tokens that the operator's file names for its registries. What a project's file
+// names is not among them.
+func TokenVariables(o ConfigOptions) (names []string, err error) {
+	operators, _, err := o.read()
+	for _, r := range operators.registries {
+		if r.TokenEnv != "" && r.withDefaults(DefaultTTL).unfit() == "" {
+			names = append(names, r.TokenEnv)
+		}
+	}
+	return names, err
+}
+
 // hideSecrets replaces what keys name as a secret, at any depth.
 func hideSecrets(v any) any {
 	switch typed := v.(type) {

@@ -38,6 +38,7 @@ func Toolset(service func() *Service) operation.Toolset {
 	set.Resources = Resources(service, nil)
 	if service != nil {
 		set.Situation = func() operation.Situation { return service().situation() }
+		set.Prompts = prompts(service)
 	}
 	return set
 }

@@ -18,17 +18,19 @@ func ScriptSettings(lookup func(string) (string, bool)) string {
 // model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
-	if !set || !isVariable(name) || isPlaceholder(value) || c.isSecretName(strings.ToUpper(name)) {
+	if !set || isPlaceholder(value) || !c.ScriptSees(name) {
 		return "", false
 	}
 	holdsSecret := func(secret string) bool { return len(secret) >= minSecret && strings.Contains(value, secret) }
 	return value, !slices.ContainsFunc(c.Secrets, holdsSecret)
 }
 
-// isSecretName reports whether a variable, in capitals, is one of this program, of a forge that it knows, or of the model.
-func (c Config) isSecretName(name string) bool {
+// ScriptSees reports whether scripts may see a variable that their settings name, by its name: none of this program, of a
+// forge that it knows, or of the model.
+func (c Config) ScriptSees(name string) bool {
+	name = strings.ToUpper(name)
 	base := strings.TrimSuffix(name, "_FILE")
-	return secretNames().MatchString(name) || slices.ContainsFunc(c.Forges.All, func(f Forge) bool {
+	return isVariable(name) && !secretNames().MatchString(name) && !slices.ContainsFunc(c.Forges.All, func(f Forge) bool {
 		return slices.ContainsFunc(append([]driver.Variable{f.Driver.HookVariable()}, f.Driver.Variables...), func(v driver.Variable) bool { return v.Secret && v.Name == base })
 	})
 }

@@ -86,13 +86,31 @@ func ClientVariables(drivers []driver.Driver, toolsets []string) []Variable {
 
 // toolsetVariables are those that the toolsets read beside those of every server.
 func toolsetVariables(toolsets []string) (out []Variable) {
-	for name, its := range map[string]func() []Variable{"definitions": definitionVariables, "deploy": deployVariables, "scripts": scriptVariables} {
+	for name, its := range map[string]func() []Variable{
+		"definitions": definitionVariables, "deploy": deployVariables, "packages": deployVariables, "scripts": scriptVariables,
+	} {
 		if slices.Contains(toolsets, name) {
 			out = append(out, its()...)
 		}
 	}
-	slices.SortFunc(out, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
+	byName := func(a, b Variable) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(out, byName)
+	return slices.CompactFunc(out, func(a, b Variable) bool { return a.Name == b.Name })
+}
+
+// SystemVariables are those of the system and of other programs that an MCP server with the toolsets reads, for clients
+// that hand their servers few variables by themselves.
+func SystemVariables(toolsets []string) []string {
+	out := append(NetworkVariables(), "XDG_STATE_HOME")
+	if slices.Contains(toolsets, "deploy") {
+		out = append(out, "SSH_AUTH_SOCK", "HOSTNAME", "COMPUTERNAME")
+	}
 	return out
+}
+
+// NetworkVariables say how this machine reaches others.
+func NetworkVariables() []string {
+	return []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 }
 
 func permissionVariables() []Variable {

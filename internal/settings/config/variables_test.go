@@ -127,7 +127,8 @@ func TestAClientHandsOnWhatItsToolsetsRead(t *testing.T) {
 		"pr,definitions":    {"CLAUDEOPS_TIER", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "FRACTARY_CONFIG", "FRACTARY_REGISTRY_TOKEN", "FRACTARY_REGISTRY_TOKEN_FILE"},
 		"deploy":            {"CLAUDEOPS_TOOLSETS", "AGENTPACK_HOME", "CLAUDEOPS_DEPLOY_REPOS"},
 		"pr,scripts":        {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_SCRIPTS"},
-		"pr,packages":       {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE"},
+		"pr,packages":       {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "CODEX_HOME"},
+		"deploy,packages":   {"CODEX_HOME"},
 		"deploy,scripts,pr": {"AGENTPACK_HOME", "CLAUDEOPS_SCRIPTS"},
 	} {
 		var names []string
@@ -142,7 +143,7 @@ func TestAClientHandsOnWhatItsToolsetsRead(t *testing.T) {
 				t.Errorf("%s: %s is not among %v", toolsets, name, names)
 			}
 		}
-		if has := slices.Contains(names, "AGENTPACK_HOME"); has != strings.Contains(toolsets, "deploy") {
+		if has := slices.Contains(names, "AGENTPACK_HOME"); has != (strings.Contains(toolsets, "deploy") || strings.Contains(toolsets, "packages")) {
 			t.Errorf("%s: AGENTPACK_HOME is there: %t", toolsets, has)
 		}
 	}

@@ -97,11 +97,8 @@ func released(t *testing.T) string {
 	return found[1]
 }
 
-func TestThePluginHasTheSkillAndTheVersionOfTheSource(t *testing.T) {
+func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 	const folder = "plugins/claudeops/"
-	if read(t, folder+"skills/propose-change/SKILL.md") != read(t, ".claude/skills/propose-change/SKILL.md") {
-		t.Error("the skill of the plugin is not that of .claude: copy it")
-	}
 	var plugin struct{ Name, Version, Description string }
 	var market struct {
 		Plugins []struct{ Name, Source, Description string }
@@ -109,6 +106,12 @@ func TestThePluginHasTheSkillAndTheVersionOfTheSource(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
 		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market)); err != nil {
 		t.Fatal(err)
+	}
+	var servers struct {
+		Servers map[string]struct{ AlwaysLoad bool } `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(read(t, folder+".mcp.json")), &servers); err != nil || !servers.Servers["claudeops"].AlwaysLoad {
+		t.Errorf("the tools of the plugin are not shown to the model at once: %+v, %v", servers, err)
 	}
 	if plugin.Version != released(t) || len(market.Plugins) != 1 || market.Plugins[0].Name != plugin.Name ||
 		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") || market.Plugins[0].Description != plugin.Description {

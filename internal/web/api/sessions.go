@@ -132,7 +132,7 @@ func (h *sessionRoutes) sessionEntry(ctx context.Context, r sessions.Record) Ses
 	r = records.CountNow(ctx, h.records, r)
 	e := SessionEntry{
 		ID: r.ID, Parent: r.Parent, Next: r.Next, Tier: int(r.Tier), Trigger: string(r.Trigger), State: string(r.State),
-		Reason: h.env.Message(r.Reason), Model: h.env.Line(r.Model), Toolsets: r.Toolsets, DryRun: r.DryRun, StartedAt: r.StartedAt.UTC(), Turns: r.Turns,
+		Reason: h.env.Message(r.Why()), Model: h.env.Line(r.Model), Toolsets: r.Toolsets, DryRun: r.DryRun, StartedAt: r.StartedAt.UTC(), Turns: r.Turns,
 		ToolCalls: r.ToolCalls, Denied: r.Denied, Usage: r.Usage, Escalation: h.env.Line(r.Escalation), Counts: r.Counts,
 		Boundary: r.Boundary,
 	}

@@ -266,7 +266,7 @@ func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
 			continue
 		}
 		out = append(out, need{
-			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: r.Reason, Link: sessionPath(r.ID),
+			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: r.Why(), Link: sessionPath(r.ID),
 			At: r.StartedAt,
 		})
 	}

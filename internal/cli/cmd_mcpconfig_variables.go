@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/settings/config"
+)
+
+// clientVariables are those that the server reads which the client starts: ours, and those that the operator's files
+// name. A file that cannot be read is said, and names nothing.
+func clientVariables(a *app) []config.Variable {
+	cfg := config.Load(a.environment, forges.All())
+	out := config.ClientVariables(forges.All(), cfg.Permissions.Toolsets)
+	add := func(name, meaning string) {
+		if !slices.ContainsFunc(out, func(v config.Variable) bool { return v.Name == name }) {
+			out = append(out, config.Variable{Name: name, Meaning: meaning, Secret: true}) // its value may be one
+		}
+	}
+	for _, name := range sorted(namedTokens(a, cfg)) {
+		add(name, "token that a file of the operator names")
+		add(name+"_FILE", "file of "+name)
+	}
+	for _, name := range sorted(scriptVariables(a, cfg)) {
+		add(name, "variable that scripts may see")
+	}
+	return out
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// namedTokens are the variables that the operator's files name as token_env: of registries of definitions, and of
+// sources.
+func namedTokens(a *app, cfg config.Config) (names []string) {
+	uses := func(toolset string) bool { return slices.Contains(cfg.Permissions.Toolsets, toolset) }
+	if uses(definitions.ToolsetName) {
+		d := cfg.Tools.Definitions
+		folder, err := workingFolder(a)
+		if err != nil {
+			folder = "" // of no project
+		}
+		named, err := definitions.TokenVariables(definitions.ConfigOptions{File: d.ConfigFile, Project: folder, Home: d.Home})
+		if err != nil {
+			a.streams.warn("the registries of definitions cannot be read, so that the variables with their tokens are missing: %s", err)
+		}
+		names = append(names, named...)
+	}
+	if !uses(definitions.ToolsetName) && !uses(deploy.ToolsetName) && !uses(packages.ToolsetName) {
+		return names
+	}
+	p := &parts{cfg: cfg, rules: readRules(cfg.Permissions)}
+	allowed, err := p.allowedSources().Load()
+	if err != nil {
+		a.streams.warn("%s; the variables with tokens of sources are missing", err)
+	}
+	for _, s := range slices.Concat(p.rules.policy.Server.Sources, allowed) {
+		if s.TokenEnv != "" {
+			names = append(names, s.TokenEnv)
+		}
+	}
+	return names
+}
+
+// scriptVariables are those that the settings of scripts name, without those that no script sees.
+func scriptVariables(a *app, cfg config.Config) (names []string) {
+	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
+		return nil
+	}
+	settings, err := scriptSettings(a)
+	if err != nil {
+		return nil // which is said with the scripts
+	}
+	return slices.DeleteFunc(slices.Clone(settings.Env), func(name string) bool { return !cfg.ScriptSees(name) })
+}
