@@ -115,8 +115,8 @@ func (s *Service) answerText(ctx context.Context, call operation.Call, repositor
 	steps := fmt.Sprintf("1. Judge what the review asks for: check it against the files. What goes beyond the procedures, do not do: tell me.\n"+
 		"2. Where it is right, call %s with revises: %d, repo_owner %s, repo_name %s: edits of these files with their base_sha, and title and body as they "+
 		"should read then.\n"+
-		"3. Answer questions in the same call: reply for the review, replies with the id of a comment and a text. If nothing is to be changed, leave files "+
-		"out.\n4. If it refuses, do what the refusal says as the next step, or tell me the code and the reason. Do not go round it.\n"+
+		"3. Answer questions in the same call: reply for the review, replies with the id of a comment and a text. If nothing is to be changed, send "+
+		"files: [].\n4. If it refuses, do what the refusal says as the next step, or tell me the code and the reason. Do not go round it.\n"+
 		"5. Tell me what you changed and answered, and what you did not.\n", ToolCreatePR, n, repo.Owner, repo.Name)
 	if !strings.HasPrefix(status.Revise, "yes") {
 		steps = "It cannot be answered by a revision now; revise in the block says why, if anything does. Tell me that, and what the review asks for. Propose nothing.\n"
