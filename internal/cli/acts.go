@@ -3,20 +3,34 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // acts are what people do, whatever they come through. Making them touches nothing.
 func acts(p func() *parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
-	return connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations()
+	return slices.Concat(
+		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations(),
+		newTokens(p).Operations(),
+	)
+}
+
+func newTokens(p func() *parts) tokens.Acts {
+	return tokens.Acts{
+		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().store.Access },
+		Random: rand.Reader, Now: time.Now, NewID: newID,
+	}
 }
 
 // How long a command waits for the end of what it has begun, and how often it looks. Calls that write are finished
@@ -34,7 +48,7 @@ func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 		cmd.Use, cmd.Args = cmd.Use+" "+strings.ToUpper(f.JSON), usageArgs(cobra.ExactArgs(len(fields)))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.wire(needs{records: true})
+		a.wire(needs{records: !o.Shown.Fresh})
 		in := map[string]string{}
 		for i, f := range fields {
 			in[f.JSON] = args[i]
@@ -44,11 +58,14 @@ func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 			return err
 		}
 		out, err := a.ask(cmd.Context(), o, raw)
+		if fault.CodeOf(err) == fault.InvalidArgument { // an argument was typed wrongly
+			return usageError{err}
+		}
 		if err != nil {
 			return err
 		}
 		if o.Shown.View != nil {
-			return printView(a, out, o.Shown.View(out))
+			return printView(a, o, out)
 		}
 		over, err := waitUntilOver(cmd.Context(), o, out)
 		if err != nil {
@@ -59,9 +76,13 @@ func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 	return cmd
 }
 
-func printView(a *app, out any, view operation.View) error {
-	return a.print(asList(out), func(w *strings.Builder) {
-		if len(view.Rows) == 0 {
+func printView(a *app, o operation.Operation, out any) error {
+	view, answer := o.Shown.View(out), out
+	if o.Shown.JSON != nil {
+		answer = o.Shown.JSON(out)
+	}
+	return a.print(asList(answer), func(w *strings.Builder) {
+		if len(view.Table) < 2 && view.Empty != "" {
 			w.WriteString(view.Empty + "\n")
 			return
 		}

@@ -22,8 +22,6 @@ func actsOfCommands() map[string][]people.Action {
 		"pr create": {looks}, // a proposal: it passes the gates
 		"pr list":   {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks}, "pr resume": {people.Resume},
 		"run": {people.StartSession}, "session list": {looks}, "session stop": {people.StopSession}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
-		"connections list": {looks}, "connections cut": {"connection.cut"},
-		"token create": {people.CreateToken}, "token revoke": {people.RevokeToken}, "token list": {looks},
 		"prune": {people.Prune}, "backup": {looks},
 		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
 		"sources list": {looks}, "sources allow": {people.AllowSource}, "sources remove": {people.RemoveSource},
@@ -31,6 +29,9 @@ func actsOfCommands() map[string][]people.Action {
 		"deploy init": {looks}, "deploy snapshots": {looks}, "deploy prune": {looks}, // a new configuration alone; snapshots of one's own
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
+	}
+	for _, o := range acts(nil) {
+		all[o.Command] = []people.Action{people.Action(o.Action)} // "" for what only reads
 	}
 	for _, set := range new(app).ownToolsets() {
 		for _, o := range set.Operations {

@@ -34,6 +34,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -117,6 +118,7 @@ type Call struct {
 	Caller Caller
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
 	Ceiling gitprovider.Tier
+	Scopes  access.Scopes // of a person's credential: nobody gives others what they lack
 	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind them.
 	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.

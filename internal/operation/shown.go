@@ -10,7 +10,9 @@ import (
 type Shown struct {
 	Short string             // in place of the summary, for the command
 	Help  string             // of the command, after that
+	Fresh bool               // the command makes the records where there are none, rather than refuse
 	View  func(out any) View // of a list; nil for an act
+	JSON  func(out any) any  // a list's answer at the terminal; nil: as REST has it
 	// Over reports whether what an act has begun is over. The command waits for that; nil: nothing is waited for.
 	Over func(ctx context.Context, out any) (bool, error)
 	Said func(out any, over bool) string // what the terminal says after an act

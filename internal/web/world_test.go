@@ -120,10 +120,12 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	persons := &people.Service{Kernel: operation.NewKernel(operation.KernelOptions{
 		Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID,
 	})}
-	w.web.Tokens = tokens.New(tokens.Options{Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID, People: persons})
 	w.web.Acts = connections.Acts{
 		Kernel: func() *operation.Kernel { return persons.Kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
 	}.Operations()
+	w.web.Acts = append(w.web.Acts, tokens.Acts{
+		Kernel: func() *operation.Kernel { return persons.Kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
+	}.Operations()...)
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)

@@ -113,7 +113,7 @@ func TestARefusalThatCannotBeRecordedIsOneAllTheSame(t *testing.T) {
 
 func TestWhoIsNotLetInAnyMoreDoesNothing(t *testing.T) {
 	a := &audit{}
-	late := act(people.RevokeToken)
+	late := act(people.StopSession)
 	late.By.Recheck = func(context.Context) error { return fault.New(fault.Unauthenticated, "the login has ended") }
 	err := service(a, operation.Authority{}).Do(t.Context(), late, func(people.Row) error {
 		t.Error("it was done")

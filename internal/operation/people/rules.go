@@ -18,8 +18,6 @@ const (
 	Resume         Action = "create_pr.resume"
 	StartSession   Action = "session.start"
 	StopSession    Action = "session.stop"
-	CreateToken    Action = "token.create"
-	RevokeToken    Action = "token.revoke"
 	Prune          Action = "prune"
 	RollBack       Action = "deploy.rollback"
 	AllowSource    Action = "source.allow"
@@ -40,8 +38,6 @@ func Rules() []Rule {
 		{Resume, operation.Needs{Policy: true, Writable: true}},
 		{StartSession, free}, // in dry run the session is one, too, and its proposals pass the gates
 		{StopSession, free},
-		{CreateToken, free},
-		{RevokeToken, free},
 		{Prune, operation.Needs{Dry: operation.DryTried}}, // counts only
 		{RollBack, operation.Needs{Writable: true}},
 		{AllowSource, operation.Needs{Policy: true}},

@@ -88,7 +88,6 @@ type Options struct {
 // People is what people do here beside reviewing.
 type People struct {
 	Sessions Sessions
-	Tokens   Tokens
 	Acts     []operation.Operation // those with a page that is made from them
 }
 
@@ -129,7 +128,7 @@ func New(o Options) (*Dashboard, error) {
 		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn:   &signInPages{r, o.Guard, &tokenPages{r, o.Tokens}},
+		signIn:   &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
