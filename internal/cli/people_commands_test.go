@@ -20,13 +20,12 @@ func actsOfCommands() map[string][]people.Action {
 		"review approve": {people.Approve}, "review request-changes": {people.RequestChanges}, "review comment": {people.Comment},
 		"review merge": {people.Merge}, "review close": {people.Close}, "review lift-cooldown": {people.LiftCooldown}, "review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
-		"pr list":   {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks}, "pr resume": {people.Resume},
+		"pr list":   {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks},
 		"run": {people.StartSession}, "session list": {looks}, "session stop": {people.StopSession}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
-		"prune": {people.Prune}, "backup": {looks},
-		"serve": {people.Prune}, "mcp-server": {looks}, "demo": {looks},
+		"backup": {looks}, "serve": {looks}, "mcp-server": {looks}, "demo": {looks},
 		"sources list": {looks}, "sources allow": {people.AllowSource}, "sources remove": {people.RemoveSource},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
-		"deploy init": {looks}, "deploy snapshots": {looks}, "deploy prune": {looks}, // a new configuration alone; snapshots of one's own
+		"deploy init": {looks}, "deploy snapshots": {looks}, // a new configuration alone
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
 	}
@@ -78,7 +77,8 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 func rulesOfPeople() []people.Rule {
 	rules := people.Rules()
 	for _, o := range acts(nil) {
-		if o.Effect != operation.Read {
+		same := func(r people.Rule) bool { return r.Action == people.Action(o.Action) }
+		if o.Effect != operation.Read && !slices.ContainsFunc(rules, same) {
 			rules = append(rules, people.Rule{Action: people.Action(o.Action), Needs: o.Needs})
 		}
 	}

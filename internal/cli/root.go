@@ -65,7 +65,6 @@ func (a *app) rootCommand() *cobra.Command {
 		demoCommand(a),
 		versionCommand(a),
 		backupCommand(a),
-		pruneCommand(a),
 		deployCommand(a),
 	)
 	a.addOperations(root)

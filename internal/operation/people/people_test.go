@@ -92,7 +92,7 @@ func TestWhatGoesWrongIsRecordedAsItIs(t *testing.T) {
 		{errors.New("odd"), record.OutcomeFailed, fault.Internal},
 	} {
 		a := &audit{}
-		err := service(a, operation.Authority{}).Do(t.Context(), act(people.Prune), func(people.Row) error { return c.err })
+		err := service(a, operation.Authority{}).Do(t.Context(), act(people.StopSession), func(people.Row) error { return c.err })
 		if !errors.Is(err, c.err) || len(a.rows) != 1 || a.rows[0].Outcome != c.outcome || a.rows[0].Code != c.code {
 			t.Errorf("%v: %v, %+v", c.err, err, a.rows)
 		}

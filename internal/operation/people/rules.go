@@ -15,10 +15,8 @@ const (
 	Merge          Action = "review.merge"
 	Close          Action = "review.close"
 	LiftCooldown   Action = "review.lift-cooldown" // of a pull request that was closed
-	Resume         Action = "create_pr.resume"
 	StartSession   Action = "session.start"
 	StopSession    Action = "session.stop"
-	Prune          Action = "prune"
 	RollBack       Action = "deploy.rollback"
 	AllowSource    Action = "source.allow"
 	RemoveSource   Action = "source.remove"
@@ -35,10 +33,8 @@ type Rule struct {
 func Rules() []Rule {
 	free := operation.Needs{Dry: operation.DryDone}
 	rules := []Rule{
-		{Resume, operation.Needs{Policy: true, Writable: true}},
 		{StartSession, free}, // in dry run the session is one, too, and its proposals pass the gates
 		{StopSession, free},
-		{Prune, operation.Needs{Dry: operation.DryTried}}, // counts only
 		{RollBack, operation.Needs{Writable: true}},
 		{AllowSource, operation.Needs{Policy: true}},
 		{RemoveSource, operation.Needs{}},
