@@ -30,7 +30,9 @@ func actsOfCommands() map[string][]people.Action {
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
 	}
 	for _, o := range acts(nil) {
-		all[o.Command] = []people.Action{people.Action(o.Action)} // "" for what only reads
+		if o.Command != "" {
+			all[o.Command] = []people.Action{people.Action(o.Action)} // "" for what only reads
+		}
 	}
 	for _, set := range new(app).ownToolsets() {
 		for _, o := range set.Operations {
@@ -67,7 +69,7 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 		done = append(done, actions...)
 	}
 	for _, rule := range rulesOfPeople() {
-		if rule.Action != people.Review && rule.Action != people.RollBack && !slices.Contains(done, rule.Action) {
+		if rule.Action != people.Review && rule.Action != "deploy.rollback" && !slices.Contains(done, rule.Action) {
 			t.Errorf("no command does %s", rule.Action)
 		}
 	}

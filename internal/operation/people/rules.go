@@ -17,7 +17,6 @@ const (
 	LiftCooldown   Action = "review.lift-cooldown" // of a pull request that was closed
 	StartSession   Action = "session.start"
 	StopSession    Action = "session.stop"
-	RollBack       Action = "deploy.rollback"
 	AllowSource    Action = "source.allow"
 	RemoveSource   Action = "source.remove"
 )
@@ -35,7 +34,6 @@ func Rules() []Rule {
 	rules := []Rule{
 		{StartSession, free}, // in dry run the session is one, too, and its proposals pass the gates
 		{StopSession, free},
-		{RollBack, operation.Needs{Writable: true}},
 		{AllowSource, operation.Needs{Policy: true}},
 		{RemoveSource, operation.Needs{}},
 		{LiftCooldown, operation.Needs{Policy: true, Listed: true, Dry: operation.DryDone}}, // writes nothing to a repository

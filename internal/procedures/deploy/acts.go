@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -20,9 +21,38 @@ type PruneRequest struct {
 	Keep int `json:"keep,omitempty" minimum:"1" doc:"how many of the newest snapshots to keep (default 100)"`
 }
 
-// Operations remove old snapshots.
+// ShownRollback is a rollback whose plan a person has seen.
+type ShownRollback struct {
+	To   string `json:"to" required:"true"`
+	Plan string `json:"plan" required:"true"` // its digest
+}
+
+// RolledBack names the snapshot that a rollback has made.
+type RolledBack struct {
+	Snapshot string `json:"snapshot"`
+}
+
+// NameRollBack is the operation of the page.
+const NameRollBack = "roll_back_deployment"
+
+// Operations remove old snapshots, and roll back to one as its plan was shown.
 func (a Acts) Operations() []operation.Operation {
-	return []operation.Operation{operation.Define(a.Kernel, "", pruned(), operation.Way[PruneRequest]{Timeout: operation.Unbounded}, a.prune)}
+	return []operation.Operation{
+		operation.Define(a.Kernel, "", pruned(), operation.Way[PruneRequest]{Timeout: operation.Unbounded}, a.prune),
+		operation.Define(a.Kernel, "", operation.Operation{
+			Name: NameRollBack, Action: "deploy.rollback", Summary: "Put back the files of a snapshot as the plan that was shown says", Effect: operation.Write,
+			Needs: operation.Needs{For: operation.Person, Scope: access.Operate, Writable: true},
+		}, operation.Way[ShownRollback]{Timeout: operation.Unbounded}, a.rollBack),
+	}
+}
+
+func (a Acts) rollBack(ctx context.Context, call operation.Call, in ShownRollback) (RolledBack, error) {
+	done, _, err := a.Service().Rollback(ctx, in.To, in.Plan)
+	if err != nil {
+		return RolledBack{}, Failure(err)
+	}
+	row := call.Done(fmt.Sprintf("back to %s, snapshot %s: %d changes", in.To, done.ID, len(done.Steps)))
+	return RolledBack{string(done.ID)}, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
 }
 
 func pruned() operation.Operation {

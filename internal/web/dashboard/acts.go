@@ -63,12 +63,18 @@ func rejected(act operation.Operation) func(*handler.Request, *fault.Error) erro
 	}
 }
 
+// ask asks for an operation.
+func ask(req *handler.Request, o operation.Operation, in any) (any, error) {
+	arguments, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	return o.Handle(req.Context(), req.Call(arguments))
+}
+
 // actOn does an act on what the address names.
 func actOn(req *handler.Request, act operation.Operation) error {
-	arguments, err := json.Marshal(map[string]string{"id": req.PathValue("id")})
-	if err == nil {
-		_, err = act.Handle(req.Context(), req.Call(arguments))
-	}
+	_, err := ask(req, act, map[string]string{"id": req.PathValue("id")})
 	return err
 }
 

@@ -119,7 +119,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader)...), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)...), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,11 +104,7 @@ func (h *tokenPages) create(req *handler.Request) (handler.Response, error) {
 	if !known {
 		tier = 0 // refused below
 	}
-	arguments, err := json.Marshal(map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]})
-	if err != nil {
-		return handler.Response{}, err
-	}
-	out, err := h.make.Handle(req.Context(), req.Call(arguments))
+	out, err := ask(req, h.make, map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]})
 	if err != nil {
 		return h.sendBack(req, form, tier, err)
 	}
