@@ -123,7 +123,9 @@ type Call struct {
 	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
 	Arguments []byte
-	ID        string // of the request, and of its row in the audit; a door leaves it empty for a new one
+	// Input is what a door of ours has read itself, in place of Arguments; of the operation's input type. nil for none.
+	Input any
+	ID    string // of the request, and of its row in the audit; a door leaves it empty for a new one
 
 	DryRun bool // do everything but change anything, and say so in the answer
 	// Progress tells the client, if it asked for that, what is being done or waited for. It is never nil.

@@ -79,7 +79,7 @@ func (a *attempt) done(message string) record.Attempt {
 func (a *attempt) row() record.Attempt {
 	k := a.kernel
 	row := record.Attempt{
-		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.op.Action, a.op.Name),
+		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.target.Action, a.op.Action, a.op.Name),
 		Outcome: record.OutcomeDone,
 	}
 	row.Duration = row.Time.Sub(a.started)

@@ -102,7 +102,7 @@ func TestWhatGoesWrongIsRecordedAsItIs(t *testing.T) {
 func TestARefusalThatCannotBeRecordedIsOneAllTheSame(t *testing.T) {
 	a := &audit{err: errors.New("the disk is full")}
 	s := service(a, operation.Authority{DryRun: true})
-	err := s.Do(t.Context(), act(people.Merge), func(people.Row) error { t.Error("it was done"); return nil })
+	err := s.Do(t.Context(), act(people.AllowSource), func(people.Row) error { t.Error("it was done"); return nil })
 	if fault.CodeOf(err) != fault.ReadOnly || operation.RequestIDOf(err) != "" {
 		t.Errorf("got %v, row %q", err, operation.RequestIDOf(err))
 	}
