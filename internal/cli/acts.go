@@ -3,20 +3,62 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/retention"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // acts are what people do, whatever they come through. Making them touches nothing.
 func acts(p func() *parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
-	return connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations()
+	return slices.Concat(
+		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations(),
+		newTokens(p).Operations(),
+		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
+		deploy.Acts{
+			Kernel: kernel, Service: func() *deploy.Service { return p().tools.deploy() }, Audit: func() operation.Audit { return p().store.Ledger },
+		}.Operations(),
+	)
+}
+
+func newTokens(p func() *parts) tokens.Acts {
+	return tokens.Acts{
+		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().store.Access },
+		Random: rand.Reader, Now: time.Now, NewID: newID,
+	}
+}
+
+func newRetention(p func() *parts) retention.Acts {
+	return retention.Acts{
+		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() retention.Store { return p().store.Retention },
+		Keep: func() time.Duration { return p().cfg.Records.Retention }, Now: time.Now,
+	}
+}
+
+func newSettling(p func() *parts) prflow.Settling {
+	return prflow.Settling{
+		Kernel: func() *operation.Kernel { return p().kernel }, Log: func() *slog.Logger { return p().log },
+		Rounds: func() *prflow.Rounds {
+			return prflow.NewRounds(p().flow, roundRecords{p().store.Rounds, p().store.History})
+		},
+		Look: func(ctx context.Context, key record.PullKey, by record.Door) error {
+			return newFollower(p()).Look(ctx, key, by)
+		},
+	}
 }
 
 // How long a command waits for the end of what it has begun, and how often it looks. Calls that write are finished
@@ -26,16 +68,18 @@ const (
 	overLook = 200 * time.Millisecond
 )
 
-// actCommand is the command of an act of people: its arguments are the fields of its input. A list is a table.
+// actCommand is the command of an act of people: its arguments are the fields of its input that name what it is about,
+// and its flags the others. A list is a table.
 func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Args: usageArgs(cobra.NoArgs)}
-	fields := operation.Fields(o.Input)
+	flags := inputFlags(cmd, o.Input)
+	fields := slices.DeleteFunc(operation.Fields(o.Input), func(f operation.Field) bool { return f.Tag.Get("path") == "" })
 	for _, f := range fields {
 		cmd.Use, cmd.Args = cmd.Use+" "+strings.ToUpper(f.JSON), usageArgs(cobra.ExactArgs(len(fields)))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.wire(needs{records: true})
-		in := map[string]string{}
+		a.wire(needs{records: !o.Shown.Fresh})
+		in := flags()
 		for i, f := range fields {
 			in[f.JSON] = args[i]
 		}
@@ -43,12 +87,17 @@ func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		done := working(a, o.Summary)
 		out, err := a.ask(cmd.Context(), o, raw)
+		done()
+		if fault.CodeOf(err) == fault.InvalidArgument { // an argument was typed wrongly
+			return usageError{err}
+		}
 		if err != nil {
 			return err
 		}
-		if o.Shown.View != nil {
-			return printView(a, out, o.Shown.View(out))
+		if o.Effect == operation.Read {
+			return printView(a, o, out)
 		}
 		over, err := waitUntilOver(cmd.Context(), o, out)
 		if err != nil {
@@ -59,9 +108,13 @@ func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 	return cmd
 }
 
-func printView(a *app, out any, view operation.View) error {
-	return a.print(asList(out), func(w *strings.Builder) {
-		if len(view.Rows) == 0 {
+func printView(a *app, o operation.Operation, out any) error {
+	view, answer := o.Shown.View(out), out
+	if o.Shown.JSON != nil {
+		answer = o.Shown.JSON(out)
+	}
+	return a.print(asList(answer), func(w *strings.Builder) {
+		if len(view.Table) < 2 && view.Empty != "" {
 			w.WriteString(view.Empty + "\n")
 			return
 		}
@@ -82,7 +135,18 @@ func printDone(a *app, o operation.Operation, out any, over bool) error {
 	if o.Shown.Over != nil {
 		members["ended"] = over
 	}
-	return a.print(members, func(w *strings.Builder) { w.WriteString(o.Shown.Said(out, over) + "\n") })
+	err = a.print(members, func(w *strings.Builder) {
+		if o.Shown.View != nil {
+			columns(w, o.Shown.View(out).Table)
+		}
+		if said := o.Shown.Said(out, over); said != "" {
+			w.WriteString(said + "\n")
+		}
+	})
+	if err == nil && o.Shown.Failed != nil && o.Shown.Failed(out) {
+		return silentExit(fault.ExitProvider)
+	}
+	return err
 }
 
 // waitUntilOver reports whether what an act has begun is over, or still is not after a while.

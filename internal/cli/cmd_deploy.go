@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
@@ -19,7 +16,7 @@ import (
 // deployCommand holds what only people ask of deployments; the commands of the tools are added to it.
 func deployCommand(a *app) *cobra.Command {
 	return group(deploy.ToolsetName, "Put procedures in place for the agents of this machine, see drift, roll back",
-		deployInitCommand(a), deploySnapshotsCommand(a), deployPruneCommand(a))
+		deployInitCommand(a), deploySnapshotsCommand(a))
 }
 
 func deployInitCommand(a *app) *cobra.Command {
@@ -86,42 +83,6 @@ func deploySnapshotsCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
-	return cmd
-}
-
-func deployPruneCommand(a *app) *cobra.Command {
-	var keep int
-	cmd := &cobra.Command{
-		Use: "prune", Short: "Remove the oldest snapshots, and contents that no snapshot needs", Args: usageArgs(cobra.NoArgs),
-		Long: "prune removes all snapshots but the newest ones, and the contents that none of those needs: each one that is left can be rolled\n" +
-			"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints what would go.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if keep < 1 {
-				return usageError{errors.New("--keep must be 1 or more")}
-			}
-			p := a.wire(needs{})
-			var out change.Pruned
-			err := p.people().Do(cmd.Context(), people.Act{Action: people.Prune, By: a.caller(p)}, func(row people.Row) (err error) {
-				if out, err = p.tools.deploy().Prune(cmd.Context(), keep, p.cfg.Permissions.DryRun); err != nil || out.DryRun {
-					return err
-				}
-				entry := row(fmt.Sprintf("deployments: removed %d snapshots, %d contents and %d commits of the cache", out.Snapshots, out.Objects, out.Commits))
-				return p.store.Ledger.Record(context.WithoutCancel(cmd.Context()), entry, nil)
-			})
-			if err != nil {
-				return err
-			}
-			return a.print(out, func(w *strings.Builder) {
-				verb := "Removed"
-				if out.DryRun {
-					verb = "This is a dry run. It would remove"
-				}
-				fmt.Fprintf(w, "%s %d snapshots, %d contents (%d bytes in all) and %d commits of the cache; %d snapshots are left.\n", verb, out.Snapshots, out.Objects,
-					out.Bytes, out.Commits, out.Kept)
-			})
-		},
-	}
-	cmd.Flags().IntVar(&keep, "keep", deploy.KeepSnapshots, "how many of the newest snapshots to keep")
 	return cmd
 }
 

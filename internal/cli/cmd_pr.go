@@ -27,7 +27,7 @@ const maxInput = 4 << 20
 
 func prCommand(a *app) *cobra.Command {
 	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a),
-		prFileCommand(a), prDiffCommand(a), prResumeCommand(a))
+		prFileCommand(a), prDiffCommand(a))
 }
 
 type prCreateOptions struct {

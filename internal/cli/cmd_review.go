@@ -127,7 +127,7 @@ func parseState(state string) (gitprovider.State, error) {
 // newReviews is the use case of what people do to pull requests.
 func newReviews(p *parts) *review.Service {
 	o := review.Options{
-		Provider: local.Name, People: p.people(), Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
+		Provider: local.Name, Kernel: p.kernel, Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
 	}
 	o.Ask = p.flow.Reader().OursAt
 	if p.providers.local != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -56,24 +57,26 @@ func runTokenCreate(cmd *cobra.Command, a *app, o newTokenOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	p := a.wire(needs{})
-	t, secret, err := newTokens(p).Create(cmd.Context(), a.caller(p), tokens.Everything(), wanted)
+	raw, err := json.Marshal(wanted)
 	if err != nil {
 		return err
 	}
-	entry := tokenEntryOf(t)
-	entry.Token = secret
-	if !a.json {
-		fmt.Fprintf(a.streams.Err, "%s. It is shown this once.\n", "T"+strings.TrimPrefix(tokens.Describe(t), "t"))
+	out, err := a.ask(cmd.Context(), newTokens(func() *parts { return a.wire(needs{}) }).Any(), raw)
+	if err != nil {
+		return err
 	}
-	return a.print(entry, func(w *strings.Builder) { fmt.Fprintln(w, secret) })
+	made := out.(tokens.TokenMade)
+	if !a.json {
+		fmt.Fprintf(a.streams.Err, "%s. It is shown this once.\n", "T"+strings.TrimPrefix(made.Describe(), "t"))
+	}
+	return a.print(made.AtTerminal(made.Token), func(w *strings.Builder) { fmt.Fprintln(w, made.Token) })
 }
 
 // wanted is the token that the flags ask for.
 func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 	granted, err := access.ParseScopes(o.scopes)
-	ceiling, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
-	w := tokens.Wanted{Name: o.name, MaxTier: ceiling, Scopes: granted.String(), Agent: o.agent}
+	_, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
+	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent}
 	switch {
 	case err != nil:
 		return w, err
@@ -85,11 +88,13 @@ func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 		return w, fmt.Errorf("--name must be 1 to %d bytes without control characters", tokens.MaxName)
 	}
 	if o.agent {
-		w.Scopes = ""
+		w.Scopes = nil
 	}
-	if o.expires != "" {
-		w.Lifetime, err = parseAge(o.expires)
+	if o.expires == "" {
+		return w, nil
 	}
+	age, err := parseAge(o.expires)
+	w.ExpiresAt = time.Now().Add(age)
 	return w, err
 }
 

@@ -2,18 +2,16 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/mergedeploy"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// deployments is what the page of deployments asks: the service, and a rollback by a person, which is judged and recorded as such.
+// deployments is what the page of deployments asks. What is fetched for it is recorded.
 type deployments struct {
 	*deploy.Service
 	parts *parts
@@ -83,25 +81,4 @@ func (d *deployments) PlanRollback(ctx context.Context, id string) (*change.Plan
 		return nil, deploy.Failure(err)
 	}
 	return p, nil
-}
-
-// Rollback puts back the files of a snapshot as the plan says that was shown, and records who wanted it.
-func (d *deployments) Rollback(ctx context.Context, o people.Operator, id, plan string) error {
-	return d.parts.people().Do(ctx, act(o), func(row people.Row) error {
-		done, _, err := d.Service.Rollback(ctx, id, plan)
-		if err != nil {
-			return deploy.Failure(err)
-		}
-		entry := row(fmt.Sprintf("back to %s, snapshot %s: %d changes", id, done.ID, len(done.Steps)))
-		return d.parts.store.Ledger.Record(context.WithoutCancel(ctx), entry, nil)
-	})
-}
-
-// Refused records a rollback that was refused before Rollback was asked.
-func (d *deployments) Refused(ctx context.Context, o people.Operator, why error) error {
-	return d.parts.people().Refused(ctx, act(o), why)
-}
-
-func act(o people.Operator) people.Act {
-	return people.Act{Action: people.RollBack, By: o.By, RequestID: o.RequestID}
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // ask does an operation for the person at the terminal.
 func (a *app) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
-	return o.Handle(ctx, operation.Call{Caller: a.caller(a.wire(needs{})), Ceiling: operation.Unlimited, Arguments: arguments})
+	return o.Handle(ctx, operation.Call{Caller: a.caller(a.wire(needs{})), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Arguments: arguments})
 }
 
 // askFor is ask for an operation that has a command of its own, by its name.

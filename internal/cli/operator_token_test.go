@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -28,7 +27,7 @@ func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
 		t.Errorf("not redacted: %s", got)
 	}
 	rows, err := p.store.Audit.Page(t.Context(), record.AuditQuery{})
-	if err != nil || len(rows) != 1 || rows[0].Action != string(people.CreateToken) || rows[0].Outcome != record.OutcomeDone ||
+	if err != nil || len(rows) != 1 || rows[0].Action != "token.create" || rows[0].Outcome != record.OutcomeDone ||
 		!strings.Contains(rows[0].Message, "token operator (") || strings.Contains(rows[0].Message, secret) {
 		t.Errorf("the audit has %+v, %v", rows, err)
 	}

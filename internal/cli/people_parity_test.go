@@ -244,13 +244,13 @@ func commandAttempts() (out []attempt) {
 			},
 		}})
 	}
-	add("token create", people.CreateToken, "", nil, "token", "create", "--name", "bob")
-	add("token create, a name that is taken", people.CreateToken, fault.Conflict, nil, "token", "create", "--name", "ann")
-	add("token revoke", people.RevokeToken, "", nil, "token", "revoke", "ann")
-	add("token revoke, unknown", people.RevokeToken, fault.NotFound, nil, "token", "revoke", "bob")
-	add("resume, dry run", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr", "resume")
-	add("resume, read-only", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr", "resume")
-	add("resume, a broken policy", people.Resume, fault.ReadOnly, map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
+	add("token create", "token.create", "", nil, "token", "create", "--name", "bob")
+	add("token create, a name that is taken", "token.create", fault.Conflict, nil, "token", "create", "--name", "ann")
+	add("token revoke", "token.revoke", "", nil, "token", "revoke", "ann")
+	add("token revoke, unknown", "token.revoke", fault.NotFound, nil, "token", "revoke", "bob")
+	add("resume, dry run", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr", "resume")
+	add("resume, read-only", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr", "resume")
+	add("resume, a broken policy", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
 	return out
 }
 

@@ -60,12 +60,11 @@ func (a *app) rootCommand() *cobra.Command {
 		sessionCommand(a),
 		group("connections", "Look at the agents that are connected now, and cut them off"),
 		scriptsCommand(a),
-		tokenCommand(a),
+		group("token", "Make, list and revoke the tokens of REST and sign-in", tokenCreateCommand(a)),
 		mcpConfigCommand(a),
 		demoCommand(a),
 		versionCommand(a),
 		backupCommand(a),
-		pruneCommand(a),
 		deployCommand(a),
 	)
 	a.addOperations(root)

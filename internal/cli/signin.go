@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -37,8 +36,8 @@ func newSignIn(p *parts) signIn {
 		AnyToken: p.store.Access.AnyToken,
 		Insert: func(ctx context.Context, t access.Token) error {
 			return p.store.Access.InsertToken(ctx, t, record.Attempt{
-				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: string(people.CreateToken),
-				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Describe(t),
+				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: "token.create",
+				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
 			})
 		},
 		Gatekeeper: p.access, Learn: func(secret string) { p.scanner.Learn(secret) }, Now: time.Now, NewID: newID, Random: rand.Reader,

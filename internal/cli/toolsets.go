@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
@@ -46,12 +45,6 @@ func (a *app) ownToolsets() []operation.Toolset {
 		ProviderOf: func(owner, name string) string { return a.wire(needs{}).flow.Reader().ProviderOf(owner, name) },
 	}
 	pulls.Operations = append(pulls.Operations, desk.Operations()...)
-	rejectProposal := pulls.Reject
-	pulls.Reject = func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
-		if !desk.Reject(ctx, call, name, why) {
-			rejectProposal(ctx, call, name, why)
-		}
-	}
 	return []operation.Toolset{
 		pulls,
 		definitions.Toolset(kernel, func() *definitions.Service { return a.wire(needs{}).tools.definitions() }),

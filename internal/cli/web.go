@@ -31,7 +31,7 @@ func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessio
 			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
 		},
-		People: web.People{Sessions: sessions, Tokens: newTokens(p), Acts: acts(func() *parts { return p })},
+		People: web.People{Sessions: sessions, Acts: acts(func() *parts { return p })},
 		Providers: web.Providers{
 			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: newReviews(p), Registry: p.providers.registry},
 			Remaining: p.providers.remaining, Latency: p.providers.latency,

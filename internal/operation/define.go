@@ -3,6 +3,7 @@ package operation
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -70,8 +71,8 @@ func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way
 	if o.ForPeople() {
 		o.Reject = func(ctx context.Context, call Call, why error) error {
 			a := kernel().begin(toolset, made, call)
-			if in, violations := s.decode(call.Arguments); s.target != nil && len(violations) == 0 {
-				a.target = s.target(in)
+			if in, violations := s.decode(call); s.target != nil {
+				a.target = s.target(in).after(violations)
 			}
 			return a.endAct(ctx, why)
 		}
@@ -81,7 +82,7 @@ func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way
 
 // steps are a Way with the handler, without their types.
 type steps struct {
-	decode    func(arguments []byte) (in any, violations []fault.Violation)
+	decode    func(call Call) (in any, violations []fault.Violation)
 	check     func(in any) *Fault
 	dryRun    func(in any) bool
 	roots     func(in any) []string
@@ -93,12 +94,18 @@ type steps struct {
 
 func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) steps {
 	s := steps{
-		decode: func(arguments []byte) (any, []fault.Violation) {
+		decode: func(call Call) (any, []fault.Violation) {
+			if in, given := call.Input.(In); given {
+				return in, nil
+			}
 			if way.Decode != nil {
-				return way.Decode(arguments)
+				return way.Decode(call.Arguments)
 			}
 			var in In
-			violations := strictjson.DecodeWithinLimits(arguments, &in, strictjson.Options{RefuseNUL: true})
+			violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{RefuseNUL: true})
+			if len(violations) > 0 && o.ForPeople() {
+				_ = json.Unmarshal(call.Arguments, &in) // as far as it can be read, for the record of the refusal
+			}
 			return in, violations
 		},
 		check: erased(way.Check), dryRun: erased(way.DryRun), roots: erased(way.Roots), target: erased(way.Target),

@@ -113,7 +113,10 @@ func (a *attempt) read(s steps) (in any, err error) {
 			return nil, refused
 		}
 	}
-	in, violations := s.decode(a.call.Arguments)
+	in, violations := s.decode(a.call)
+	if a.op.ForPeople() && s.target != nil {
+		a.target = s.target(in).after(violations)
+	}
 	if len(violations) > 0 {
 		return nil, &Fault{Reason: ReasonArguments, General: fault.Refusal(violations)}
 	}
@@ -121,9 +124,6 @@ func (a *attempt) read(s steps) (in any, err error) {
 		if refused := s.check(in); refused != nil {
 			return nil, refused
 		}
-	}
-	if s.target != nil {
-		a.target = s.target(in)
 	}
 	if a.op.ForPeople() {
 		if refused := a.judge(); refused != nil {

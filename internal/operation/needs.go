@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -80,4 +81,13 @@ type Target struct {
 	Provider, Owner, Name string           // repository
 	Number                int              // pull request
 	Tier                  gitprovider.Tier // of the session that is to start
+	Action                string           // what is done, in place of the operation's; "" for that
+}
+
+// after is the target of arguments of which some are wrong: the repository only if it can be one.
+func (t Target) after(violations []fault.Violation) Target {
+	if len(violations) > 0 && (gitprovider.CheckRepoPart(t.Owner) != nil || gitprovider.CheckRepoPart(t.Name) != nil) {
+		t.Provider, t.Owner, t.Name = "", "", ""
+	}
+	return t
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -117,11 +118,14 @@ type Call struct {
 	Caller Caller
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
 	Ceiling gitprovider.Tier
+	Scopes  access.Scopes // of a person's credential: nobody gives others what they lack
 	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind them.
 	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
 	Arguments []byte
-	ID        string // of the request, and of its row in the audit; a door leaves it empty for a new one
+	// Input is what a door of ours has read itself, in place of Arguments; of the operation's input type. nil for none.
+	Input any
+	ID    string // of the request, and of its row in the audit; a door leaves it empty for a new one
 
 	DryRun bool // do everything but change anything, and say so in the answer
 	// Progress tells the client, if it asked for that, what is being done or waited for. It is never nil.

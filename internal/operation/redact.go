@@ -6,7 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// redacted is a value with every text in it redacted, names of maps included. What others may share is copied, not changed.
+// redacted is a value with every text in it redacted, names of maps included, but for fields with the tag
+// redact:"never", such as a new token that is shown once. What others may share is copied, not changed.
 func redacted(v reflect.Value, redact func(string) string) (out reflect.Value, changed bool) {
 	switch v.Kind() {
 	case reflect.String:
@@ -48,7 +49,7 @@ func redactedParts(v reflect.Value, redact func(string) string) (out reflect.Val
 		count = v.NumField()
 	}
 	for i := range count {
-		if v.Kind() == reflect.Struct && !v.Type().Field(i).IsExported() {
+		if v.Kind() == reflect.Struct && (!v.Type().Field(i).IsExported() || v.Type().Field(i).Tag.Get("redact") == "never") {
 			continue
 		}
 		inner, differs := redacted(part(v, i), redact)

@@ -3,6 +3,7 @@ package operation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -47,9 +48,12 @@ func (a *attempt) end(ctx context.Context, err error) error {
 }
 
 // endAct records why an act of a person was refused or failed. Its handler has recorded its success, in the transaction
-// of what it did. A refusal that cannot be recorded is one all the same.
+// of what it did. A refusal that cannot be recorded is one all the same. A command that cannot be understood leaves no
+// row.
 func (a *attempt) endAct(ctx context.Context, err error) error {
-	if err == nil || a.op.Effect == Read {
+	var f *Fault
+	mistyped := errors.As(err, &f) && f.Reason == ReasonArguments && a.call.Caller.Door == record.DoorCLI
+	if err == nil || a.op.Effect == Read || mistyped {
 		return err
 	}
 	if a.record(ctx, a.failed(err)) != nil {
@@ -75,7 +79,7 @@ func (a *attempt) done(message string) record.Attempt {
 func (a *attempt) row() record.Attempt {
 	k := a.kernel
 	row := record.Attempt{
-		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.op.Action, a.op.Name),
+		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.target.Action, a.op.Action, a.op.Name),
 		Outcome: record.OutcomeDone,
 	}
 	row.Duration = row.Time.Sub(a.started)

@@ -10,11 +10,14 @@ import (
 type Shown struct {
 	Short string             // in place of the summary, for the command
 	Help  string             // of the command, after that
-	View  func(out any) View // of a list; nil for an act
+	Fresh bool               // the command makes the records where there are none, rather than refuse
+	View  func(out any) View // of a list, or the table of what an act did; nil for none
+	JSON  func(out any) any  // a list's answer at the terminal; nil: as REST has it
 	// Over reports whether what an act has begun is over. The command waits for that; nil: nothing is waited for.
-	Over func(ctx context.Context, out any) (bool, error)
-	Said func(out any, over bool) string // what the terminal says after an act
-	Page Page
+	Over   func(ctx context.Context, out any) (bool, error)
+	Said   func(out any, over bool) string // what the terminal says after an act; "" for nothing
+	Failed func(out any) bool              // whether the command ends with the exit code of a provider; nil: never
+	Page   Page
 }
 
 // Page is a list, or an act on one of its rows that a page of its own asks about first.

@@ -80,6 +80,16 @@ func (t Toolset) Schema(o Operation, side string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
+// Named is the operation with a name; the zero one if there is none.
+func Named(all []Operation, name string) Operation {
+	for _, o := range all {
+		if o.Name == name {
+			return o
+		}
+	}
+	return Operation{}
+}
+
 // List is the operations of toolsets, in their order.
 func List(toolsets ...Toolset) (all []Operation) {
 	for _, t := range toolsets {

@@ -94,7 +94,7 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
 		{"what retention removes", func() error {
 			w.advance(200 * 24 * time.Hour)
-			_, err := other.Retention.Prune(ctx, w.Now(), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+			_, err := other.Retention.Prune(ctx, w.Now(), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			return err
 		}, map[string]string{"/proposals": "200 days ago"}, map[string]string{"/": "a dry run, which you may open"}},
 	} {

@@ -52,7 +52,6 @@ type Agents struct {
 // People is what people do here beside reviewing.
 type People struct {
 	Sessions Sessions
-	Tokens   api.Tokens
 	Acts     []operation.Operation // over REST, and on pages of their own
 }
 

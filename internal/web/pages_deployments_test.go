@@ -11,17 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
-	"github.com/claudeops/claudeops/internal/records/record"
 	engine "github.com/claudeops/claudeops/internal/system/change"
 )
 
-// deployments is a service over folders of the test, which records rollbacks as the command line's wiring does.
-type deployments struct {
-	*deploy.Service
-	w *world
-}
+// deployments is a service over folders of the test.
+type deployments struct{ *deploy.Service }
 
 func (d *deployments) PlanRollback(ctx context.Context, id string) (*engine.Plan, error) {
 	p, err := d.Service.PlanRollback(ctx, id)
@@ -29,18 +25,6 @@ func (d *deployments) PlanRollback(ctx context.Context, id string) (*engine.Plan
 		return nil, deploy.Failure(err)
 	}
 	return p, nil
-}
-
-func (d *deployments) Rollback(ctx context.Context, o people.Operator, id, plan string) error {
-	if _, _, err := d.Service.Rollback(ctx, id, plan); err != nil {
-		return d.Refused(ctx, o, deploy.Failure(err))
-	}
-	d.w.agents.record(o, people.RollBack, record.OutcomeDone, "")
-	return nil
-}
-
-func (d *deployments) Refused(ctx context.Context, o people.Operator, why error) error {
-	return d.w.agents.Refused(ctx, o, people.RollBack, why)
 }
 
 // deployedWorld has deployed two commands, one after the other, and the first has drifted.
@@ -78,7 +62,11 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 		}
 	}
 	files(map[string]string{"project/.claude/commands/a.md": header + "<b>drifted</b>\n"})
-	w = newWorld(t, func(w *world) { w.web.Toolsets.Pages.Deployments = &deployments{service, w} })
+	w = newWorld(t, func(w *world) {
+		w.web.Toolsets.Pages.Deployments = &deployments{service}
+		acts := deploy.Acts{Kernel: w.kernel, Service: func() *deploy.Service { return service }, Audit: func() operation.Audit { return w.store.Ledger }}
+		w.web.Acts = append(w.web.Acts, acts.Operations()...)
+	})
 	w.page("/deployments", 200).has("Rolling back needs the scope operate")
 	w.signedIn()
 	return w, filepath.Join(dir, "project", ".claude", "commands"), first

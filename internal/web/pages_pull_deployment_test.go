@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	engine "github.com/claudeops/claudeops/internal/system/change"
 )
@@ -20,10 +19,8 @@ type forecast struct {
 	overview deploy.Overview
 }
 
-func (f *forecast) Look(context.Context) (deploy.Overview, error)                   { return f.overview, nil }
-func (f *forecast) Snapshots(int) ([]*engine.Snapshot, error)                       { return nil, nil }
-func (f *forecast) Rollback(context.Context, people.Operator, string, string) error { return nil }
-func (f *forecast) Refused(_ context.Context, _ people.Operator, why error) error   { return why }
+func (f *forecast) Look(context.Context) (deploy.Overview, error) { return f.overview, nil }
+func (f *forecast) Snapshots(int) ([]*engine.Snapshot, error)     { return nil, nil }
 func (f *forecast) Concerns(_ context.Context, _, owner, _ string) (bool, error) {
 	return owner == "joe", nil
 }

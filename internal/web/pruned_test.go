@@ -11,7 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -21,7 +20,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	_, err := w.store.Retention.Prune(context.Background(), w.Now(), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+	_, err := w.store.Retention.Prune(context.Background(), w.Now(), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +71,8 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
-			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]store.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-			if err != nil || removed[0] != (store.Pruned{Kind: "proposals", Rows: 1}) {
+			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+			if err != nil || removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v, %v", removed, err)
 			}
 			a := w.do("POST", "/api/v1/prs", tt.body)

@@ -8,7 +8,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -28,10 +27,10 @@ type reviewer struct {
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{},
-		People: &people.Service{Kernel: operation.NewKernel(operation.KernelOptions{
+		Kernel: operation.NewKernel(operation.KernelOptions{
 			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun, Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},
 			Audit:     r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
-		})},
+		}),
 	})
 }
 

@@ -77,12 +77,12 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
-		People: api.People{Sessions: o.Sessions, Tokens: o.Tokens, Acts: o.Acts}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
+		People: api.People{Sessions: o.Sessions, Acts: o.Acts}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	}, s.connector.Routes())
 	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
-		People: dashboard.People{Sessions: o.Sessions, Tokens: o.Tokens, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
+		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -23,7 +23,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
@@ -117,13 +116,13 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
-	persons := &people.Service{Kernel: operation.NewKernel(operation.KernelOptions{
-		Audit: s.Ledger, Redact: scanner.Redact, Log: log, Now: w.Now, NewID: newID,
-	})}
-	w.web.Tokens = tokens.New(tokens.Options{Store: s.Access, Random: rand.Reader, Now: w.Now, NewID: newID, People: persons})
+	kernel := w.kernel()
 	w.web.Acts = connections.Acts{
-		Kernel: func() *operation.Kernel { return persons.Kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
 	}.Operations()
+	w.web.Acts = append(w.web.Acts, tokens.Acts{
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
+	}.Operations()...)
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)
@@ -132,6 +131,11 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		w.person = w.token("somebody", gitprovider.TierRemediate, access.Propose, access.Read)
 	}
 	return w
+}
+
+// kernel judges and records the acts of people.
+func (w *world) kernel() *operation.Kernel {
+	return operation.NewKernel(operation.KernelOptions{Audit: w.store.Ledger, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID})
 }
 
 // strangers and anonymousReads are changes of a world: nobody shows a token, and nobody need to for reading.

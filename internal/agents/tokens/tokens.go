@@ -1,8 +1,9 @@
-// Package tokens is the use case of what a person does to the tokens of REST and sign-in: make one, list them, make one useless. The
-// command line, REST and the dashboard call it, so that one rule holds for all; see internal/operation/people.
+// Package tokens is what a person sees and does of the tokens of REST and sign-in: make one, list them, make one
+// useless.
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -31,97 +31,239 @@ type Store interface {
 	RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error
 }
 
-// Options are what a Service is made of. All are required.
-type Options struct {
-	Store  Store
-	People *people.Service
+// Acts are what people do. All fields are required.
+type Acts struct {
+	Kernel func() *operation.Kernel
+	Store  func() Store
 	Random io.Reader
 	Now    func() time.Time
 	NewID  func() string
 }
 
-// Service is the use case. It is safe for concurrent use.
-type Service struct{ Options }
-
-// New makes a Service.
-func New(o Options) *Service { return &Service{o} }
-
-// Grant is the most that who asks may give to others. Nobody gives what they have not.
-type Grant struct {
-	Tier   gitprovider.Tier
-	Scopes access.Scopes
-}
-
-// Everything is the grant of the person at the terminal of the server.
-func Everything() Grant { return Grant{operation.Unlimited, access.AllScopes()} }
-
-// Wanted is the token that is asked for.
-type Wanted struct {
-	Name    string
-	MaxTier gitprovider.Tier
-	Scopes  string // separated by commas; none for an agent's
-	// Agent asks for one that lets an agent in over MCP, and opens nothing else.
-	Agent bool
-	// Lifetime is how long it is good; 0: until it is revoked.
-	Lifetime time.Duration
-}
-
-// Create makes a token, records that, and returns it with its secret, which nobody can read again.
-//
-// Errors: invalid_argument for a name, tier or scope that is none, forbidden for what the grant lacks, conflict for a name that another
-// good token has.
-func (s *Service) Create(ctx context.Context, by operation.Caller, grant Grant, w Wanted) (t access.Token, secret string, err error) {
-	err = s.People.Do(ctx, people.Act{Action: people.CreateToken, By: by}, func(row people.Row) error {
-		if t, secret, err = s.make(grant, w); err != nil {
-			return err
-		}
-		return s.Store.InsertToken(ctx, t, row(Describe(t)))
-	})
-	if err != nil {
-		return access.Token{}, "", err
+// Operations list tokens, make one and make one useless.
+func (a Acts) Operations() []operation.Operation {
+	return []operation.Operation{
+		operation.Define(a.Kernel, "", a.listed(), operation.Way[struct{}]{}, a.list),
+		operation.Define(a.Kernel, "", created(), operation.Way[TokenRequest]{}, func(ctx context.Context, call operation.Call, in TokenRequest) (TokenMade, error) {
+			return a.create(ctx, call, Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes})
+		}),
+		operation.Define(a.Kernel, "", revoked(), operation.Way[RevokeRequest]{}, a.revoke),
 	}
-	return t, secret, nil
 }
 
-func (s *Service) make(grant Grant, w Wanted) (access.Token, string, error) {
-	none := access.Token{}
+// Any makes tokens of every kind, for the terminal: those of agents and those that expire, too.
+func (a Acts) Any() operation.Operation {
+	o := created()
+	o.Route = operation.Route{}
+	return operation.Define(a.Kernel, "", o, operation.Way[Wanted]{}, a.create)
+}
+
+// TokenRequest is the token to make.
+type TokenRequest struct {
+	Name    string         `json:"name" required:"true" maxBytes:"64" doc:"Who it is for; in the record of all that it does" example:"ann"`
+	MaxTier int            `json:"max_tier,omitempty" minimum:"1" maximum:"3" doc:"The highest tier that it may act at; 1 if it is left out"`
+	Scopes  []access.Scope `json:"scopes" required:"true" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own"`
+}
+
+// Wanted is a token of any kind to make.
+type Wanted struct {
+	Name      string         `json:"name"`
+	MaxTier   int            `json:"max_tier"`
+	Scopes    []access.Scope `json:"scopes,omitempty"`    // none for an agent's
+	Agent     bool           `json:"agent,omitempty"`     // lets an agent in over MCP, and opens nothing else
+	ExpiresAt time.Time      `json:"expires_at,omitzero"` // zero: good until it is revoked
+}
+
+// TokenEntry is a token without its secret.
+type TokenEntry struct {
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	MaxTier   int           `json:"max_tier"`
+	Scopes    access.Scopes `json:"scopes"`
+	CreatedAt time.Time     `json:"created_at"`
+	RevokedAt *time.Time    `json:"revoked_at,omitempty"`
+	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
+	Agent     bool          `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
+}
+
+// TokenList is every token, oldest first.
+type TokenList struct {
+	Tokens []TokenEntry `json:"tokens"`
+}
+
+// TokenMade is a new token.
+type TokenMade struct {
+	TokenEntry
+	Token string `json:"token" redact:"never" doc:"The secret. It is shown this once"`
+}
+
+// RevokeRequest names a token.
+type RevokeRequest struct {
+	ID string `json:"id" path:"id"`
+}
+
+// TokenRevoked names a token that is useless now.
+type TokenRevoked struct {
+	Revoked string `json:"revoked"`
+}
+
+// Entry is a token without its secret.
+func Entry(t access.Token) TokenEntry {
+	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent}
+	if !t.ExpiresAt.IsZero() {
+		expires := t.ExpiresAt.UTC()
+		e.ExpiresAt = &expires
+	}
+	if !t.RevokedAt.IsZero() {
+		revoked := t.RevokedAt.UTC()
+		e.RevokedAt = &revoked
+	}
+	return e
+}
+
+// Describe is a token as the audit has it.
+func (e TokenEntry) Describe() string {
+	what := "scopes " + e.Scopes.String()
+	if e.Agent {
+		what = "for an agent, over MCP alone"
+	}
+	if e.ExpiresAt != nil {
+		what += ", until " + e.ExpiresAt.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("token %s (%s): at most tier %d, %s", e.Name, e.ID, e.MaxTier, what)
+}
+
+// AtTerminal is the JSON of a token there, which has every member and the scopes as one text.
+type AtTerminal struct {
+	TokenEntry
+	Scopes    string     `json:"scopes"`
+	RevokedAt *time.Time `json:"revoked_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Agent     bool       `json:"agent"`
+	Token     string     `json:"token,omitempty"`
+}
+
+// AtTerminal is the token as the terminal has it.
+func (e TokenEntry) AtTerminal(secret string) AtTerminal {
+	return AtTerminal{TokenEntry: e, Scopes: e.Scopes.String(), RevokedAt: e.RevokedAt, ExpiresAt: e.ExpiresAt, Agent: e.Agent, Token: secret}
+}
+
+func (a Acts) listed() operation.Operation {
+	return operation.Operation{
+		Name: "list_tokens", Summary: "List tokens, revoked ones included", Effect: operation.Read, Command: "token list",
+		Needs: operation.Needs{For: operation.People, Scope: access.Operate},
+		Route: operation.Route{Method: "GET", Path: "/tokens", ID: "listTokens"},
+		Shown: operation.Shown{Fresh: true, View: a.view, JSON: func(out any) any {
+			list := struct {
+				Tokens []AtTerminal `json:"tokens"`
+			}{[]AtTerminal{}}
+			for _, e := range out.(TokenList).Tokens {
+				entry := e.AtTerminal("")
+				if e.Agent {
+					entry.Scopes = "agent"
+				}
+				list.Tokens = append(list.Tokens, entry)
+			}
+			return list
+		}},
+	}
+}
+
+func created() operation.Operation {
+	return operation.Operation{
+		Name: "create_token", Action: "token.create", Summary: "Make a token", Effect: operation.Write, Command: "token create",
+		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
+		Route: operation.Route{
+			Method: "POST", Path: "/tokens", ID: "createToken", Status: 201, MaxBody: 4 << 10, TooLarge: "a name is shorter",
+			Notes: "Nobody gives a scope or a tier that they have not. Only the hash of the secret is kept.",
+		},
+	}
+}
+
+func revoked() operation.Operation {
+	return operation.Operation{
+		Name: "revoke_token", Action: "token.revoke", Summary: "Make a token, and the logins made with it, useless at once", Effect: operation.Write,
+		Command: "token revoke", Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
+		Route: operation.Route{Method: "POST", Path: "/tokens/{id}/revoke", ID: "revokeToken", Notes: "id is the token's id or its name."},
+		Shown: operation.Shown{
+			Fresh: true, Short: "Make a token, and the sessions signed in with it, useless at once", Help: "ID is the token's id or its name.",
+			Said: func(out any, _ bool) string { return "Revoked " + out.(TokenRevoked).Revoked + "." },
+		},
+	}
+}
+
+// view is the list as the terminal has it.
+func (a Acts) view(out any) operation.View {
+	v := operation.View{Table: [][]string{{"ID", "NAME", "MAX TIER", "SCOPES", "MADE", "STATE"}}}
+	for _, e := range out.(TokenList).Tokens {
+		state, scopes := "good", e.Scopes.String()
+		switch {
+		case e.RevokedAt != nil:
+			state = "revoked " + e.RevokedAt.Format(time.RFC3339)
+		case e.ExpiresAt != nil && !a.Now().Before(*e.ExpiresAt):
+			state = "expired " + e.ExpiresAt.Format(time.RFC3339)
+		case e.ExpiresAt != nil:
+			state = "good until " + e.ExpiresAt.Format(time.RFC3339)
+		}
+		if e.Agent {
+			scopes = "agent"
+		}
+		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339), state})
+	}
+	return v
+}
+
+func (a Acts) list(ctx context.Context, _ operation.Call, _ struct{}) (TokenList, error) {
+	all, err := a.Store().Tokens(ctx)
+	list := TokenList{Tokens: []TokenEntry{}}
+	for _, t := range all {
+		list.Tokens = append(list.Tokens, Entry(t))
+	}
+	return list, err
+}
+
+// create makes a token and returns it with its secret, which nobody can read again.
+//
+// Errors: invalid_argument for a name, tier or scope that is none, forbidden for what the caller lacks, conflict for a
+// name that another good token has.
+func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenMade, error) {
 	scopes, err := w.scopes()
-	lacks := slices.DeleteFunc(slices.Clone(scopes), grant.Scopes.Has)
+	lacks := slices.DeleteFunc(slices.Clone(scopes), call.Scopes.Has)
+	tier := gitprovider.Tier(w.MaxTier)
 	switch {
 	case err != nil:
-		return none, "", fault.New(fault.InvalidArgument, "%s", err)
-	case w.MaxTier < gitprovider.TierObserve || w.MaxTier > gitprovider.TierRemediate:
-		return none, "", fault.New(fault.InvalidArgument, "the highest tier of a token is 1, 2 or 3")
+		return TokenMade{}, fault.New(fault.InvalidArgument, "%s", err)
+	case tier < gitprovider.TierObserve || tier > gitprovider.TierRemediate:
+		return TokenMade{}, fault.New(fault.InvalidArgument, "the highest tier of a token is 1, 2 or 3")
 	case access.Reserved(w.Name):
-		return none, "", fault.New(fault.InvalidArgument, "%s is a name that the record has for other callers; choose another one", w.Name)
+		return TokenMade{}, fault.New(fault.InvalidArgument, "%s is a name that the record has for other callers; choose another one", w.Name)
 	case !goodName(w.Name):
-		return none, "", fault.New(fault.InvalidArgument, "the name of a token must be 1 to %d bytes without control characters", MaxName)
+		return TokenMade{}, fault.New(fault.InvalidArgument, "the name of a token must be 1 to %d bytes without control characters", MaxName)
 	case len(lacks) > 0:
-		return none, "", fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", lacks)
-	case w.MaxTier > grant.Tier:
-		return none, "", fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", grant.Tier, w.MaxTier)
+		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", lacks)
+	case tier > call.Ceiling:
+		return TokenMade{}, fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", call.Ceiling, tier)
 	}
-	secret, err := access.NewSecret(s.Random)
+	secret, err := access.NewSecret(a.Random)
 	if err != nil {
-		return none, "", err
+		return TokenMade{}, err
 	}
-	t := access.Token{
-		ID: s.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: w.MaxTier, Scopes: scopes, CreatedAt: s.Now(), Agent: w.Agent,
+	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent}
+	made := TokenMade{Entry(t), secret}
+	if err := a.Store().InsertToken(ctx, t, call.Done(made.Describe())); err != nil {
+		return TokenMade{}, err
 	}
-	if w.Lifetime > 0 {
-		t.ExpiresAt = t.CreatedAt.Add(w.Lifetime)
-	}
-	return t, secret, nil
+	return made, nil
 }
 
 func (w Wanted) scopes() (access.Scopes, error) {
-	if w.Agent && w.Scopes == "" {
+	if w.Agent && len(w.Scopes) == 0 {
 		return nil, nil
 	}
 	if w.Agent {
 		return nil, fmt.Errorf("an agent's token has no scopes")
 	}
-	return access.ParseScopes(w.Scopes)
+	return access.ParseScopes(access.Scopes(w.Scopes).String())
 }
 
 func goodName(name string) bool {
@@ -129,33 +271,11 @@ func goodName(name string) bool {
 		!strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name
 }
 
-// Describe is a token as the audit has it, without its secret.
-func Describe(t access.Token) string {
-	what := "scopes " + t.Scopes.String()
-	if t.Agent {
-		what = "for an agent, over MCP alone"
+// revoke makes a good token, by its id or name, and the logins made with it useless from now on. not_found if there is
+// none, invalid_argument for what may be the secret of one.
+func (a Acts) revoke(ctx context.Context, call operation.Call, in RevokeRequest) (TokenRevoked, error) {
+	if strings.HasPrefix(in.ID, access.TokenPrefix) {
+		return TokenRevoked{}, fault.New(fault.InvalidArgument, "give the name or the id of the token, and never its secret")
 	}
-	if !t.ExpiresAt.IsZero() {
-		what += ", until " + t.ExpiresAt.UTC().Format(time.RFC3339)
-	}
-	return fmt.Sprintf("token %s (%s): at most tier %s, %s", t.Name, t.ID, t.MaxTier, what)
-}
-
-// List returns every token, revoked ones included, oldest first.
-func (s *Service) List(ctx context.Context) ([]access.Token, error) { return s.Store.Tokens(ctx) }
-
-// Revoke makes a good token, by its id or name, and the logins made with it useless from now on, and records that. not_found if there
-// is none, invalid_argument for what may be the secret of one.
-func (s *Service) Revoke(ctx context.Context, by operation.Caller, idOrName string) error {
-	return s.People.Do(ctx, people.Act{Action: people.RevokeToken, By: by}, func(row people.Row) error {
-		if strings.HasPrefix(idOrName, access.TokenPrefix) {
-			return fault.New(fault.InvalidArgument, "give the name or the id of the token, and never its secret")
-		}
-		return s.Store.RevokeToken(ctx, idOrName, row("token "+idOrName))
-	})
-}
-
-// Refused records what was refused before it came to Create or Revoke. It returns the error with the request id of the row.
-func (s *Service) Refused(ctx context.Context, by operation.Caller, action people.Action, why error) error {
-	return s.People.Refused(ctx, people.Act{Action: action, By: by}, why)
+	return TokenRevoked{in.ID}, a.Store().RevokeToken(ctx, in.ID, call.Done("token "+in.ID))
 }

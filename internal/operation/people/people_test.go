@@ -92,7 +92,7 @@ func TestWhatGoesWrongIsRecordedAsItIs(t *testing.T) {
 		{errors.New("odd"), record.OutcomeFailed, fault.Internal},
 	} {
 		a := &audit{}
-		err := service(a, operation.Authority{}).Do(t.Context(), act(people.Prune), func(people.Row) error { return c.err })
+		err := service(a, operation.Authority{}).Do(t.Context(), act(people.StopSession), func(people.Row) error { return c.err })
 		if !errors.Is(err, c.err) || len(a.rows) != 1 || a.rows[0].Outcome != c.outcome || a.rows[0].Code != c.code {
 			t.Errorf("%v: %v, %+v", c.err, err, a.rows)
 		}
@@ -102,7 +102,7 @@ func TestWhatGoesWrongIsRecordedAsItIs(t *testing.T) {
 func TestARefusalThatCannotBeRecordedIsOneAllTheSame(t *testing.T) {
 	a := &audit{err: errors.New("the disk is full")}
 	s := service(a, operation.Authority{DryRun: true})
-	err := s.Do(t.Context(), act(people.Merge), func(people.Row) error { t.Error("it was done"); return nil })
+	err := s.Do(t.Context(), act(people.AllowSource), func(people.Row) error { t.Error("it was done"); return nil })
 	if fault.CodeOf(err) != fault.ReadOnly || operation.RequestIDOf(err) != "" {
 		t.Errorf("got %v, row %q", err, operation.RequestIDOf(err))
 	}
@@ -113,7 +113,7 @@ func TestARefusalThatCannotBeRecordedIsOneAllTheSame(t *testing.T) {
 
 func TestWhoIsNotLetInAnyMoreDoesNothing(t *testing.T) {
 	a := &audit{}
-	late := act(people.RevokeToken)
+	late := act(people.StopSession)
 	late.By.Recheck = func(context.Context) error { return fault.New(fault.Unauthenticated, "the login has ended") }
 	err := service(a, operation.Authority{}).Do(t.Context(), late, func(people.Row) error {
 		t.Error("it was done")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/change"
@@ -136,7 +135,7 @@ func (d *Deployer) look(ctx context.Context, m *deploy.Merges) error {
 
 // note takes a row for a merge that is due, if it is one. A merge here is told twice where the poll sees it, too.
 func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.RecordedAttempt) error {
-	merged := r.Action == record.ActionPullMerged || r.Action == string(people.Merge)
+	merged := r.Action == record.ActionPullMerged || r.Action == record.ActionReviewMerge
 	if !merged || r.Outcome != record.OutcomeDone {
 		return nil
 	}

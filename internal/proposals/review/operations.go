@@ -1,16 +1,11 @@
 package review
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // LiftRequest names a closed pull request of ours.
@@ -63,14 +58,6 @@ type CloseRequest struct {
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"Why; a comment of the pull request"`
 }
 
-// The names of the operations.
-const (
-	nameReview = "review_pr"
-	nameMerge  = "merge_pr"
-	nameClose  = "close_pr"
-	nameLift   = "lift_cooldown"
-)
-
 // Desk is what the operations ask.
 type Desk struct {
 	Service func() *Service
@@ -88,29 +75,21 @@ func (d Desk) Operations() []operation.Operation {
 	return []operation.Operation{d.opinion(), d.merge(), d.close(), d.lift()}
 }
 
-// Reject records a request for one of the operations that never came to it; false if it is none of them.
-func (d Desk) Reject(ctx context.Context, call operation.Call, name string, why *fault.Error) bool {
-	verb, ours := map[string]string{nameReview: "", nameMerge: "merge", nameClose: "close", nameLift: LiftCooldown}[name]
-	if ours {
-		_ = d.Service().Refused(ctx, Request{Verb: verb, By: call.Caller}, why) // the error is the caller's already
-	}
-	return ours
+// person is the operation of a verb; "" for several.
+func person(name, verb, summary string, route operation.Route) operation.Operation {
+	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route, Needs: NeedsOf(verb)}
 }
 
-func person(name, summary, path, id, notes string, body int64) operation.Operation {
-	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Write, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Review},
-		Route: operation.Route{
-			Method: "POST", Path: "/prs/{number}/" + path, ID: id, Notes: notes, MaxBody: body, TooLarge: "write less",
-		},
-	}
+func route(path, id, notes string, body int64) operation.Route {
+	return operation.Route{Method: "POST", Path: "/prs/{number}/" + path, ID: id, Notes: notes, MaxBody: body, TooLarge: "write less"}
 }
 
 func (d Desk) opinion() operation.Operation {
-	o := person(nameReview, "Approve a pull request, ask for changes, or comment on it and on its lines", "reviews", "reviewPR",
-		forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody)
-	return decide(d, o, func(in OpinionRequest) Request {
-		r := Request{Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: in.Event, Comment: in.Body, Head: in.Head}
+	o := person("review_pr", "", "Approve a pull request, ask for changes, or comment on it and on its lines", route("reviews", "reviewPR",
+		forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody))
+	return decide(d.Service, o, func(in OpinionRequest) Request {
+		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, in.Event, in.Body)
+		r.Head = in.Head
 		for _, c := range in.Comments {
 			r.Comments = append(r.Comments, gitprovider.LineComment{Path: c.Path, Line: c.Line, Before: c.Before, Body: c.Body})
 		}
@@ -119,49 +98,56 @@ func (d Desk) opinion() operation.Operation {
 }
 
 func (d Desk) merge() operation.Operation {
-	o := person(nameMerge, "Merge a pull request", "merge", "mergePR", forPeople+
-		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.", maxBody)
-	return decide(d, o, func(in MergeRequest) Request {
-		return Request{
-			Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: "merge", Comment: in.Comment, Head: in.Head,
-			Force: in.Force,
-		}
+	o := person("merge_pr", "merge", "Merge a pull request", route("merge", "mergePR", forPeople+
+		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.", maxBody))
+	return decide(d.Service, o, func(in MergeRequest) Request {
+		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "merge", in.Comment)
+		r.Head, r.Force = in.Head, in.Force
+		return r
 	})
 }
 
 func (d Desk) close() operation.Operation {
-	o := person(nameClose, "Close a pull request without merging it", "close", "closePR", strings.TrimSpace(forPeople), maxBody)
-	return decide(d, o, func(in CloseRequest) Request {
-		return Request{
-			Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: "close", Comment: in.Comment, Head: in.Head,
-		}
+	o := person("close_pr", "close", "Close a pull request without merging it", route("close", "closePR", strings.TrimSpace(forPeople), maxBody))
+	return decide(d.Service, o, func(in CloseRequest) Request {
+		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "close", in.Comment)
+		r.Head = in.Head
+		return r
 	})
 }
 
 func (d Desk) lift() operation.Operation {
-	o := person(nameLift, "Let the files of a closed pull request be proposed again at once", "lift-cooldown", "liftCooldown",
-		"For people. One that is closed again later is not lifted.", 0)
-	return decide(d, o, func(in LiftRequest) Request {
-		return Request{Provider: in.Provider, Owner: in.RepoOwner, Name: in.RepoName, Number: in.Number, Verb: LiftCooldown, Comment: in.Comment}
+	o := person("lift_cooldown", LiftCooldown, "Let the files of a closed pull request be proposed again at once", route("lift-cooldown", "liftCooldown",
+		"For people. One that is closed again later is not lifted.", 0))
+	return decide(d.Service, o, func(in LiftRequest) Request {
+		return d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, LiftCooldown, in.Comment)
 	})
 }
 
-// decide completes an operation that does what its input asks for. Arguments that cannot be read are recorded like every other refusal.
-func decide[In any](d Desk, o operation.Operation, read func(In) Request) operation.Operation {
-	return operation.NewRaw[In](o, func(ctx context.Context, call operation.Call) (Outcome, error) {
-		var in In
-		violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{})
-		if len(violations) > 0 {
-			_ = json.Unmarshal(call.Arguments, &in) // as far as it can be read, for the record of the refusal
-		}
-		r := read(in)
-		if len(violations) > 0 && (gitprovider.CheckRepoPart(r.Owner) != nil || gitprovider.CheckRepoPart(r.Name) != nil) {
-			r.Owner, r.Name = "", ""
-		}
-		r.By, r.Provider = call.Caller, cmp.Or(r.Provider, d.ProviderOf(r.Owner, r.Name))
-		if len(violations) > 0 {
-			return Outcome{}, d.Service().Refused(ctx, r, fault.Refusal(violations))
-		}
-		return d.Service().Do(ctx, r)
+func (d Desk) request(provider, owner, name string, number int, verb, comment string) Request {
+	if provider == "" && owner != "" && name != "" {
+		provider = d.ProviderOf(owner, name)
+	}
+	return Request{Provider: provider, Owner: owner, Name: name, Number: number, Verb: verb, Comment: comment}
+}
+
+// decide completes an operation that does what its input asks for.
+func decide[In any](service func() *Service, o operation.Operation, read func(In) Request) operation.Operation {
+	return operation.Define(func() *operation.Kernel { return service().Kernel }, "", o, operation.Way[In]{
+		Timeout: operation.Unbounded,
+		Target: func(in In) operation.Target {
+			r := read(in)
+			return operation.Target{Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number, Action: actionOf(r.Verb)}
+		},
+	}, func(ctx context.Context, call operation.Call, in In) (Outcome, error) {
+		return service().decide(ctx, call, read(in))
 	})
+}
+
+// actionOf is what the audit calls a verb, or a decision of which it is not clear what it should be.
+func actionOf(name string) string {
+	if verb, known := verbNamed(name); known {
+		return verb.Action
+	}
+	return "review"
 }

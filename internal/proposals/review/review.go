@@ -1,6 +1,5 @@
 // Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, comment,
-// merge, close. The command line and the dashboard both call it, so that one rule holds for both; see
-// internal/operation/people.
+// merge, close. Every way in asks for its operations, so that one rule holds for all.
 //
 // It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
 package review
@@ -12,7 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -48,7 +46,7 @@ type Options struct {
 	Provider string // of the pull requests that are reviewed here
 	Host     Host   // nil where there are none
 	Disabled string // why there are none, naming the variable
-	People   *people.Service
+	Kernel   *operation.Kernel
 	Records  Records
 	Pulls    Pulls
 	Notifier record.Notifier // hears of actions that end a pull request
@@ -67,16 +65,17 @@ func New(o Options) *Service { return &Service{o} }
 
 // Request is what a person decides.
 type Request struct {
-	Provider    string
-	Owner, Name string
-	Number      int
-	Verb        string // the name of one of Verbs
-	Comment     string
-	Head        string // commit that the person looked at; "" takes the branch as it is
-	Force       bool   // merge although changes were requested, the head has moved, or something was not shown
-	Comments    []gitprovider.LineComment
-	Unseen      string // what of the change the person was not shown, where that is known; it takes Force to merge then
-	By          operation.Caller
+	Provider string                    `json:"provider"`
+	Owner    string                    `json:"owner"`
+	Name     string                    `json:"name"`
+	Number   int                       `json:"number"`
+	Verb     string                    `json:"verb"` // the name of one of Verbs
+	Comment  string                    `json:"comment"`
+	Head     string                    `json:"head"`  // commit that the person looked at; "" takes the branch as it is
+	Force    bool                      `json:"force"` // merge although changes were requested, the head has moved, or something was not shown
+	Comments []gitprovider.LineComment `json:"comments"`
+	Unseen   string                    `json:"unseen"` // what of the change the person was not shown, where that is known; it takes Force to merge then
+	By       operation.Caller          `json:"-"`
 }
 
 // Outcome is what came of it.
@@ -93,42 +92,55 @@ func (s *Service) Reviews(provider string) bool { return s.Host != nil && provid
 // Do does what a person decides, and records it, a refusal too.
 //
 // Errors: invalid_argument for a provider that is reviewed elsewhere and for an unknown verb, provider_disabled where there is
-// no Host, read_only and repo_not_allowed by the rules of internal/operation/people, and those of local.Reviewer.
-func (s *Service) Do(ctx context.Context, r Request) (out Outcome, err error) {
+// no Host, read_only and repo_not_allowed by the operator's rules, and those of local.Reviewer.
+func (s *Service) Do(ctx context.Context, r Request) (Outcome, error) {
+	out, err := s.decision(r).Handle(ctx, operation.Call{Caller: r.By, Input: r})
+	return out.(Outcome), err
+}
+
+// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error
+// with the request id of the row.
+func (s *Service) Refused(ctx context.Context, r Request, why error) error {
+	return s.decision(r).Reject(ctx, operation.Call{Caller: r.By, Input: r}, why)
+}
+
+// decision is the operation of a person who has said what to do in our own words: at the terminal, or on a page.
+func (s *Service) decision(r Request) operation.Operation {
+	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request", operation.Route{}), func(r Request) Request { return r })
+}
+
+func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (out Outcome, err error) {
+	defer s.Notifier.Kick(ctx)
+	r.By = call.Caller
 	verb, known := verbNamed(r.Verb)
-	err = s.People.Do(ctx, act(r), func(row people.Row) error {
-		if r.Verb == LiftCooldown {
-			out = Outcome{Number: r.Number, Done: r.Verb}
-			return s.liftCooldown(ctx, r, row)
-		}
-		if err := s.reviewable(r.Provider); err != nil {
-			return err
-		}
-		if !known {
-			return UnknownVerb()
-		}
-		if verb.Force && !r.Force && r.Unseen != "" {
-			return fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
-		}
-		note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
-		if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
-			return err
-		}
-		out.Number, out.Done = r.Number, verb.Name
-		if err := s.record(context.WithoutCancel(ctx), verb, row("")); err != nil {
-			out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
-		}
-		if err := s.look(context.WithoutCancel(ctx), verb, row("")); err != nil {
-			out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
-		}
-		return nil
-	})
-	s.Notifier.Kick(ctx)
-	return out, err
+	if r.Verb == LiftCooldown {
+		return Outcome{Number: r.Number, Done: r.Verb}, s.liftCooldown(ctx, r, call)
+	}
+	if err := s.reviewable(r.Provider); err != nil {
+		return out, err
+	}
+	if !known {
+		return out, UnknownVerb()
+	}
+	if verb.Force && !r.Force && r.Unseen != "" {
+		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
+	}
+	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
+	if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
+		return out, err
+	}
+	out.Number, out.Done = r.Number, verb.Name
+	if err := s.record(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
+		out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
+	}
+	if err := s.look(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
+		out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
+	}
+	return out, nil
 }
 
 // liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed again later is not lifted.
-func (s *Service) liftCooldown(ctx context.Context, r Request, row people.Row) error {
+func (s *Service) liftCooldown(ctx context.Context, r Request, call operation.Call) error {
 	key, state, err := s.stateOf(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
 	switch {
 	case err != nil:
@@ -140,7 +152,7 @@ func (s *Service) liftCooldown(ctx context.Context, r Request, row people.Row) e
 	case state == gitprovider.StateOpen:
 		return fault.New(fault.Conflict, "#%d is open, so it has no cooldown; one begins when it is closed without merging", r.Number)
 	}
-	return s.Records.LiftCooldown(ctx, key, row(r.Comment))
+	return s.Records.LiftCooldown(ctx, key, call.Done(r.Comment))
 }
 
 // stateOf is the state of a pull request of ours; "" if there is none. The provider is asked: the record may be older,
@@ -168,12 +180,6 @@ func (s *Service) stateOf(ctx context.Context, key record.PullKey) (record.PullK
 		return key, "", nil
 	}
 	return key, pr.State, nil
-}
-
-// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error
-// with the request id of the row.
-func (s *Service) Refused(ctx context.Context, r Request, why error) error {
-	return s.People.Refused(ctx, act(r), why)
 }
 
 // Show returns one pull request with its reviews and its difference. repo_not_allowed for a repository that is not on the
@@ -207,7 +213,7 @@ func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
 	if err := s.reviewable(provider); err != nil {
 		return err
 	}
-	return s.People.Authority.Reads(provider, ref.Owner, ref.Name)
+	return s.Kernel.Authority.Reads(provider, ref.Owner, ref.Name)
 }
 
 // reviewable is nil for a provider whose pull requests are reviewed here.
@@ -240,12 +246,4 @@ func (s *Service) look(ctx context.Context, verb Verb, row record.Attempt) error
 		return nil
 	}
 	return s.Look(ctx, record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber}, row.Door)
-}
-
-func act(r Request) people.Act {
-	action := people.Review
-	if verb, known := verbNamed(r.Verb); known {
-		action = verb.action
-	}
-	return people.Act{Action: action, By: r.By, Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -23,7 +24,7 @@ type Verb struct {
 	Force bool   // heeds Request.Force
 	Lines bool   // heeds Request.Comments
 
-	action people.Action
+	Action string            // as the audit has it
 	event  record.Event      // what people are told; "" for nothing
 	state  gitprovider.State // of the pull request after an event
 	act    verbAct           // nil for LiftCooldown
@@ -34,26 +35,26 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 // Verbs lists them.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, action: people.Approve, act: plain(Host.Approve)},
+		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Action: "review.approve", act: plain(Host.Approve)},
 		{
 			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
-			Lines: true, action: people.RequestChanges, act: plain(Host.RequestChanges),
+			Lines: true, Action: "review.request-changes", act: plain(Host.RequestChanges),
 		},
 		{
-			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true, action: people.Comment,
+			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true, Action: "review.comment",
 			act: plain(Host.Comment),
 		},
 		{
-			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, action: people.Merge, act: merge,
+			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Action: record.ActionReviewMerge, act: merge,
 			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
 		{
-			Name: "close", Short: "Close a pull request without merging it", Done: "closed", action: people.Close,
+			Name: "close", Short: "Close a pull request without merging it", Done: "closed", Action: "review.close",
 			act: plain(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
 		},
 		{
 			Name: LiftCooldown, Short: "Let the files of a closed pull request be proposed again at once", Done: "lifted the cooldown of",
-			action: people.LiftCooldown,
+			Action: "review.lift-cooldown",
 		},
 	}
 }
@@ -67,6 +68,16 @@ func UnknownVerb() *fault.Error {
 	last := len(names) - 1
 	return fault.New(fault.InvalidArgument, "say what to do with the pull request, once: %s or %s",
 		strings.Join(names[:last], ", "), names[last])
+}
+
+// NeedsOf are the operator's rules that a verb must meet; "" for what is not known yet. What a person decides about a pull
+// request is no proposal, so that a server that is read-only for agents lets people review.
+func NeedsOf(verb string) operation.Needs {
+	needs := operation.Needs{For: operation.People, Scope: access.Review, Policy: true, Listed: true}
+	if verb == LiftCooldown { // writes nothing to a repository
+		needs.Dry = operation.DryDone
+	}
+	return needs
 }
 
 func verbNamed(name string) (Verb, bool) {

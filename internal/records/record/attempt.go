@@ -66,6 +66,9 @@ const (
 // ActionDeployMerge is a merge that was deployed by itself, or that waits for a person before it is.
 const ActionDeployMerge = "deploy.after_merge"
 
+// ActionReviewMerge is a pull request of a local repository that a person has merged.
+const ActionReviewMerge = "review.merge"
+
 // Attempt is one line of the audit. It never holds file contents, a body, or anything that a content rule matched.
 type Attempt struct {
 	Time      time.Time

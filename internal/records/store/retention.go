@@ -15,12 +15,6 @@ type Retention struct{ db *database }
 // pruneBatch is how much one transaction removes, so that writers do not wait for long.
 const pruneBatch = 200
 
-// Pruned says how many rows of a kind were removed, or would be.
-type Pruned struct {
-	Kind string `json:"kind"`
-	Rows int64  `json:"rows"`
-}
-
 // pruneRule is one kind of rows that may go. key are the columns that tell them apart; rows are those that fulfil the
 // condition, in which $1 is the time before which they are old. clear removes one batch; nil deletes the rows.
 type pruneRule struct {
@@ -54,10 +48,10 @@ const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('ope
 const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_sessions WHERE state <> 'running')"
 
 // CountPrunable reports what Prune would remove.
-func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []Pruned, err error) {
+func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []record.Pruned, err error) {
 	err = r.db.read(ctx, func(tx *sql.Tx) error {
 		for _, rule := range pruneRules() {
-			p := Pruned{Kind: rule.kind}
+			p := record.Pruned{Kind: rule.kind}
 			query := "SELECT COUNT(*) FROM " + rule.table + " WHERE " + rule.condition
 			if err := tx.QueryRowContext(ctx, query, micros(before)).Scan(&p.Rows); err != nil {
 				return err
@@ -73,11 +67,11 @@ func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []
 // settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they noted; what refused attempts wanted; runs of scripts. If anything went, row becomes a row of the audit; row says what it is
 // about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
 func (r *Retention) Prune(
-	ctx context.Context, before time.Time, row func([]Pruned) record.Attempt,
-) (out []Pruned, err error) {
+	ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt,
+) (out []record.Pruned, err error) {
 	removed := int64(0)
 	for _, rule := range pruneRules() {
-		p := Pruned{Kind: rule.kind}
+		p := record.Pruned{Kind: rule.kind}
 		for n := int64(pruneBatch); n == pruneBatch && err == nil; p.Rows += n {
 			n, err = r.pruneBatch(ctx, rule, before)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-func pruneAttempt(removed []Pruned) record.Attempt {
+func pruneAttempt(removed []record.Pruned) record.Attempt {
 	return record.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: record.OutcomeDone, Message: fmt.Sprint(removed)}
 }
 
@@ -75,7 +75,8 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []Pruned{{"proposals", 3}, {"notices", 0}, {"idempotency_keys", 1}, {"web_sessions", 1}, {"session_output", 1}, {"journal", 1}, {"refused_changes", 0}, {"script_runs", 1}}
+	want := []record.Pruned{{Kind: "proposals", Rows: 3}, {Kind: "notices", Rows: 0}, {Kind: "idempotency_keys", Rows: 1}, {Kind: "web_sessions", Rows: 1},
+		{Kind: "session_output", Rows: 1}, {Kind: "journal", Rows: 1}, {Kind: "refused_changes", Rows: 0}, {Kind: "script_runs", Rows: 1}}
 	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)

@@ -75,7 +75,6 @@ type Options struct {
 // People is what people do here beside reviewing.
 type People struct {
 	Sessions Sessions
-	Tokens   Tokens
 	Acts     []operation.Operation
 }
 
@@ -99,7 +98,7 @@ func Routes(o Options, others []handler.Route) (routes []handler.Route) {
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
-	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), sessions.routes(), (&tokenRoutes{o.Tokens}).routes(), probes.routes(),
+	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), sessions.routes(), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes(), others)
 	return routes
 }

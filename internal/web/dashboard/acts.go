@@ -52,10 +52,30 @@ func (h *actPages) routes(follows func(string, handler.Func) handler.Route) []ha
 		handler.Route{Method: http.MethodGet, Pattern: path.Dir(form), Scope: scope, Page: true, Handle: h.ask},
 		handler.Route{
 			Method: http.MethodPost, Pattern: form, Scope: scope, Page: true, Handle: h.do, Body: handler.NoBody(),
-			Refused: func(req *handler.Request, why *fault.Error) error {
-				return h.act.Reject(req.Context(), req.Call(nil), why)
-			},
+			Refused: rejected(h.act),
 		})
+}
+
+// rejected records what the guard has refused.
+func rejected(act operation.Operation) func(*handler.Request, *fault.Error) error {
+	return func(req *handler.Request, why *fault.Error) error {
+		return act.Reject(req.Context(), req.Call(nil), why)
+	}
+}
+
+// ask asks for an operation.
+func ask(req *handler.Request, o operation.Operation, in any) (any, error) {
+	arguments, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	return o.Handle(req.Context(), req.Call(arguments))
+}
+
+// actOn does an act on what the address names.
+func actOn(req *handler.Request, act operation.Operation) error {
+	_, err := ask(req, act, map[string]string{"id": req.PathValue("id")})
+	return err
 }
 
 // actList is the page of a list.
@@ -126,11 +146,7 @@ func (h *actPages) ask(req *handler.Request) (handler.Response, error) {
 
 // do does the act, and leads back to the list.
 func (h *actPages) do(req *handler.Request) (handler.Response, error) {
-	arguments, err := json.Marshal(map[string]string{"id": req.PathValue("id")})
-	if err == nil {
-		_, err = h.act.Handle(req.Context(), req.Call(arguments))
-	}
-	if err != nil {
+	if err := actOn(req, h.act); err != nil {
 		return handler.Response{}, err
 	}
 	return h.goTo(h.list.Shown.Page.Path), nil

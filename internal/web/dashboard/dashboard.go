@@ -88,7 +88,6 @@ type Options struct {
 // People is what people do here beside reviewing.
 type People struct {
 	Sessions Sessions
-	Tokens   Tokens
 	Acts     []operation.Operation // those with a page that is made from them
 }
 
@@ -120,7 +119,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
-		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader)...), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)...), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
@@ -129,7 +128,7 @@ func New(o Options) (*Dashboard, error) {
 		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
 		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
 		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn:   &signInPages{r, o.Guard, &tokenPages{r, o.Tokens}},
+		signIn:   &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/system/change"
@@ -27,13 +27,8 @@ type Deployments interface {
 	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
 	Snapshots(most int) ([]*change.Snapshot, error)
-	// PlanRollback says what Rollback would change.
+	// PlanRollback says what a rollback would change.
 	PlanRollback(ctx context.Context, id string) (*change.Plan, error)
-	// Rollback puts back the files of a snapshot, for a person, and records it. plan is the digest of the plan that the
-	// person saw.
-	Rollback(ctx context.Context, o people.Operator, id, plan string) error
-	// Refused records a rollback that was refused before Rollback was asked.
-	Refused(ctx context.Context, o people.Operator, why error) error
 }
 
 // deploymentPages show what is in place on this machine.
@@ -41,6 +36,7 @@ type deploymentPages struct {
 	*renderer
 	deployments Deployments
 	reader      Reader
+	back        operation.Operation // rolls back
 }
 
 const (
@@ -57,10 +53,8 @@ func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) 
 		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull), page(rollbackPath, h.plan),
 		{
 			Method: "POST", Pattern: rollbackPath, Scope: access.Operate, Page: true, Handle: h.rollback,
-			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
-			Refused: func(req *handler.Request, why *fault.Error) error {
-				return h.deployments.Refused(req.Context(), req.Operator(), why)
-			},
+			Body:    &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
+			Refused: rejected(h.back),
 		},
 	}
 }
@@ -197,9 +191,9 @@ func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, erro
 		err = fault.New(fault.InvalidArgument, "the form must have the fields to and plan, each once, and the box must be ticked that says that the rollback is wanted")
 	}
 	if err != nil {
-		return handler.Response{}, h.deployments.Refused(req.Context(), req.Operator(), err)
+		return handler.Response{}, h.back.Reject(req.Context(), req.Call(nil), err)
 	}
-	if err := h.deployments.Rollback(req.Context(), req.Operator(), form.Get("to"), form.Get("plan")); err != nil {
+	if _, err := ask(req, h.back, deploy.ShownRollback{To: form.Get("to"), Plan: form.Get("plan")}); err != nil {
 		return handler.Response{}, err
 	}
 	return h.goTo(deploymentsPath + "?done=rollback"), nil

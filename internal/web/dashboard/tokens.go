@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,32 +9,27 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
-
-// Tokens is what people do to tokens; see api.Tokens, of which it is the same.
-type Tokens interface {
-	Create(ctx context.Context, by operation.Caller, grant tokens.Grant, w tokens.Wanted) (t access.Token, secret string, err error)
-	List(ctx context.Context) ([]access.Token, error)
-	Revoke(ctx context.Context, by operation.Caller, idOrName string) error
-	Refused(ctx context.Context, by operation.Caller, action people.Action, why error) error
-}
 
 const tokensPath = "/tokens"
 
 // tokenPages list the tokens of REST and sign-in, make them and make them useless.
 type tokenPages struct {
 	*renderer
-	tokens Tokens
+	all, make, useless operation.Operation
+}
+
+func newTokenPages(r *renderer, acts []operation.Operation) *tokenPages {
+	return &tokenPages{r, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"), operation.Named(acts, "revoke_token")}
 }
 
 // tokensPage is the listing.
 type tokensPage struct {
 	pages.Page
-	Good, Revoked []access.Token
+	Good, Revoked []tokens.TokenEntry
 	Tiers, Scopes []option
 	Name          string // as it was sent, if the form comes back
 	Failed        string // why it comes back
@@ -50,11 +44,11 @@ func (h *tokenPages) routes() []handler.Route {
 		{Method: "GET", Pattern: tokensPath, Scope: access.Operate, Page: true, Handle: h.list},
 		{
 			Method: "POST", Pattern: tokensPath, Scope: access.Operate, Page: true, Handle: h.create, Body: form,
-			Refused: h.refused(people.CreateToken),
+			Refused: rejected(h.make),
 		},
 		{
 			Method: "POST", Pattern: tokensPath + "/{id}/revoke", Scope: access.Operate, Page: true, Handle: h.revoke, Body: form,
-			Refused: h.refused(people.RevokeToken),
+			Refused: rejected(h.useless),
 		},
 	}
 }
@@ -76,12 +70,12 @@ func (h *tokenPages) list(req *handler.Request) (handler.Response, error) {
 
 func (h *tokenPages) view(req *handler.Request, chosen access.Scopes, tier gitprovider.Tier) (tokensPage, error) {
 	view := tokensPage{Page: h.frame(req, "Tokens", tokensPath)}
-	all, err := h.tokens.List(req.Context())
+	all, err := h.all.Handle(req.Context(), req.Call([]byte("{}")))
 	if err != nil {
 		return view, err
 	}
-	for _, t := range all {
-		if t.RevokedAt.IsZero() {
+	for _, t := range all.(tokens.TokenList).Tokens {
+		if t.RevokedAt == nil {
 			view.Good = append(view.Good, t)
 		} else {
 			view.Revoked = append(view.Revoked, t)
@@ -104,22 +98,22 @@ func (h *tokenPages) view(req *handler.Request, chosen access.Scopes, tier gitpr
 func (h *tokenPages) create(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	if err != nil {
-		return handler.Response{}, h.tokens.Refused(req.Context(), req.Caller(), people.CreateToken, err)
+		return handler.Response{}, h.make.Reject(req.Context(), req.Call(nil), err)
 	}
 	tier, known := gitprovider.ParseTier(form.Get("tier"))
 	if !known {
 		tier = 0 // refused below
 	}
-	wanted := tokens.Wanted{Name: strings.TrimSpace(form.Get("name")), MaxTier: tier, Scopes: strings.Join(form["scope"], ",")}
-	t, secret, err := h.tokens.Create(req.Context(), req.Caller(), tokens.Grant{Tier: req.Principal.Ceiling, Scopes: req.Principal.Scopes}, wanted)
+	out, err := ask(req, h.make, map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]})
 	if err != nil {
 		return h.sendBack(req, form, tier, err)
 	}
+	made := out.(tokens.TokenMade)
 	view, err := h.view(req, access.Scopes{access.Read}, gitprovider.TierObserve)
 	if err != nil { // it is made all the same, and nobody could see its secret any more
 		view = tokensPage{Page: h.frame(req, "Tokens", tokensPath)}
 	}
-	view.Position, view.Made, view.Secret = "", t.Name, secret
+	view.Position, view.Made, view.Secret = "", made.Name, made.Token
 	response, err := h.html("tokens", view)
 	response.Status = http.StatusCreated
 	return response, err
@@ -142,15 +136,8 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, tier gitpro
 }
 
 func (h *tokenPages) revoke(req *handler.Request) (handler.Response, error) {
-	if err := h.tokens.Revoke(req.Context(), req.Caller(), req.PathValue("id")); err != nil {
+	if err := actOn(req, h.useless); err != nil {
 		return handler.Response{}, err
 	}
 	return h.goTo(tokensPath + "?done=" + url.QueryEscape(req.PathValue("id"))), nil
-}
-
-// refused records what the guard has refused.
-func (h *tokenPages) refused(action people.Action) func(*handler.Request, *fault.Error) error {
-	return func(req *handler.Request, why *fault.Error) error {
-		return h.tokens.Refused(req.Context(), req.Caller(), action, why)
-	}
 }

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
@@ -22,7 +24,7 @@ type pageSet interface {
 }
 
 // pages are those of the enabled toolsets, in the order of the navigation.
-func (t Toolsets) pages(r *renderer, reader Reader) (sets []pageSet) {
+func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
 	}
@@ -33,7 +35,7 @@ func (t Toolsets) pages(r *renderer, reader Reader) (sets []pageSet) {
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments, reader})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack)})
 	}
 	return sets
 }

@@ -41,7 +41,7 @@ func (r *Request) Caller() operation.Caller {
 
 // Call is a request for an act of a person, whose row has the id of the exchange.
 func (r *Request) Call(arguments []byte) operation.Call {
-	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Arguments: arguments, ID: r.ID}
+	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes, Arguments: arguments, ID: r.ID}
 }
 
 // Operator is who calls, for the record of what is done to sessions.

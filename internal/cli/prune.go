@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/transport"
+)
+
+// pruneInterval is how often a server removes what is older than the retention.
+const pruneInterval = 24 * time.Hour
+
+// keepPruned removes what is older than the retention, now and then daily, until ctx ends.
+func keepPruned(ctx context.Context, p *parts) {
+	if p.cfg.Records.Retention == 0 || p.cfg.Permissions.DryRun {
+		return
+	}
+	prune := newRetention(func() *parts { return p }).Operation()
+	for ctx.Err() == nil {
+		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorWeb, Name: "retention"}, Arguments: []byte("{}")})
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
+		}
+		p.log.Info("retention", "removed", removed)
+		transport.Sleep(ctx, pruneInterval)
+	}
+}

@@ -1,0 +1,88 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/system/change"
+)
+
+// Acts are what only people do with deployments. All fields are required.
+type Acts struct {
+	Kernel  func() *operation.Kernel
+	Service func() *Service
+	Audit   func() operation.Audit
+}
+
+// PruneRequest says what stays.
+type PruneRequest struct {
+	Keep int `json:"keep,omitempty" minimum:"1" doc:"how many of the newest snapshots to keep (default 100)"`
+}
+
+// ShownRollback is a rollback whose plan a person has seen.
+type ShownRollback struct {
+	To   string `json:"to" required:"true"`
+	Plan string `json:"plan" required:"true"` // its digest
+}
+
+// RolledBack names the snapshot that a rollback has made.
+type RolledBack struct {
+	Snapshot string `json:"snapshot"`
+}
+
+// NameRollBack is the operation of the page.
+const NameRollBack = "roll_back_deployment"
+
+// Operations remove old snapshots, and roll back to one as its plan was shown.
+func (a Acts) Operations() []operation.Operation {
+	return []operation.Operation{
+		operation.Define(a.Kernel, "", pruned(), operation.Way[PruneRequest]{Timeout: operation.Unbounded}, a.prune),
+		operation.Define(a.Kernel, "", operation.Operation{
+			Name: NameRollBack, Action: "deploy.rollback", Summary: "Put back the files of a snapshot as the plan that was shown says", Effect: operation.Write,
+			Needs: operation.Needs{For: operation.Person, Scope: access.Operate, Writable: true},
+		}, operation.Way[ShownRollback]{Timeout: operation.Unbounded}, a.rollBack),
+	}
+}
+
+func (a Acts) rollBack(ctx context.Context, call operation.Call, in ShownRollback) (RolledBack, error) {
+	done, _, err := a.Service().Rollback(ctx, in.To, in.Plan)
+	if err != nil {
+		return RolledBack{}, Failure(err)
+	}
+	row := call.Done(fmt.Sprintf("back to %s, snapshot %s: %d changes", in.To, done.ID, len(done.Steps)))
+	return RolledBack{string(done.ID)}, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
+}
+
+func pruned() operation.Operation {
+	return operation.Operation{
+		Name: "prune_snapshots", Action: "prune", Summary: "Remove the oldest snapshots, and contents that no snapshot needs", Effect: operation.Write,
+		Command: "deploy prune", Needs: operation.Needs{For: operation.Person, Dry: operation.DryTried},
+		Shown: operation.Shown{
+			Fresh: true,
+			Help: "prune removes all snapshots but the newest ones, and the contents that none of those needs: each one that is left can be rolled\n" +
+				"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints what would go.",
+			Said: func(out any, _ bool) string {
+				p, verb := out.(change.Pruned), "Removed"
+				if p.DryRun {
+					verb = "This is a dry run. It would remove"
+				}
+				return fmt.Sprintf("%s %d snapshots, %d contents (%d bytes in all) and %d commits of the cache; %d snapshots are left.",
+					verb, p.Snapshots, p.Objects, p.Bytes, p.Commits, p.Kept)
+			},
+		},
+	}
+}
+
+func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (change.Pruned, error) {
+	if in.Keep == 0 {
+		in.Keep = KeepSnapshots
+	}
+	out, err := a.Service().Prune(ctx, in.Keep, call.DryRun)
+	if err != nil || out.DryRun {
+		return out, err
+	}
+	row := call.Done(fmt.Sprintf("deployments: removed %d snapshots, %d contents and %d commits of the cache", out.Snapshots, out.Objects, out.Commits))
+	return out, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
+}
