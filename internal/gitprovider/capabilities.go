@@ -120,6 +120,8 @@ type KnownList struct {
 	Unread []int
 	// ReadPaths reads the paths of pull requests of the list, by number. It holds for as long as nobody pushes.
 	ReadPaths func(ctx context.Context, numbers []int) (map[int][]string, error)
+	// EachReview says that ReviewStates costs a request for each number.
+	EachReview bool
 }
 
 // Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.

@@ -16,12 +16,14 @@ func (p pulls) listKnown(ctx context.Context, repo gitprovider.RepoRef, wanted f
 	if err != nil {
 		return out, err
 	}
+	reviewed := p.reviews.of(ctx, all)
 	all = slices.DeleteFunc(all, func(pr *gitea.PullRequest) bool { return headGone(pr) || !wanted(p.convert(pr)) })
 	files, end := p.files.batched(ctx, repo, all)
 	defer end()
+	out.EachReview = true
 	for _, pr := range all {
 		one := p.convert(pr)
-		one.Unreviewed = pr.ReviewComments == 0
+		one.Unreviewed = !reviewed(pr)
 		paths, known := files.remembered(ctx, repo, pr)
 		if one.Paths = paths; !known {
 			out.Unread = append(out.Unread, one.Number)

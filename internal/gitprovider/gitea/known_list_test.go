@@ -2,7 +2,9 @@ package gitea_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -117,5 +119,83 @@ func TestExamineSaysWhatIsToBeDone(t *testing.T) {
 		access, err := sc.p.Examine(t.Context(), sc.Ref(), "", nil)
 		sc.must(err)
 		sc.same("a review is required", access.Reviewed, reviewed)
+	}
+}
+
+// Servers differ in when they tell the number of reviews. None hides a review, and where the number of a pull request that
+// nobody has reviewed is left out, it is found out from the rest of the list.
+func TestPullRequestsWithoutReviewsAreKnownFromTheList(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		number fakegitea.Number
+		others bool  // another pull request was reviewed
+		clean  []int // #1 was opened, #2 commented on, #3 reviewed with others, #4 opened
+	}{
+		"always told":                  {fakegitea.NumberAlways, true, []int{1, 2, 4}},
+		"left out if 0":                {fakegitea.NumberUnlessZero, true, []int{1, 2, 4}},
+		"left out if 0, none reviewed": {fakegitea.NumberUnlessZero, false, []int{1, 3, 4}},
+		"never told":                   {fakegitea.NumberNever, true, []int{1, 4}},
+		"never told, none reviewed":    {fakegitea.NumberNever, false, []int{1, 3, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := newScene(t)
+			sc.configure(func(s *fakegitea.Settings) { s.Features.ReviewNumber = c.number })
+			var later atomic.Int64
+			sc.s.Host().SetClock(func() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(later.Load())) })
+			for i := range 4 {
+				branch := fmt.Sprintf("claude-ops/check/n%d", i)
+				sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
+				sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+			}
+			later.Store(int64(time.Minute))
+			sc.must(sc.p.Comment(t.Context(), sc.Ref(), 2, "Why?"))
+			if c.others {
+				sc.Review(3, "ann", gitprovider.ReviewChangesRequested, "Say how.")
+			}
+			list, err := sc.p.ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+			sc.must(err)
+			clean := []int{}
+			for _, pr := range list.PRs {
+				if pr.Unreviewed {
+					clean = append(clean, pr.Number)
+				}
+			}
+			sc.same("without reviews", clean, c.clean)
+		})
+	}
+}
+
+// Where a server leaves the number out of all of a list, its own description says whether it knows it, in one request.
+func TestTheDescriptionTellsWhetherReviewsAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, described := range []bool{true, false} {
+		sc := newScene(t)
+		sc.configure(func(s *fakegitea.Settings) { s.Features.ReviewNumber = fakegitea.NumberUnlessZero })
+		if described {
+			sc.s.Describe()
+		}
+		for i := range 6 {
+			branch := fmt.Sprintf("claude-ops/check/n%d", i)
+			sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
+			sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+		}
+		sc.s.Host().SetClock(func() time.Time { return time.Now().Add(time.Hour) })
+		for number := range 6 {
+			sc.must(sc.p.Comment(t.Context(), sc.Ref(), number+1, "Why?"))
+		}
+		sc.requests()
+		for _, cost := range []int{2, map[bool]int{true: 1, false: 2}[described]} {
+			list, err := sc.p.ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+			sc.must(err)
+			for _, pr := range list.PRs {
+				sc.same("without reviews", pr.Unreviewed, described)
+			}
+			sc.same("requests", sc.requests(), cost)
+		}
+		sc.Review(2, "ann", gitprovider.ReviewApproved, "")
+		list, err := sc.p.ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("with a review", list.PRs[1].Unreviewed, false)
 	}
 }

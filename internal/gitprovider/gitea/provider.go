@@ -75,6 +75,7 @@ func New(opts Options) *Provider {
 	trees := trees{a, branches, new(atomic.Bool)}
 	pulls := pulls{
 		api: a, files: changedFiles{api: a, trees: trees, known: paths, memory: opts.Paths}, labels: ids, now: clock.Now,
+		reviews: reviewNumbers{a, new(atomic.Bool)},
 	}
 	discussion := discussion{a, pulls}
 	labels := labels{a, ids, opts.CreateLabels}

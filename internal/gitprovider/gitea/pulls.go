@@ -27,6 +27,8 @@ type pulls struct {
 	files  changedFiles
 	labels *labelIDs
 	now    func() time.Time
+
+	reviews reviewNumbers
 }
 
 // pullName is how messages call a pull request.

@@ -48,7 +48,7 @@ type PRSummary struct {
 const (
 	maxListBytes = 4096 // of JSON, without a limit
 	maxListRead  = gitprovider.MaxReviewStates
-	maxPathsRead = 40 // pull requests whose files are asked for, where that costs a request for each
+	maxListAsks  = 40 // requests about single pull requests: their files, and their reviews where each costs one
 	// listFrame is what a page has beside its entries: names of members, the note about what others wrote, the numbers.
 	listFrame = 256
 )
@@ -160,19 +160,26 @@ func (p *listPage) choose(rest []gitprovider.PullRequest) (chosen []gitprovider.
 	return rest, true
 }
 
-// withPaths reads the files of those that were chosen, if they are not known, of at most maxPathsRead: there the page
-// ends. What was read is remembered.
+// withPaths reads the files of those that were chosen, if they are not known. The page ends where more than maxListAsks
+// requests would be needed. What was read is remembered.
 func (p *listPage) withPaths(ctx context.Context, chosen []gitprovider.PullRequest, all bool) ([]gitprovider.PullRequest, bool, error) {
 	var unread []int
+	asks := 0
 	for i, pr := range chosen {
-		if !slices.Contains(p.known.Unread, pr.Number) {
-			continue
+		isUnread := slices.Contains(p.known.Unread, pr.Number)
+		if isUnread {
+			asks++
 		}
-		if len(unread) == maxPathsRead {
+		if p.known.EachReview && !pr.Unreviewed && p.isOurs(pr) {
+			asks++
+		}
+		if asks > maxListAsks {
 			chosen, all = chosen[:i], false
 			break
 		}
-		unread = append(unread, pr.Number)
+		if isUnread {
+			unread = append(unread, pr.Number)
+		}
 	}
 	if len(unread) == 0 {
 		return chosen, all, nil

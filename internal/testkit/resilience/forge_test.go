@@ -35,6 +35,10 @@ type outside interface {
 	AssertChange(repo gitprovider.RepoRef, number int)
 	// AskForChanges has somebody who may write ask for changes of the pull request.
 	AskForChanges(repo gitprovider.RepoRef, number int)
+	// AskAboutLines has somebody who may write ask for changes, with comments on lines.
+	AskAboutLines(repo gitprovider.RepoRef, number int, lines ...gitprovider.LineComment)
+	// Posted are the texts of all comments on the pull request, those on lines included.
+	Posted(repo gitprovider.RepoRef, number int) []string
 	// Seen is what became of the pull request with the branch.
 	Seen(repo gitprovider.RepoRef, number int, branch string) seen
 }

@@ -62,6 +62,32 @@ func (g *liveGitea) AskForChanges(repo gitprovider.RepoRef, number int) {
 	g.review("ann", repo, number, "REQUEST_CHANGES", "Say how.")
 }
 
+// AskAboutLines implements outside.
+func (g *liveGitea) AskAboutLines(repo gitprovider.RepoRef, number int, lines ...gitprovider.LineComment) {
+	g.t.Helper()
+	g.review("ann", repo, number, "REQUEST_CHANGES", "See the lines.", lines...)
+}
+
+// Posted implements outside.
+func (g *liveGitea) Posted(repo gitprovider.RepoRef, number int) []string {
+	g.t.Helper()
+	bodies := g.comments(repo, number)
+	var reviews []struct {
+		ID int64 `json:"id"`
+	}
+	g.must(http.MethodGet, pullPath(repo, number, "reviews"), nil, &reviews)
+	for _, r := range reviews {
+		var lines []struct {
+			Body string `json:"body"`
+		}
+		g.must(http.MethodGet, pullPath(repo, number, "reviews", fmt.Sprint(r.ID), "comments"), nil, &lines)
+		for _, c := range lines {
+			bodies = append(bodies, c.Body)
+		}
+	}
+	return bodies
+}
+
 // review is somebody's review, with comments on the first lines of the files.
 func (g *liveGitea) review(who string, repo gitprovider.RepoRef, number int, event, body string, lines ...gitprovider.LineComment) {
 	g.t.Helper()

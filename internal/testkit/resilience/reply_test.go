@@ -32,8 +32,12 @@ func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit boo
 	on := func(body string) gitprovider.LineComment {
 		return gitprovider.LineComment{Path: "checks/inodes.md", Line: 1, Body: body}
 	}
-	w.forge.Host().World(t, w.repo, nil).ReviewLines(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "See the lines.",
-		on("Why?"), on("How often?"))
+	if real, is := w.forge.(outside); is {
+		real.AskAboutLines(w.repo, first.Number, on("Why?"), on("How often?"))
+	} else {
+		w.forge.Host().World(t, w.repo, nil).ReviewLines(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "See the lines.",
+			on("Why?"), on("How often?"))
+	}
 	w.ahead.Add(int64(time.Minute))
 	raw, err := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "pr_number": first.Number})
 	if err != nil {
@@ -80,6 +84,9 @@ func (q *questioned) answer(ctx context.Context) (prflow.CreateResult, error) {
 
 // posted are all texts that were posted about #1, in whatever form.
 func (q *questioned) posted() string {
+	if real, is := q.forge.(outside); is {
+		return strings.Join(real.Posted(q.repo, 1), "\n---\n")
+	}
 	var all []string
 	q.forge.Host().Locked(func() {
 		pr := q.forge.Host().Repo(q.repo).PR(1)

@@ -35,7 +35,7 @@ type pullJSON struct {
 	Draft               bool        `json:"draft"`
 	IsLocked            bool        `json:"is_locked"`
 	Comments            int         `json:"comments"`
-	ReviewComments      int         `json:"review_comments"`
+	ReviewComments      *int        `json:"review_comments,omitempty"`
 	Additions           *int        `json:"additions,omitempty"`
 	Deletions           *int        `json:"deletions,omitempty"`
 	ChangedFiles        *int        `json:"changed_files,omitempty"`
@@ -103,11 +103,7 @@ func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
 	if j.at.repo.Branches[pr.Branch] == "" {
 		out.Head.Ref = pullRef(pr.Number)
 	}
-	for _, r := range pr.Reviews {
-		if r.State != gitprovider.ReviewPending {
-			out.ReviewComments++
-		}
-	}
+	out.ReviewComments = j.reviewNumber(pr)
 	if len(out.Assignees) > 0 {
 		out.Assignee = out.Assignees[0]
 	}
@@ -120,6 +116,21 @@ func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
 		out.Merged, out.MergeCommitSHA, out.MergedAt = true, &merge, optionalTime(pr.ClosedAt)
 	}
 	return out
+}
+
+// reviewNumber is how many reviews were submitted, if the server tells.
+func (j *rendering) reviewNumber(pr *memhost.PR) *int {
+	n := 0
+	for _, r := range pr.Reviews {
+		if r.State != gitprovider.ReviewPending {
+			n++
+		}
+	}
+	told := j.at.st.Features.ReviewNumber
+	if told == NumberNever || told == NumberUnlessZero && n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // shownState knows no merged: that is a closed one with merged set.

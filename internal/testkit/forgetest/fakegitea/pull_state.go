@@ -73,7 +73,7 @@ func (r *repository) close(pr *memhost.PR) {
 // touched notes that somebody changed something about a pull request.
 func (r *repository) touched(pr *memhost.PR) { r.pull(pr).updated = r.s.host.Now() }
 
-// updatedAt is when something happened to a pull request last, reviews included.
+// updatedAt is when something happened to a pull request last, reviews and comments included.
 func (r *repository) updatedAt(pr *memhost.PR) time.Time {
 	last := r.pull(pr).updated
 	if pr.ClosedAt.After(last) {
@@ -82,6 +82,11 @@ func (r *repository) updatedAt(pr *memhost.PR) time.Time {
 	for _, r := range pr.Reviews {
 		if r.SubmittedAt.After(last) {
 			last = r.SubmittedAt
+		}
+	}
+	for _, c := range pr.Comments {
+		if c.At.After(last) {
+			last = c.At
 		}
 	}
 	return last

@@ -76,6 +76,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client went away
 	}
+	if r.Method == http.MethodGet && r.URL.Path == s.root+"/swagger.v1.json" {
+		s.describe(w)
+		return
+	}
 	found, params, status := s.find(r)
 	if status != 0 {
 		s.report("fake Gitea: %s %s has no route (%d)", r.Method, r.URL.EscapedPath(), status)

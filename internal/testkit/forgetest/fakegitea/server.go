@@ -32,6 +32,7 @@ type Server struct {
 	stamps   map[string]stamp
 	serial   map[string]int64 // last ids given, by kind
 	began    time.Time
+	schema   bool // see Describe
 }
 
 // accounts are the users and what their tokens may do.
@@ -98,6 +99,9 @@ const (
 	NotActivated       = "This account is not activated."
 	MustChangePassword = "You must change your password. Change it at: https://gitea.example/user/change_password"
 )
+
+// Describe has the server give the description of its API, as far as clients read it. It tells the number of reviews.
+func (s *Server) Describe() { s.host.Locked(func() { s.schema = true }) }
 
 // SetAccount makes the Owner's account one that may not be used; "" makes it good again.
 func (s *Server) SetAccount(wrong string) { s.host.Locked(func() { s.accounts.account = wrong }) }

@@ -64,7 +64,19 @@ type Features struct {
 	NoFileContents bool // the server does not know file-contents yet
 	// Actions turns CI by the server itself on: the repository has_actions, and workflow files are listed.
 	Actions bool
+	// ReviewNumber is when pull requests have their number of reviews.
+	ReviewNumber Number
 }
+
+// Number is when a server tells a number.
+type Number int
+
+// Builds of one version differ between the first two; older servers do not know the number.
+const (
+	NumberAlways Number = iota
+	NumberUnlessZero
+	NumberNever
+)
 
 // Delays are how long the server shows what is not true any more, and what happens at the same time as a request.
 type Delays struct {
