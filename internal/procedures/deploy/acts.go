@@ -52,7 +52,7 @@ func (a Acts) rollBack(ctx context.Context, call operation.Call, in ShownRollbac
 		return RolledBack{}, Failure(err)
 	}
 	row := call.Done(fmt.Sprintf("back to %s, snapshot %s: %d changes", in.To, done.ID, len(done.Steps)))
-	return RolledBack{string(done.ID)}, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
+	return RolledBack{done.ID}, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
 }
 
 func pruned() operation.Operation {

@@ -69,7 +69,7 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
 	}
 	switch {
-	case o.ForPeople():
+	case o.ForPeople() && !strings.HasPrefix(o.Route.Path, "/prs/"): // to cut off or to revoke waits for no proposal
 		r.Refused = reject
 	case strings.HasPrefix(o.Route.Path, operation.ToolPath):
 		r.Turns, r.Refused = h.tools, reject
