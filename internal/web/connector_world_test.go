@@ -161,8 +161,8 @@ type agent struct {
 	heard map[string]int // answers, by id
 }
 
-func shortLimits() remote.Limits {
-	return remote.Limits{Handshake: 5 * time.Second, Request: 5 * time.Second, Send: 30 * time.Second}
+func patientLimits() remote.Limits {
+	return remote.Limits{Handshake: time.Minute, Request: time.Minute, Send: time.Minute} // a busy machine may stand still for seconds
 }
 
 // connected starts a connector.
@@ -176,7 +176,7 @@ func connected(t testing.TB, address, token string, lower connect.Lower) *agent 
 	go func() {
 		defer close(over)
 		err := connect.Run(ctx, inR, outW, connect.Options{
-			Address: address, Hello: connect.Hello{Ticket: token, Lower: lower}, Transports: remote.Transports(shortLimits()),
+			Address: address, Hello: connect.Hello{Ticket: token, Lower: lower}, Transports: remote.Transports(patientLimits()),
 		})
 		_ = outW.CloseWithError(io.EOF)
 		a.ended <- err
