@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,7 @@ type agent struct {
 	// config edits .claude/mcp.json; nil leaves it as it is but for the command's path.
 	config func(string) string
 	allow  []string // tools that are permitted beside those of the project's settings
+	says   string   // what a person says first; "" for the usual
 	// container runs the CLI in a container of the image, with the configuration that it has there and more in its environment;
 	// nil runs it here.
 	container func(t *testing.T, args, more []string) program
@@ -54,7 +56,7 @@ type agent struct {
 func (a agent) converse(t *testing.T, m model) conversation {
 	t.Helper()
 	stub := newMessagesStub(t, m)
-	args := []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"}
+	args := []string{"-p", cmp.Or(a.says, "Look after the cluster."), "--output-format", "stream-json", "--verbose", "--strict-mcp-config"}
 	for _, tool := range a.allow {
 		args = append(args, "--allowedTools", tool)
 	}
