@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
@@ -41,7 +42,7 @@ func remoteOf(a *app, p *parts, address string) (git.Remote, error) {
 	if parsed, err := gitprovider.ParseRemote(address); err == nil {
 		for _, entry := range p.providers.registry.Entries() {
 			if entry.Provider != nil && slices.Contains(entry.Hosts, parsed.Host) && parsed.Host != gitprovider.HostLocal {
-				return git.Remote{URL: repositoryAt(entry.Base, parsed.Path), Exact: true, Token: forgeToken(p, entry.Name)}, nil
+				return git.Remote{URL: trust.Said(repositoryAt(entry.Base, parsed.Path)), Exact: true, Token: forgeToken(p, entry.Name)}, nil
 			}
 		}
 	}
@@ -49,11 +50,11 @@ func remoteOf(a *app, p *parts, address string) (git.Remote, error) {
 	if root := p.cfg.Forges.LocalRoot; root != "" {
 		allowed = append(allowed, sources.Source{Origin: (&url.URL{Scheme: "file", Path: strings.TrimRight(root, "/")}).String(), Private: true})
 	}
-	source, ok := allowed.Find(address)
+	chosen, source, ok := allowed.Pick(trust.Project[string]{Data: address})
 	if !ok {
 		return git.Remote{}, errors.New(strings.Replace(sources.Refusal(address), "a file of the project", "its configuration", 1))
 	}
-	remote := git.Remote{URL: address, Exact: true, Public: !source.Private}
+	remote := git.Remote{URL: chosen, Exact: true, Public: !source.Private}
 	if source.TokenEnv != "" {
 		remote.Token = a.registryToken(p, source.TokenEnv)
 	}

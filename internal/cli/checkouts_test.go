@@ -57,7 +57,7 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		switch {
 		case want.refused != "" && (err == nil || !strings.Contains(err.Error(), want.refused)):
 			t.Errorf("%s: %+v, %v, want %q", address, got, err, want.refused)
-		case want.refused == "" && (err != nil || got.URL != want.url || got.Token != want.token || got.Public != want.public || !got.Exact):
+		case want.refused == "" && (err != nil || got.URL.Value() != want.url || got.Token != want.token || got.Public != want.public || !got.Exact):
 			t.Errorf("%s: %+v, %v", address, got, err)
 		}
 	}

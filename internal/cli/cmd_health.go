@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -46,7 +47,7 @@ func runHealth(ctx context.Context, a *app) error {
 	}
 	pool := transport.NewPool(nil) // no proxy: the answer is about this machine
 	defer pool.CloseIdleConnections()
-	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(at, transport.Host{Private: true})})
+	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(at, trust.Said(transport.Host{Private: true}))})
 	answer, err := client.Do(ctx, transport.Request{Method: http.MethodGet, URL: at})
 	if err != nil {
 		return plainFailure{fmt.Errorf("no server answers on %s; start it with `claudeops serve`, or correct --addr or CLAUDEOPS_ADDR", host), fault.ExitInternal}

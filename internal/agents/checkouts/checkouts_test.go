@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/git"
 )
 
@@ -70,7 +71,7 @@ func (p *place) update() checkouts.State {
 			if !p.named || address != p.origin {
 				return git.Remote{}, errors.New("the operator has not named " + address)
 			}
-			return git.Remote{URL: address}, nil
+			return git.Remote{URL: trust.Said(address)}, nil
 		},
 		Redact: func(text string) string { return text },
 	}

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Defaults and bounds of the configuration.
@@ -39,8 +41,8 @@ type Config struct {
 	Ignored    []string // what the files say and is not used, and why: a sentence each
 
 	given map[string]any // what the files say, secrets removed
-	// known reports whether the operator named an address, and whether its host may be of a private network.
-	known func(address *url.URL) (admitted, private bool)
+	// known is what the operator has said of an address, but for credentials.
+	known func(address *url.URL) trust.Operator[transport.Host]
 }
 
 // Resolution says which sources are asked for a name.
@@ -62,7 +64,8 @@ type Registry struct {
 	Disabled bool
 	Unused   string // why it is never asked; "" if it may be
 
-	dir string // paths are relative to it
+	dir   string                   // paths are relative to it
+	named trust.Operator[*url.URL] // its address, if it is one of the web and the operator has named it
 }
 
 // asked reports whether the registry may be asked and is switched on.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -100,7 +101,7 @@ func (r Registry) refer(text string) (location, error) {
 type fetcher struct {
 	over  http.RoundTripper
 	token func(name string) string // of an environment variable
-	known func(*url.URL) (admitted, private bool)
+	known func(*url.URL) trust.Operator[transport.Host]
 }
 
 // admits reports whether an address that data names may be asked: at a host that the operator named, without a
@@ -109,30 +110,31 @@ func (f *fetcher) admits(u *url.URL) bool {
 	if u.User != nil || f.known == nil {
 		return false
 	}
-	admitted, _ := f.known(u)
+	_, admitted := f.known(u).Get()
 	return admitted
 }
 
 // client asks for what is a registry's. The registry's token is sent to the registry's own host alone.
 func (f *fetcher) client(r Registry, token string) *transport.Client {
-	own, _ := r.location() // without a url, only what is admitted besides is asked
+	own := r.named.Value() // nil: only what is admitted besides is asked
 	return transport.NewClient(transport.ClientOptions{
 		Over: f.over, Redirects: maxRedirects, MaxBody: maxFetchBytes, Timeout: fetchTimeout,
-		Host: func(u *url.URL) (h transport.Host, named bool) {
-			h.Private = true
+		Host: func(u *url.URL) trust.Operator[transport.Host] {
+			var besides trust.Operator[transport.Host]
 			if f.known != nil {
-				named, h.Private = f.known(u)
+				besides = f.known(u)
 			}
-			if own.url == nil || !weborigin.Same(own.url, u) {
-				return h, named
+			if own == nil || !weborigin.Same(own, u) {
+				return besides
 			}
+			h := transport.Host{Private: f.known == nil || besides.Value().Private}
 			if h.Header, h.Credential = "Authorization", "Bearer "+token; r.AuthType == "apikey" {
 				h.Header, h.Credential = "X-Api-Key", token
 			}
 			if token == "" {
 				h.Credential = ""
 			}
-			return h, true
+			return trust.Said(h)
 		},
 	})
 }

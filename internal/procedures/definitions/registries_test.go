@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -376,7 +378,7 @@ func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
 	now := time.Now()
 	for name, at := range map[string]string{"ms": fmt.Sprint(now.UnixMilli()), "s": fmt.Sprint(now.Unix()), "text": `"` + now.Format(time.RFC3339) + `"`} {
 		operationtest.WriteFiles(t, older, map[string]string{name + ".json": fmt.Sprintf(`{"url":"http://127.0.0.1:1/x","manifest":%s,"fetched_at":%s,"ttl":3600}`, f.files["/registry.json"], at)})
-		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600}}, Resolution: Resolution{true, true, true}}
+		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600, named: trust.Said(&url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/x"})}}, Resolution: Resolution{true, true, true}}
 		r := NewRegistries(c, NewCache(t.TempDir(), older, false, time.Now), http.DefaultTransport, os.Getenv)
 		if found, failed := r.Search(t.Context(), "faber", nil); len(found) != 1 || len(failed) > 0 {
 			t.Errorf("%s: %v, %v", name, found, failed)

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Registries, hosts, folders and credentials come from the operator: the file of FRACTARY_CONFIG or the user's, the
@@ -125,6 +127,7 @@ func (m *merger) registries() {
 			continue
 		}
 		if l, err := r.location(); err == nil && l.url != nil {
+			own[i].named = trust.Said(l.url)
 			origins[weborigin.Of(l.url)] = true
 		}
 	}
@@ -143,12 +146,15 @@ func (m *merger) registries() {
 	slices.SortStableFunc(m.out.Registries, func(a, b Registry) int {
 		return cmp.Or(rankUnused(a)-rankUnused(b), a.Priority-b.Priority)
 	})
-	m.out.known = func(u *url.URL) (admitted, private bool) {
+	m.out.known = func(u *url.URL) trust.Operator[transport.Host] {
 		if origins[weborigin.Of(u)] {
-			return true, true
+			return trust.Said(transport.Host{Private: true})
 		}
 		source, admitted := m.options.Sources.Find(u.String())
-		return admitted, source.Private
+		if !admitted {
+			return trust.Operator[transport.Host]{}
+		}
+		return trust.Said(transport.Host{Private: source.Private})
 	}
 }
 
@@ -227,11 +233,14 @@ func (m *merger) choose(own []Registry, wanted Registry) (r Registry, why string
 	if err == nil && l.url == nil && !filepath.IsAbs(l.file) {
 		wanted.URL = filepath.Join(wanted.dir, l.file)
 	}
-	source, admitted := m.options.Sources.Find(wanted.URL)
+	_, source, admitted := m.options.Sources.Pick(trust.Project[string]{Data: wanted.URL})
 	if err != nil || !admitted {
 		return Registry{}, refusal(withoutPassword(wanted.URL))
 	}
 	r = wanted.withDefaults(m.out.TTL)
+	if l.url != nil {
+		r.named = trust.Said(l.url)
+	}
 	r.Type, r.TokenEnv, r.AuthType, r.TTL = "manifest", source.TokenEnv, "bearer", min(r.TTL, m.out.TTL)
 	return r, r.unfit()
 }

@@ -26,7 +26,7 @@ func imported(t *testing.T, stream string) (s *GitSource, commit string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return &GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}, git(t, dir, "rev-parse", "main")
+	return (&GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}).operators(), git(t, dir, "rev-parse", "main")
 }
 
 // commitOf is a stream with files that all have one content.
@@ -141,7 +141,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 		git(t, dir, "commit", "-q", "-m", "x")
 		commits = append(commits, git(t, dir, "rev-parse", "HEAD"))
 	}
-	s := &GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}
+	s := (&GitSource{URL: "file://" + filepath.ToSlash(dir), Ref: "main"}).operators()
 	g := testGit(t)
 	g.limits.cache = 3 << 20
 	clock := time.Now()

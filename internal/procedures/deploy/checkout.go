@@ -142,7 +142,7 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 	if err := source.complete("of the checkout"); err != nil || source.URL == "" {
 		return nil, notReady("no_remote", "add_remote", "the branch %s of %s follows no repository that could be fetched from", branch, c.dir).because(err)
 	}
-	return source, nil
+	return source.operators(), nil // the checkout is the operator's own configuration
 }
 
 // prepare makes the git directory of our own.

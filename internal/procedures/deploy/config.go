@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -124,8 +125,17 @@ type GitSource struct {
 	Subdir  string `yaml:"subdir" json:"subdir"`
 	Shallow *bool  `yaml:"shallow" json:"-"` // nil: true
 	Commit  string `yaml:"-" json:"commit,omitempty"`
-	exact   bool   // no server may lead on to another address
-	public  bool   // its host may have no address of this machine or of a private network
+	// named is URL, once the operator has named it: git asks no other address.
+	named  trust.Operator[string]
+	exact  bool // no server may lead on to another address
+	public bool // its host may have no address of this machine or of a private network
+}
+
+// operators is the source of a configuration of the operator's own.
+func (g *GitSource) operators() *GitSource {
+	out := *g
+	out.named = trust.Said(g.URL)
+	return &out
 }
 
 // LoadConfig reads the configuration of a repository. E_CONFIG_MISSING, E_CONFIG_INVALID or E_CONFIG_UNSUPPORTED_VERSION name the

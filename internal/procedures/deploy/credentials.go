@@ -23,7 +23,7 @@ func (g *Git) learnStored(learn func(secrets ...string)) {
 // the environment of git, nor written anywhere.
 func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []byte, failure string, err error) {
 	fetching(ctx, s.URL)
-	c.Remote = &sysgit.Remote{URL: s.URL, Exact: s.exact, Public: s.public, Silence: g.limits.silence}
+	c.Remote = &sysgit.Remote{URL: s.named, Exact: s.exact, Public: s.public, Silence: g.limits.silence}
 	if g.token != nil {
 		c.Remote.Token = g.token(s.URL)
 	}

@@ -32,6 +32,6 @@ func askUntilKilled(url string) error {
 	}
 	g := NewGit(program, "/nonexistent", "/nonexistent", []string{"PATH=" + os.Getenv("PATH")})
 	g.git.Reaped, g.limits.ask = true, time.Hour
-	_, err = g.Resolve(context.Background(), &GitSource{URL: url, Ref: "main"})
+	_, err = g.Resolve(context.Background(), (&GitSource{URL: url, Ref: "main"}).operators())
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
@@ -57,7 +58,7 @@ func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 	if real, err := change.RealPath(own); name == own || err == nil && name == real {
 		return "", nil
 	}
-	if _, listed := s.setup.admitted().Find(filepath.ToSlash(name)); listed {
+	if _, _, listed := s.setup.admitted().Pick(trust.Caller[string]{Argument: filepath.ToSlash(name)}); listed {
 		return name, nil
 	}
 	address := filepath.ToSlash(name)
@@ -71,7 +72,7 @@ func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 // private one that the operator has not admitted.
 func (s Setup) choose(m Module) (*GitSource, error) {
 	list, address := s.admitted(), m.Source.Git.URL
-	source, ok := list.Find(address)
+	picked, source, ok := list.Pick(trust.Project[string]{Data: address})
 	if local, is := localPath(address); ok && is {
 		if real, err := change.RealPath(local); err == nil {
 			_, ok = list.Find(filepath.ToSlash(real))
@@ -81,7 +82,7 @@ func (s Setup) choose(m Module) (*GitSource, error) {
 		return nil, notNamed(address, "the module %s: %s", m.ID, sources.Refusal(address)).with("module_id", m.ID).with("url", address)
 	}
 	chosen := *m.Source.Git
-	chosen.exact, chosen.public = true, !source.Private
+	chosen.named, chosen.exact, chosen.public = picked, true, !source.Private
 	return &chosen, nil
 }
 

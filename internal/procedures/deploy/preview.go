@@ -152,7 +152,7 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 		if address == "" {
 			address = repo
 		}
-		if from.dir, err = s.setup.Git.Folder(ctx, &GitSource{URL: address, Ref: c.Commit}, c.Commit); err != nil {
+		if from.dir, err = s.setup.Git.Folder(ctx, (&GitSource{URL: address, Ref: c.Commit}).operators(), c.Commit); err != nil {
 			return from, nil, err
 		}
 		proposed, err := LoadConfig(from.dir)
@@ -199,7 +199,7 @@ func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 	}
 	return func(m Module) (*GitSource, error) {
 		if known[m.Source.Git.URL] {
-			return m.Source.Git, nil
+			return m.Source.Git.operators(), nil // as the configuration in place, which is the operator's
 		}
 		chosen, err := s.choose(m)
 		if err != nil {

@@ -208,7 +208,7 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 // files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
 func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading, known func(*GitSource) string) (change.Tree, error) {
 	if g := m.Source.Git; g != nil {
-		if from.choose != nil {
+		if g = g.operators(); !from.own() {
 			chosen, err := from.choose(m)
 			if err != nil {
 				return nil, err

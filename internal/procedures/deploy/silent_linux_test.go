@@ -73,7 +73,7 @@ func TestASilentServerEndsTheCall(t *testing.T) {
 		for _, scheme := range []string{"http", "git"} {
 			g := silentGit(t)
 			g.git.Reaped = reaped
-			s := &GitSource{URL: scheme + "://" + address + "/x", Ref: "main"}
+			s := (&GitSource{URL: scheme + "://" + address + "/x", Ref: "main"}).operators()
 			for what, f := range map[string]func() error{
 				"asked":   func() error { _, err := g.Resolve(t.Context(), s); return err },
 				"fetched": func() error { _, err := g.Folder(t.Context(), s, strings.Repeat("a", 40)); return err },
@@ -104,7 +104,7 @@ func TestACallThatIsGivenUpEndsGit(t *testing.T) {
 		g.git.Reaped, g.limits.ask = reaped, time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-accepted; cancel() }()
-		_, err := g.Resolve(ctx, &GitSource{URL: "http://" + address + "/x", Ref: "main"})
+		_, err := g.Resolve(ctx, (&GitSource{URL: "http://" + address + "/x", Ref: "main"}).operators())
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
@@ -158,7 +158,7 @@ func TestTheProjectsGitConfigurationTakesNoPart(t *testing.T) {
 	t.Chdir(dir)
 	for _, url := range []string{"ssh://git@" + address + "/x", "git://" + address + "/x"} {
 		g := silentGit(t)
-		s := &GitSource{URL: url, Ref: "main"}
+		s := (&GitSource{URL: url, Ref: "main"}).operators()
 		if _, err := g.Resolve(t.Context(), s); codeOf(err) != GitFailed {
 			t.Errorf("%s: %v", url, err)
 		}

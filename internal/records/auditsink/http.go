@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -23,7 +24,7 @@ type httpSink struct {
 // newHTTPSink follows no redirect: one would carry what authenticates us to a place that nobody configured.
 func newHTTPSink(to *url.URL, over http.RoundTripper) httpSink {
 	return httpSink{to, transport.NewClient(transport.ClientOptions{
-		Over: over, Timeout: remoteBound, Host: transport.Only(to, transport.Host{Private: true}),
+		Over: over, Timeout: remoteBound, Host: transport.Only(to, trust.Said(transport.Host{Private: true})),
 	})}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
@@ -72,6 +73,14 @@ func (l List) Find(address string) (found Source, ok bool) {
 		}
 	}
 	return found, ok
+}
+
+// Pick lets somebody who is not the operator choose an address: one that a source admits is the operator's word.
+func (l List) Pick(wanted trust.Wish[string]) (chosen trust.Operator[string], by Source, ok bool) {
+	if by, ok = l.Find(wanted.Wanted()); !ok {
+		return chosen, by, false
+	}
+	return trust.Said(wanted.Wanted()), by, true
 }
 
 // OriginOf is an address in the form in which the operator admits it: scheme and host in small letters, no port that is

@@ -111,17 +111,7 @@ func (s State) write(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return IOError(name, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return IOError(name, err)
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := files.Replace(name, content, 0o600); err != nil {
 		return IOError(name, err)
 	}
 	return nil

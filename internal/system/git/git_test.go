@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -70,19 +71,19 @@ func TestEveryCallSeesTheseAlone(t *testing.T) {
 		"in a repository":         {call: Call{GitDir: "/r.git", Args: []string{"log"}}, dir: "/r.git", env: alone},
 		"what the call adds":      {call: Call{Config: []string{"core.hooksPath=/evil"}, Env: evil}, dir: "/", before: []string{"core.hooksPath=/evil"}, env: append([]string{"A=b"}, alone...)},
 		"what the runner adds":    {runner: &Runner{Home: "/home/joe", Env: append([]string{"PATH=/p", "SSH_AUTH_SOCK=/s"}, evil...)}, dir: "/", env: []string{"PATH=/p", "HOME=/home/joe", "SSH_AUTH_SOCK=/s", "A=b", "GIT_ALLOW_PROTOCOL="}},
-		"https":                   {call: remote(Remote{URL: "https://example.org/x"}), dir: "/", after: slow, env: reaching("https")},
-		"http":                    {call: remote(Remote{URL: "http://example.org/x"}), dir: "/", after: slow, env: reaching("http:https")},
-		"ssh":                     {call: remote(Remote{URL: "ssh://git@example.org/x"}), dir: "/", after: slow, env: reaching("ssh")},
-		"git's short form of ssh": {call: remote(Remote{URL: "git@example.org:x"}), dir: "/", after: slow, env: reaching("ssh")},
-		"a path":                  {call: remote(Remote{URL: "/srv/a:b"}), dir: "/", after: slow, env: reaching("file")},
-		"another way":             {call: remote(Remote{URL: "ext://sh"}), dir: "/", after: slow, env: reaching("")},
-		"to this address alone":   {call: remote(Remote{URL: "https://example.org/x", Exact: true}), dir: "/", after: append(slices.Clone(slow), "http.followRedirects=false"), env: reaching("https")},
+		"https":                   {call: remote(Remote{URL: trust.Said("https://example.org/x")}), dir: "/", after: slow, env: reaching("https")},
+		"http":                    {call: remote(Remote{URL: trust.Said("http://example.org/x")}), dir: "/", after: slow, env: reaching("http:https")},
+		"ssh":                     {call: remote(Remote{URL: trust.Said("ssh://git@example.org/x")}), dir: "/", after: slow, env: reaching("ssh")},
+		"git's short form of ssh": {call: remote(Remote{URL: trust.Said("git@example.org:x")}), dir: "/", after: slow, env: reaching("ssh")},
+		"a path":                  {call: remote(Remote{URL: trust.Said("/srv/a:b")}), dir: "/", after: slow, env: reaching("file")},
+		"another way":             {call: remote(Remote{URL: trust.Said("ext://sh")}), dir: "/", after: slow, env: reaching("")},
+		"to this address alone":   {call: remote(Remote{URL: trust.Said("https://example.org/x"), Exact: true}), dir: "/", after: append(slices.Clone(slow), "http.followRedirects=false"), env: reaching("https")},
 		"with a file of credentials": {
-			call: remote(Remote{URL: "https://example.org/x", Credentials: "/c"}), dir: "/",
+			call: remote(Remote{URL: trust.Said("https://example.org/x"), Credentials: "/c"}), dir: "/",
 			after: append(slices.Clone(slow), "credential.helper="+credentialHelper), env: reaching("https", "CLAUDEOPS_GIT_CREDENTIALS=/c"),
 		},
 		"with a token": {
-			call: remote(Remote{URL: "https://joe@example.org:8443/x", Token: "tok-en", Credentials: "/c"}), dir: "/",
+			call: remote(Remote{URL: trust.Said("https://joe@example.org:8443/x"), Token: "tok-en", Credentials: "/c"}), dir: "/",
 			after: append(slices.Clone(slow), "credential.https://example.org:8443.helper="+tokenHelper), env: reaching("https"),
 		},
 	} {
@@ -123,12 +124,12 @@ func TestATokenGoesOverNoOpenConnection(t *testing.T) {
 		"https://example.org/x": true, "http://127.0.0.1:3000/x": true, "http://localhost/x": true, "http://[::1]/x": true,
 		"http://example.org/x": false, "http://127.0.0.1.example.org/x": false, "git://127.0.0.1/x": false, "ssh://git@example.org/x": false, "git@example.org:x": false, "/srv/x": false,
 	} {
-		_, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: address, Token: "tok-en"}})
+		_, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Token: "tok-en"}})
 		if ok != (err == nil) || !ok && !errors.Is(err, ErrNotConfidential) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: "https://example.org/x", Token: "a\nhost=evil"}}); err == nil {
+	if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said("https://example.org/x"), Token: "a\nhost=evil"}}); err == nil {
 		t.Error("a token of two lines says more than a token")
 	}
 }
@@ -170,7 +171,7 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		"git@alias:x":                   "not found",
 	} {
 		r := &Runner{path: "/opt/bin/git", Lookup: lookup}
-		s, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: address, Public: true}})
+		s, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Public: true}})
 		var got string
 		switch {
 		case errors.Is(err, ErrPrivate):
@@ -185,13 +186,13 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
-		if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: address}}); err != nil {
+		if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address)}}); err != nil {
 			t.Errorf("%s, where private is admitted: %v", address, err)
 		}
 	}
 	proxied := &Runner{path: "/opt/bin/git", Lookup: lookup, Env: []string{"HTTPS_PROXY=http://proxy.example:3128", "NO_PROXY=inner.example"}}
 	for address, ok := range map[string]bool{"https://behind.example/x": true, "https://inner.example/x": false, "http://inner.example/x": false} {
-		if _, err := proxied.prepare(t.Context(), Call{Remote: &Remote{URL: address, Public: true}}); ok != (err == nil) {
+		if _, err := proxied.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Public: true}}); ok != (err == nil) {
 			t.Errorf("%s, with a proxy: %v", address, err)
 		}
 	}
@@ -199,7 +200,7 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 
 // Both ways of running end a git that prints without end.
 func TestWhatGitPrintsIsBounded(t *testing.T) {
-	for name, remote := range map[string]*Remote{"in a group": nil, "below the reaper": {URL: "/x"}} {
+	for name, remote := range map[string]*Remote{"in a group": nil, "below the reaper": {URL: trust.Said("/x")}} {
 		r := script(t, "exec yes")
 		r.Reaped = true
 		result, err := r.Run(t.Context(), Call{Remote: remote}, Limits{Output: 1 << 20})
@@ -223,7 +224,7 @@ func runs(pid string) bool {
 
 func TestACallEndsWithItsContext(t *testing.T) {
 	cause := errors.New("enough")
-	for name, remote := range map[string]*Remote{"in a group": nil, "below the reaper": {URL: "/x"}} {
+	for name, remote := range map[string]*Remote{"in a group": nil, "below the reaper": {URL: trust.Said("/x")}} {
 		started := filepath.Join(t.TempDir(), "started")
 		r := script(t, "sleep 300 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait")
 		r.Reaped = true
@@ -306,7 +307,7 @@ func TestATalk(t *testing.T) {
 	if result, err := talk.Close(); err != nil || result.Code != 4 || result.Said != "words" {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, err := r.Talk(t.Context(), Call{Remote: &Remote{URL: "/x"}}, Limits{}); err == nil {
+	if _, err := r.Talk(t.Context(), Call{Remote: &Remote{URL: trust.Said("/x")}}, Limits{}); err == nil {
 		t.Error("talked to another repository")
 	}
 }

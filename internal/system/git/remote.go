@@ -16,13 +16,15 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Remote is another repository that a call speaks to. Only the protocol of its address is used, and https where http
 // leads to it.
 type Remote struct {
-	URL string // https, http, ssh, git or file, git's short form of ssh (user@host:path), or a path
+	// URL is https, http, ssh, git or file, git's short form of ssh (user@host:path), or a path.
+	URL trust.Operator[string]
 	// Exact forbids that a server of https and http leads on to another address.
 	Exact bool
 	// Public refuses a host that has an address of this machine or of a private network, with ErrPrivate. Over https and
@@ -44,6 +46,7 @@ type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 // Errors of a Remote.
 var (
+	ErrNotNamed        = errors.New("the operator has not named it")
 	ErrPrivate         = errors.New("its host is this machine or of a private network")
 	ErrNotConfidential = errors.New("its token would go over a connection that others can read; use https")
 )
@@ -65,18 +68,22 @@ type added struct {
 
 // address is the URL that git takes an address for.
 func (m *Remote) address() (u *url.URL, err error) {
-	if strings.Contains(m.URL, "://") {
-		return url.Parse(m.URL)
+	text := m.URL.Value()
+	if strings.Contains(text, "://") {
+		return url.Parse(text)
 	}
-	short := regexp.MustCompile(`^(?:[^/:@]+@)?(\[[^\]/]+\]|[^/:]+):`).FindStringSubmatch(m.URL)
-	if short == nil || filepath.VolumeName(m.URL) != "" {
-		return &url.URL{Scheme: "file", Path: m.URL}, nil
+	short := regexp.MustCompile(`^(?:[^/:@]+@)?(\[[^\]/]+\]|[^/:]+):`).FindStringSubmatch(text)
+	if short == nil || filepath.VolumeName(text) != "" {
+		return &url.URL{Scheme: "file", Path: text}, nil
 	}
 	return &url.URL{Scheme: "ssh", Host: short[1]}, nil
 }
 
 // adds makes what a call that speaks to the remote has in addition. It looks up the host if that must be public.
 func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
+	if _, named := m.URL.Get(); !named {
+		return d, ErrNotNamed
+	}
 	u, err := m.address()
 	if err != nil {
 		return d, errors.New("its address is no URL") // whose text has what one signs in with

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
@@ -29,9 +30,9 @@ type ClientOptions struct {
 	// Over carries the requests. It must be a Pool, or nothing holds private addresses; tests may have another. nil:
 	// NewPool(nil).
 	Over http.RoundTripper
-	// Host is what the operator has said of the host of an address; named is false if nothing. It is asked for the first
-	// address and for every redirect.
-	Host func(*url.URL) (h Host, named bool)
+	// Host is what the operator has said of the host of an address. It is asked for the first address and for every
+	// redirect.
+	Host func(*url.URL) trust.Operator[Host]
 	// Redirects is how many redirects of a GET are followed; 0: the answer is the redirect itself. They go from no https
 	// to http, to no address with a password, and to no other host than the first one's unless it is named. Once they have
 	// left the first host, no credential is sent any more.
@@ -48,8 +49,13 @@ type Client struct {
 }
 
 // Only names the host of one address, and no other.
-func Only(at *url.URL, h Host) func(*url.URL) (Host, bool) {
-	return func(u *url.URL) (Host, bool) { return h, weborigin.Same(u, at) }
+func Only(at *url.URL, h trust.Operator[Host]) func(*url.URL) trust.Operator[Host] {
+	return func(u *url.URL) trust.Operator[Host] {
+		if !weborigin.Same(u, at) {
+			return trust.Operator[Host]{}
+		}
+		return h
+	}
 }
 
 // NewClient makes a Client. It costs nothing: connections are the Pool's.
@@ -84,7 +90,7 @@ var ErrBodyTooLarge = errors.New("the answer is larger than what is read")
 // Do asks once. Errors are those of net/http without the address, which may hold a secret; a *RefusedError for what is
 // not sent; ErrBodyTooLarge.
 func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
-	host, ok := c.opt.Host(r.URL)
+	host, ok := c.opt.Host(r.URL).Get()
 	if !ok {
 		return nil, &RefusedError{Why: NotNamed, At: r.URL}
 	}
@@ -169,7 +175,7 @@ func (c *Client) checkRedirect(next *http.Request, via []*http.Request) error {
 	if c.opt.Redirects == 0 || first.Method != http.MethodGet {
 		return http.ErrUseLastResponse
 	}
-	host, ok := c.opt.Host(next.URL)
+	host, ok := c.opt.Host(next.URL).Get()
 	elsewhere := func(r *http.Request) bool { return !weborigin.Same(r.URL, first.URL) }
 	switch {
 	case len(via) > c.opt.Redirects:
@@ -181,7 +187,7 @@ func (c *Client) checkRedirect(next *http.Request, via []*http.Request) error {
 	}
 	next.Header.Del("Referer") // an address may hold a secret
 	if elsewhere(next) || slices.ContainsFunc(via, elsewhere) {
-		of, _ := c.opt.Host(first.URL)
+		of := c.opt.Host(first.URL).Value()
 		for _, name := range []string{"Authorization", of.Header, host.Header} {
 			next.Header.Del(name)
 		}
@@ -194,7 +200,7 @@ type named struct{ *Client }
 
 // RoundTrip implements http.RoundTripper.
 func (c named) RoundTrip(req *http.Request) (*http.Response, error) {
-	host, _ := c.opt.Host(req.URL)
+	host := c.opt.Host(req.URL).Value()
 	secret := req.Header.Get("Authorization") != "" || host.Header != "" && req.Header.Get(host.Header) != ""
 	if secret && !host.Plain && !weborigin.Confidential(req.URL) {
 		return nil, &RefusedError{PlainCredential, req.URL}

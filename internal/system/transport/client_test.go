@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -35,15 +36,15 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hosts are those of these tests: own.example has a credential, other.example none.
-func hosts(header string) func(*url.URL) (transport.Host, bool) {
-	return func(u *url.URL) (transport.Host, bool) {
+func hosts(header string) func(*url.URL) trust.Operator[transport.Host] {
+	return func(u *url.URL) trust.Operator[transport.Host] {
 		switch u.Hostname() {
 		case "own.example", "127.0.0.1":
-			return transport.Host{Header: header, Credential: "s3cret", Private: true}, true
+			return trust.Said(transport.Host{Header: header, Credential: "s3cret", Private: true})
 		case "other.example":
-			return transport.Host{}, true
+			return trust.Said(transport.Host{})
 		}
-		return transport.Host{}, false
+		return trust.Operator[transport.Host]{}
 	}
 }
 
@@ -121,7 +122,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}))
 	defer srv.Close()
 	ask := func(path string, limit time.Duration) (*transport.Answer, error) {
-		client := transport.NewClient(transport.ClientOptions{MaxBody: 10, Timeout: limit, Host: transport.Only(mustURL(t, srv.URL), transport.Host{Private: true})})
+		client := transport.NewClient(transport.ClientOptions{MaxBody: 10, Timeout: limit, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: true}))})
 		return client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL+path+"?s3cret")})
 	}
 	if _, err := ask("/large", 0); !errors.Is(err, transport.ErrBodyTooLarge) {
@@ -149,7 +150,7 @@ func TestAPrivateAddressIsReachedByThoseAloneWhoAdmitIt(t *testing.T) {
 	pool := transport.NewPool(nil)
 	defer pool.CloseIdleConnections()
 	for i, private := range []bool{false, true, false, true} {
-		client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), transport.Host{Private: private})})
+		client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: private}))})
 		_, err := client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL)})
 		var refused *transport.RefusedError
 		if private != (err == nil) || !private && (!errors.As(err, &refused) || refused.Why != transport.PrivateAddress) {
@@ -167,7 +168,7 @@ func TestAPublicHostBehindAProxyIsForTheProxy(t *testing.T) {
 	defer srv.Close()
 	pool := transport.NewPool(http.ProxyURL(mustURL(t, p.srv.URL)))
 	defer pool.CloseIdleConnections()
-	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), transport.Host{}), MaxBody: 10})
+	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{})), MaxBody: 10})
 	answer, err := client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL)})
 	if err != nil || string(answer.Body) != "body" || len(p.asked) != 1 {
 		t.Errorf("%v, %v; the proxy was asked for %v", answer, err, p.asked)

@@ -32,17 +32,20 @@ func exceptions() []string {
 	}
 }
 
-// naming are the functions that say which host or which other repository may be asked, and with which credential, and
-// whose word each of them goes by. What a file of a project, a package or an agent says reaches none of them but
-// through the operator's list of sources.
-func naming() map[string]string {
+// saying are the functions that may call a value the operator's (trust.Said), and where each has it from. What a file of a
+// project, a package or an agent says gets no further than to choose from sources.List; the types of transport.Client and
+// git.Remote hold that no other host and no other repository is asked.
+func saying() map[string]string {
 	return map[string]string{
-		"internal/cli.runHealth":                           "flags and variables",
-		"internal/cli.remoteOf":                            "a provider's address, or the list of sources",
-		"internal/ops/notify.newPoster":                    "variables",
-		"internal/records/auditsink.newHTTPSink":           "variables",
-		"internal/procedures/definitions.(fetcher).client": "registries of the operator's file, or the list of sources",
-		"internal/procedures/deploy.(Git).remote":          "the operator's own configuration, or the list of sources",
+		"internal/cli.runHealth":                              "flags and variables",
+		"internal/cli.remoteOf":                               "the address of a provider",
+		"internal/ops/notify.newPoster":                       "variables",
+		"internal/records/auditsink.newHTTPSink":              "variables",
+		"internal/settings/sources.(List).Pick":               "the list of sources",
+		"internal/procedures/definitions.(merger).choose":     "the list of sources",
+		"internal/procedures/definitions.(merger).registries": "the operator's file, and the list of sources",
+		"internal/procedures/definitions.(fetcher).client":    "registries that merger has named",
+		"internal/procedures/deploy.(GitSource).operators":    "the operator's own configuration",
 	}
 }
 
@@ -66,9 +69,9 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 		if slices.ContainsFunc(touching(), func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }) || forTests(name) {
 			continue
 		}
-		for _, where := range namesHosts(p) {
-			if _, known := naming()[name+"."+where]; !known {
-				t.Errorf("%s.%s says which host may be asked; say in naming whose word it goes by", name, where)
+		for _, where := range sayers(p) {
+			if _, known := saying()[name+"."+where]; !known {
+				t.Errorf("%s.%s calls a value the operator's; say in saying where it has it from", name, where)
 			}
 			used[name+"."+where] = true
 		}
@@ -84,33 +87,28 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range slices.Concat(exceptions(), slices.Sorted(maps.Keys(naming()))) {
+	for _, what := range slices.Concat(exceptions(), slices.Sorted(maps.Keys(saying()))) {
 		if !used[what] {
 			t.Errorf("%s is listed, and nobody needs it", what)
 		}
 	}
 }
 
-// namesHosts lists the functions of a package that make a transport.Host or a git.Remote of their own.
-func namesHosts(p *packages.Package) (out []string) {
+// sayers lists the functions of a package that use trust.Said.
+func sayers(p *packages.Package) (out []string) {
 	for _, file := range p.Syntax {
 		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				of := ""
-				switch n := n.(type) {
-				case *ast.CompositeLit:
-					of = types.TypeString(p.TypesInfo.TypeOf(n), nil)
-				case *ast.Field:
-					if len(n.Names) > 0 { // a named result
-						of = types.TypeString(p.TypesInfo.TypeOf(n.Type), nil)
-					}
+			ast.Inspect(d, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				if !ok {
+					return true
 				}
-				if of == module+"/internal/system/transport.Host" || of == module+"/internal/system/git.Remote" && !isParameter(f, n) {
-					out = append(out, nameOf(f))
+				if used := p.TypesInfo.Uses[id]; used != nil && used.Name() == "Said" && used.Pkg() != nil && used.Pkg().Path() == module+"/internal/base/trust" {
+					where := "a variable of the package"
+					if f, is := d.(*ast.FuncDecl); is {
+						where = nameOf(f)
+					}
+					out = append(out, where)
 				}
 				return true
 			})
@@ -118,12 +116,6 @@ func namesHosts(p *packages.Package) (out []string) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// isParameter reports whether a node is a parameter or a result of a function: it makes nothing.
-func isParameter(f *ast.FuncDecl, n ast.Node) bool {
-	field, is := n.(*ast.Field)
-	return is && (slices.Contains(f.Type.Params.List, field) || f.Type.Results != nil && slices.Contains(f.Type.Results.List, field))
 }
 
 // nameOf is a function's name, with that of its receiver's type.
