@@ -16,10 +16,13 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/allowed"
 	"github.com/claudeops/claudeops/internal/ops/retention"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
 // acts are what people do, whatever they come through. Making them touches nothing.
@@ -28,11 +31,38 @@ func acts(p func() *parts) []operation.Operation {
 	return slices.Concat(
 		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().store.Connections() }, Now: time.Now}.Operations(),
 		newTokens(p).Operations(),
+		newSessionActs(p).Operations(),
+		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		deploy.Acts{
 			Kernel: kernel, Service: func() *deploy.Service { return p().tools.deploy() }, Audit: func() operation.Audit { return p().store.Ledger },
 		}.Operations(),
 	)
+}
+
+// actNamed is the act of a name.
+func actNamed(acts []operation.Operation, name string) operation.Operation {
+	at := slices.IndexFunc(acts, func(o operation.Operation) bool { return o.Name == name })
+	return acts[at]
+}
+
+func newAllowed(p func() *parts) allowed.Acts {
+	return allowed.Acts{
+		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().store.Ledger },
+		File: func() (sources.File, error) {
+			file := p().allowedSources()
+			if file.Path == "" {
+				return file, fault.New(fault.Misconfigured, "%s", p().cfg.Records.Problem)
+			}
+			return file, nil
+		},
+		Policy: func() (policy.Policy, error) {
+			if problem := p().rules.problem(); problem != "" {
+				return policy.Policy{}, fault.New(fault.Misconfigured, "%s", problem)
+			}
+			return p().rules.policy, nil
+		},
+	}
 }
 
 func newTokens(p func() *parts) tokens.Acts {
@@ -71,7 +101,7 @@ const (
 // actCommand is the command of an act of people: its arguments are the fields of its input that name what it is about,
 // and its flags the others. A list is a table.
 func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
-	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Args: usageArgs(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Example: o.Shown.Example, Args: usageArgs(cobra.NoArgs)}
 	flags := inputFlags(cmd, o.Input)
 	fields := slices.DeleteFunc(operation.Fields(o.Input), func(f operation.Field) bool { return f.Tag.Get("path") == "" })
 	for _, f := range fields {

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -39,13 +38,12 @@ func runCommand(a *app) *cobra.Command {
 			}
 			p := a.wire(needs{})
 			missing := tellMissing(a, p)
-			service := session.Service{People: p.people(), Audit: p.store.Ledger, Supervisor: func() (*session.Supervisor, error) { return newSupervisor(p) }}
-			spec := session.Spec{Tier: tier, Trigger: sessions.TriggerCommand, Note: note}
-			records, err := service.Run(cmd.Context(), people.Operator{By: a.caller(p), RequestID: newID()}, spec)
-			if err != nil && len(records) == 0 {
+			out, err := a.act(cmd.Context(), session.ActRun, session.StartRequest{Tier: int(tier), Note: note})
+			if err != nil {
 				return err
 			}
-			return tellRun(a, records, missing, err)
+			ran := out.(session.Ran)
+			return tellRun(a, ran.Records, missing, ran.Failure)
 		},
 	}
 	sessionToolsetsFlag(a, cmd)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -25,12 +25,7 @@ func sessionStopCommand(a *app) *cobra.Command {
 			"as claudeops serve, is told by the record, at which that process looks every second. The command waits up to 30 seconds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.wire(needs{records: true})
-			service, err := newAgentSessions(p)
-			if err != nil {
-				return err
-			}
-			by := people.Operator{By: a.caller(p), RequestID: newID()}
-			if err := service.Stop(cmd.Context(), by, args[0]); err != nil {
+			if _, err := a.act(cmd.Context(), session.ActStop, session.StopRequest{ID: args[0]}); err != nil {
 				return err
 			}
 			record, err := ended(cmd.Context(), p.store.AgentSessions, args[0])

@@ -22,6 +22,13 @@ func (a *app) ask(ctx context.Context, o operation.Operation, arguments []byte) 
 	return o.Handle(ctx, operation.Call{Caller: a.caller(a.wire(needs{})), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Arguments: arguments})
 }
 
+// act does an act of people for the person at the terminal, whose command has read the input itself.
+func (a *app) act(ctx context.Context, name string, in any) (any, error) {
+	p := a.wire(needs{})
+	call := operation.Call{Caller: a.caller(p), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Input: in}
+	return actNamed(acts(func() *parts { return p }), name).Handle(ctx, call)
+}
+
 // askFor is ask for an operation that has a command of its own, by its name.
 func askFor[Out any](ctx context.Context, a *app, name string, arguments []byte) (Out, error) {
 	var none Out

@@ -9,38 +9,36 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 )
 
 // actsOfCommands says of every command what a person does with it. A new command has to be added here, and what it does
 // to TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
-func actsOfCommands() map[string][]people.Action {
-	const looks = people.Action("") // changes nothing that belongs to others
-	all := map[string][]people.Action{
+func actsOfCommands() map[string][]string {
+	const looks = "" // changes nothing that belongs to others
+	all := map[string][]string{
 		"review list": {looks}, "review show": {looks},
 		"pr create": {looks}, // a proposal: it passes the gates
 		"pr list":   {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks},
-		"run": {people.StartSession}, "session list": {looks}, "session stop": {people.StopSession}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
+		"session list": {looks}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
 		"backup": {looks}, "serve": {looks}, "mcp-server": {looks}, "demo": {looks},
-		"sources list": {looks}, "sources allow": {people.AllowSource}, "sources remove": {people.RemoveSource},
 		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"deploy init": {looks}, "deploy snapshots": {looks}, // a new configuration alone
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
 	}
 	for _, verb := range review.Verbs() {
-		all["review "+verb.Name] = []people.Action{people.Action(verb.Action)}
+		all["review "+verb.Name] = []string{verb.Action}
 	}
 	for _, o := range acts(nil) {
 		if o.Command != "" {
-			all[o.Command] = []people.Action{people.Action(o.Action)} // "" for what only reads
+			all[o.Command] = []string{o.Action} // "" for what only reads
 		}
 	}
 	for _, set := range new(app).ownToolsets() {
 		for _, o := range set.Operations {
 			if set.Form != nil && o.Command != "" { // internal/operation judges and records what they do
-				all[o.Command] = []people.Action{looks}
+				all[o.Command] = []string{looks}
 			}
 		}
 	}
@@ -64,7 +62,7 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 		}
 	}
 	walk("", root)
-	var done []people.Action
+	var done []string
 	for path, actions := range known {
 		if !seen[path] {
 			t.Errorf("there is no command %q", path)
@@ -78,16 +76,21 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 	}
 }
 
+// ruleOfPeople is what one act needs.
+type ruleOfPeople struct {
+	Action string
+	Needs  operation.Needs
+}
+
 // rulesOfPeople are those of all acts of people.
-func rulesOfPeople() []people.Rule {
-	rules := people.Rules()
+func rulesOfPeople() (rules []ruleOfPeople) {
 	for _, verb := range review.Verbs() {
-		rules = append(rules, people.Rule{Action: people.Action(verb.Action), Needs: review.NeedsOf(verb.Name)})
+		rules = append(rules, ruleOfPeople{Action: verb.Action, Needs: review.NeedsOf(verb.Name)})
 	}
 	for _, o := range acts(nil) {
-		same := func(r people.Rule) bool { return r.Action == people.Action(o.Action) }
+		same := func(r ruleOfPeople) bool { return r.Action == o.Action }
 		if o.Effect != operation.Read && !slices.ContainsFunc(rules, same) {
-			rules = append(rules, people.Rule{Action: people.Action(o.Action), Needs: o.Needs})
+			rules = append(rules, ruleOfPeople{Action: o.Action, Needs: o.Needs})
 		}
 	}
 	return rules
@@ -113,7 +116,7 @@ func TestTheDocumentationHasEveryRule(t *testing.T) {
 		return "no"
 	}
 	for _, rule := range rulesOfPeople() {
-		row := rows[string(rule.Action)]
+		row := rows[rule.Action]
 		if len(row) != 4 {
 			t.Errorf("%s has no row", rule.Action)
 			continue
@@ -123,7 +126,7 @@ func TestTheDocumentationHasEveryRule(t *testing.T) {
 				t.Errorf("%s, column %d: %s, want %s", rule.Action, i+5, got, yes(want))
 			}
 		}
-		delete(rows, string(rule.Action))
+		delete(rows, rule.Action)
 	}
 	for name := range rows {
 		if name != "action in the audit" && !strings.HasPrefix(name, "-") {

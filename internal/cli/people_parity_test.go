@@ -16,7 +16,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
@@ -28,7 +27,7 @@ type attempt struct {
 	before func(*peopleWorld)
 	doors  map[string]func(*peopleWorld) fault.Code
 	code   fault.Code
-	action people.Action // of its row
+	action string // of its row
 }
 
 // reviewAttempt decides about a pull request at the command line, over REST and in the dashboard.
@@ -57,7 +56,7 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 		}
 		args = append(args, "--"+more[i], more[i+1])
 	}
-	return attempt{name: verb + ", " + name, env: env, code: code, action: people.Action("review." + verb),
+	return attempt{name: verb + ", " + name, env: env, code: code, action: "review." + verb,
 		doors: map[string]func(*peopleWorld) fault.Code{
 			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
 			"dashboard": func(w *peopleWorld) fault.Code {
@@ -161,7 +160,7 @@ func promoteAttempts() (out []attempt) {
 // sessionAttempts start and stop sessions.
 func sessionAttempts() (out []attempt) {
 	start := func(name string, tier int, env map[string]string, code fault.Code) {
-		out = append(out, attempt{name: "start, " + name, env: env, code: code, action: people.StartSession,
+		out = append(out, attempt{name: "start, " + name, env: env, code: code, action: "session.start",
 			doors: map[string]func(*peopleWorld) fault.Code{
 				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI("run", "--tier", fmt.Sprint(tier)) },
 				"REST": func(w *peopleWorld) fault.Code {
@@ -180,7 +179,7 @@ func sessionAttempts() (out []attempt) {
 	for _, name := range []string{"dry run", "read-only"} {
 		start(name, 1, settingsOfPeople()[name], "")
 	}
-	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: people.StopSession,
+	out = append(out, attempt{name: "stop, unknown", code: fault.NotFound, action: "session.stop",
 		doors: map[string]func(*peopleWorld) fault.Code{
 			"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/sessions/none/stop", nil) },
 			"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/sessions/none/stop", url.Values{}) },
@@ -192,7 +191,7 @@ func sessionAttempts() (out []attempt) {
 // connectionAttempts cut agents off.
 func connectionAttempts() (out []attempt) {
 	add := func(name, id string, code fault.Code, env map[string]string, before func(*peopleWorld)) {
-		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: people.Action("connection.cut"), before: before,
+		out = append(out, attempt{name: "cut off, " + name, env: env, code: code, action: "connection.cut", before: before,
 			doors: map[string]func(*peopleWorld) fault.Code{
 				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/connections/"+id+"/cut", nil) },
 				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/connections/"+id+"/cut", url.Values{}) },
@@ -234,7 +233,7 @@ func (w *peopleWorld) connect(id string) {
 
 // commandAttempts is what people can do at the command line alone.
 func commandAttempts() (out []attempt) {
-	add := func(name string, action people.Action, code fault.Code, env map[string]string, args ...string) {
+	add := func(name string, action string, code fault.Code, env map[string]string, args ...string) {
 		out = append(out, attempt{name: name, env: env, code: code, action: action, doors: map[string]func(*peopleWorld) fault.Code{
 			"command line": func(w *peopleWorld) fault.Code {
 				for i := range args {
@@ -279,7 +278,7 @@ func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 					t.Errorf("%s: code %q, want %q", door, got.Code, a.code)
 				}
 				if !slices.ContainsFunc(got.Rows, func(row string) bool {
-					return strings.HasPrefix(row, string(a.action)+" ") && strings.HasSuffix(row, " "+string(a.code))
+					return strings.HasPrefix(row, a.action+" ") && strings.HasSuffix(row, " "+string(a.code))
 				}) {
 					t.Errorf("%s: there is no row of %s, %q: %q", door, a.action, a.code, got.Rows)
 				}

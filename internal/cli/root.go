@@ -51,7 +51,7 @@ func (a *app) rootCommand() *cobra.Command {
 		prCommand(a),
 		reviewCommand(a),
 		policyCommand(a),
-		sourcesCommand(a),
+		group("sources", "Say which registries and repositories the files of projects may choose"),
 		auditCommand(a),
 		doctorCommand(a),
 		serveCommand(a),

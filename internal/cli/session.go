@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -29,7 +27,7 @@ import (
 // agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
 func newAgentSessions(p *parts) (*session.Service, error) {
-	s := &session.Service{People: p.people(), Audit: p.store.Ledger, MaxTier: p.cfg.Sessions.MaxTier, Supervisor: sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })}
+	s := &session.Service{MaxTier: p.cfg.Sessions.MaxTier, Supervisor: p.supervisor}
 	if p.cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
@@ -44,7 +42,7 @@ func newAgentSessions(p *parts) (*session.Service, error) {
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
 		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store.AgentSessions, Now: time.Now, After: time.After, Log: p.log,
-		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, s, why) }, // the schedule has the error in the log
+		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) }, // the schedule has the error in the log
 	})
 	return s, nil
 }
@@ -64,15 +62,22 @@ func refuseExposedSchedule(ctx context.Context, p *parts, s *session.Service) er
 		return nil
 	}
 	if why := exposedToAgents(p); why != "" {
-		return refusedSchedule(ctx, s, fault.New(fault.Misconfigured, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
+		return refusedSchedule(ctx, p, fault.New(fault.Misconfigured, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
 	}
 	return nil
 }
 
 // refusedSchedule records that a session of the schedule was refused.
-func refusedSchedule(ctx context.Context, s *session.Service, why error) error {
-	by := people.Operator{By: operation.Caller{Door: record.DoorPoll, Name: "schedule"}, RequestID: newID()}
-	return s.Refused(ctx, by, people.StartSession, why)
+func refusedSchedule(ctx context.Context, p *parts, why error) error {
+	start := actNamed(newSessionActs(func() *parts { return p }).Operations(), session.ActStart)
+	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorPoll, Name: "schedule"}}, why)
+}
+
+func newSessionActs(p func() *parts) session.Acts {
+	return session.Acts{
+		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().store.Ledger },
+		Runs: func() (session.Runs, error) { return p().supervisor() },
+	}
 }
 
 // supervisor makes what runs sessions.

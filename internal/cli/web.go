@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/follow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -22,11 +21,11 @@ import (
 )
 
 // webServer makes the server for a listener at the address.
-func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessions web.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
+func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly()},
 		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, Agents: web.Agents{Tokens: tokens}},
-		Toolsets: toolsets, Flow: func(ceiling gitprovider.Tier) dashboard.Flow { return p.flow.AtMost(ceiling) },
+		Toolsets: toolsets,
 		Records: records.Records{
 			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
 			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),

@@ -9,17 +9,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/ops/notify"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -45,6 +46,8 @@ type parts struct {
 	tools     tools
 	agents    *door.Host                              // who is connected from elsewhere
 	update    func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
+	// supervisor gives what runs sessions, the same at each call.
+	supervisor func() (*session.Supervisor, error)
 }
 
 // exportedStore is the store, and what exports the heads of its audit.
@@ -93,6 +96,7 @@ func (a *app) wire(n needs) *parts {
 	p.providers = newProviders(p)
 	authorize(a, p)
 	p.agents, p.update = newDoorHost(a, p), newCheckouts(a, p)
+	p.supervisor = sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })
 	a.parts = p
 	return p
 }
@@ -111,9 +115,6 @@ func authorize(a *app, p *parts) {
 	})
 	p.tools = a.newTools(p)
 }
-
-// people takes acts of people that are not operations yet the way of the kernel.
-func (p *parts) people() *people.Service { return &people.Service{Kernel: p.kernel} }
 
 // newKernel makes what takes calls their way.
 func newKernel(a *app, p *parts) *operation.Kernel {

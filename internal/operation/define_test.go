@@ -3,12 +3,14 @@ package operation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
@@ -56,6 +58,89 @@ func act(w *world, did *int) Operation {
 		}
 		return reply{Text: in.Name}, w.Record(ctx, call.Done("cut "+in.Name+" "+token), nil)
 	})
+}
+
+// TestAnActIsRefusedByTheRulesThatItNeeds tries each setting on acts that each need one thing. What is refused does
+// nothing and has a row.
+func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
+	listed := policy.Default()
+	listed.Targets.EnvRepositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+	acts := map[string]Needs{
+		"nothing": {Dry: DryDone}, "a policy": {Dry: DryDone, Policy: true}, "leave to write": {Dry: DryDone, Writable: true},
+		"no dry run": {}, "a repository on the list": {Dry: DryDone, Listed: true},
+	}
+	for name, c := range map[string]struct {
+		authority Authority
+		refuses   string // the act that it refuses
+		code      fault.Code
+	}{
+		"nothing set":     {Authority{Rules: Rules{Policy: policy.Default()}}, "", ""},
+		"a broken policy": {Authority{Rules: Rules{Problem: "broken"}}, "a policy", fault.ReadOnly},
+		"read-only":       {Authority{Rules: Rules{Policy: policy.Default(), Closed: true}}, "leave to write", fault.ReadOnly},
+		"dry run":         {Authority{DryRun: true, Rules: Rules{Policy: policy.Default()}}, "no dry run", fault.ReadOnly},
+		"a list":          {Authority{Rules: Rules{Policy: listed}}, "a repository on the list", fault.RepoNotAllowed},
+	} {
+		for act, needs := range acts {
+			t.Run(name+", "+act, func(t *testing.T) {
+				w, did := newWorld(t), false
+				w.Authority, needs.For = c.authority, People
+				o := Define(func() *Kernel { return w.Kernel }, "", Operation{Name: "act", Effect: Write, Needs: needs}, Way[question]{
+					Target: func(question) Target { return Target{Provider: "local", Owner: "joe", Name: "infra", Number: 7} },
+				}, func(ctx context.Context, call Call, _ question) (reply, error) {
+					did = true
+					return reply{}, w.Record(ctx, call.Done("done it"), nil)
+				})
+				_, err := o.Handle(t.Context(), Call{Caller: Caller{Door: record.DoorCLI, Name: "ann"}, Arguments: []byte(`{"name":"x"}`)})
+				code, outcome := fault.Code(""), record.OutcomeDone
+				if act == c.refuses {
+					code, outcome = c.code, record.OutcomeRefused
+				}
+				if fault.CodeOf(err) != code || did != (code == "") || len(w.rows) != 1 {
+					t.Fatalf("%v, done %t, rows %+v", err, did, w.rows)
+				}
+				if row := w.rows[0]; row.Outcome != outcome || row.Code != code || row.Action != "act" || row.Owner != "joe" || row.PRNumber != 7 || row.Caller != "ann" {
+					t.Errorf("row %+v", row)
+				}
+			})
+		}
+	}
+}
+
+// TestAnActThatFailsIsRecordedAsItIs and so is one whose caller is let in no more. A refusal that cannot be recorded is
+// one all the same.
+func TestAnActThatFailsIsRecordedAsItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		err, recheck, audit error
+		code                fault.Code
+		outcome             record.Outcome
+	}{
+		"a conflict":         {fault.New(fault.Conflict, "closed already"), nil, nil, fault.Conflict, record.OutcomeRefused},
+		"a forge that fails": {fault.New(fault.UpstreamError, "it is down"), nil, nil, fault.UpstreamError, record.OutcomeFailed},
+		"an odd error":       {errors.New("odd"), nil, nil, fault.Internal, record.OutcomeFailed},
+		"let in no more":     {nil, fault.New(fault.Unauthenticated, "the login has ended"), nil, fault.Unauthenticated, record.OutcomeRefused},
+		"no record":          {fault.New(fault.Conflict, "closed already"), nil, errors.New("the disk is full"), fault.Conflict, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, did := newWorld(t), false
+			w.auditErr = c.audit
+			o := Define(func() *Kernel { return w.Kernel }, "", Operation{Name: "act", Effect: Write, Needs: Needs{For: People, Dry: DryDone}}, Way[question]{},
+				func(context.Context, Call, question) (reply, error) { did = true; return reply{}, c.err })
+			caller := Caller{Door: record.DoorCLI, Name: "ann"}
+			if c.recheck != nil {
+				caller.Recheck = func(context.Context) error { return c.recheck }
+			}
+			_, err := o.Handle(t.Context(), Call{Caller: caller, Arguments: []byte(`{"name":"x"}`)})
+			if fault.CodeOf(err) != c.code || did != (c.recheck == nil) || (len(w.rows) == 1) != (c.outcome != "") {
+				t.Fatalf("%v, done %t, rows %+v", err, did, w.rows)
+			}
+			if c.outcome == "" && RequestIDOf(err) != "" {
+				t.Errorf("the error names the row %q", RequestIDOf(err))
+			}
+			if c.outcome != "" && (w.rows[0].Outcome != c.outcome || w.rows[0].Code != c.code) {
+				t.Errorf("row %+v", w.rows[0])
+			}
+		})
+	}
 }
 
 func TestAnActOfAPersonGoesTheSameWay(t *testing.T) {

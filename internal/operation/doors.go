@@ -38,6 +38,9 @@ type Route struct {
 // Creation is an output that may be something new. REST answers 201 then, and 200 otherwise.
 type Creation interface{ Created() bool }
 
+// Located is an output about something that has an address of its own: what follows /api/v1. REST names it as Location.
+type Located interface{ Location() string }
+
 // Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag then.
 type Changing interface{ Changes() bool }
 

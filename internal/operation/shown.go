@@ -8,11 +8,13 @@ import (
 // Shown is how people see an act: its command, and its page if it has one. Texts of pages are our own words, in which
 // [words](/path) is a link to another page and `words` is code.
 type Shown struct {
-	Short string             // in place of the summary, for the command
-	Help  string             // of the command, after that
-	Fresh bool               // the command makes the records where there are none, rather than refuse
-	View  func(out any) View // of a list, or the table of what an act did; nil for none
-	JSON  func(out any) any  // a list's answer at the terminal; nil: as REST has it
+	Short string // in place of the summary, for the command
+	Help  string // of the command, after that
+	// Example is of the command, as cobra has it; "" for none.
+	Example string
+	Fresh   bool               // the command makes the records where there are none, rather than refuse
+	View    func(out any) View // of a list, or the table of what an act did; nil for none
+	JSON    func(out any) any  // a list's answer at the terminal; nil: as REST has it
 	// Over reports whether what an act has begun is over. The command waits for that; nil: nothing is waited for.
 	Over   func(ctx context.Context, out any) (bool, error)
 	Said   func(out any, over bool) string // what the terminal says after an act; "" for nothing

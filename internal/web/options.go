@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -25,9 +24,7 @@ type Options struct {
 	Settings handler.Settings
 	Callers
 	Toolsets Toolsets
-	// Flow is the use case under a ceiling; see prflow.Service.AtMost.
-	Flow    func(ceiling gitprovider.Tier) dashboard.Flow
-	Records records.Records
+	Records  records.Records
 	People
 	Providers Providers
 	Webhooks  api.Webhooks
@@ -51,7 +48,7 @@ type Agents struct {
 
 // People is what people do here beside reviewing.
 type People struct {
-	Sessions Sessions
+	Sessions dashboard.Sessions
 	Acts     []operation.Operation // over REST, and on pages of their own
 }
 
@@ -69,12 +66,6 @@ type Rules struct {
 	Boundary func() metrics.Boundary
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
-}
-
-// Sessions is what people do with the sessions of agents. Errors are faults.
-type Sessions interface {
-	api.Sessions
-	dashboard.Sessions
 }
 
 // Providers is what is asked at providers for people, and how it went.

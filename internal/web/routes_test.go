@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -32,7 +37,11 @@ func openRoutes() []string {
 // routesOf are all routes, by method and pattern.
 func routesOf(t *testing.T) map[string]handler.Route {
 	t.Helper()
-	routes, _, err := assemble(Options{Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now}})
+	routes, _, err := assemble(Options{
+		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
+		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
+		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), tokens.Acts{}.Operations())},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -77,11 +79,11 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
-		People: api.People{Sessions: o.Sessions, Acts: o.Acts}, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
+		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	}, s.connector.Routes())
 	pages, err := dashboard.New(dashboard.Options{
-		Settings: o.Settings, Flow: o.Flow, Turns: turns, Records: o.Records,
+		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns, Records: o.Records,
 		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
@@ -89,6 +91,16 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	}
 	s.dashboard = pages
 	return append(routes, pages.Routes()...), s, nil
+}
+
+// named is the operation of a name; the zero one if its toolset is not enabled.
+func named(list []operation.Operation, name string) operation.Operation {
+	for _, o := range list {
+		if o.Name == name {
+			return o
+		}
+	}
+	return operation.Operation{}
 }
 
 // topics is what pages follow, the record first.

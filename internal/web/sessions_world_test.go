@@ -3,71 +3,68 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// agents is web.Sessions without processes: a session that was started runs until it is stopped. It decides and records as
-// the real one does.
+// agents is session.Runs without processes: a session that was started runs until it is stopped. It decides as the real
+// one does. It keeps the rows of the audit that are about sessions.
 type agents struct {
 	w        *world
 	settings session.Settings
 	plan     session.Plan
 	started  []session.Spec
 	running  string
-	rows     []record.Attempt // of the audit
+	rows     []record.Attempt
 }
 
-func (a *agents) Start(ctx context.Context, o people.Operator, spec session.Spec) (string, error) {
-	err := a.settings.Check(spec)
-	if err == nil && a.running != "" {
-		err = fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", a.running)
+func (a *agents) Start(ctx context.Context, spec session.Spec) (string, error) {
+	if err := a.settings.Check(spec); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return "", a.Refused(ctx, o, people.StartSession, err)
+	if a.running != "" {
+		return "", fault.New(fault.Conflict, "session %s is running; wait until it ends, or stop it", a.running)
 	}
-	a.started = append(a.started, spec)
-	a.running = fmt.Sprintf("session-%04d", len(a.started))
-	a.record(o, people.StartSession, record.OutcomeDone, "")
-	return a.running, a.w.store.AgentSessions.BeginSession(ctx, sessions.Record{
-		ID:        a.running,
+	id := fmt.Sprintf("session-%04d", len(a.started)+1)
+	if err := spec.Admit(ctx, id); err != nil {
+		return "", err
+	}
+	a.started, a.running = append(a.started, spec), id
+	return id, a.w.store.AgentSessions.BeginSession(ctx, sessions.Record{
+		ID:        id,
 		StartedAt: a.w.Now(),
 		Task:      sessions.Task{Tier: spec.Tier, Trigger: spec.Trigger, Note: spec.Note, Model: "haiku"},
 		Ending:    sessions.Ending{State: sessions.StateRunning},
 	})
 }
 
-func (a *agents) Stop(ctx context.Context, o people.Operator, id string) error {
+// Run implements session.Runs, for the command line alone.
+func (a *agents) Run(context.Context, session.Spec) ([]sessions.Record, error) {
+	return nil, fault.New(fault.Internal, "a server runs no session to its end")
+}
+
+func (a *agents) Stop(ctx context.Context, id string) error {
 	r, err := a.w.store.AgentSessions.Session(ctx, id)
 	if err == nil && r.State != sessions.StateRunning {
 		err = fault.New(fault.Conflict, "session %s has ended already: %s", id, r.State)
 	}
 	if err != nil {
-		return a.Refused(ctx, o, people.StopSession, err)
+		return err
 	}
 	a.running, r.State, r.EndedAt = "", sessions.StateCancelled, a.w.Now()
-	a.record(o, people.StopSession, record.OutcomeDone, "")
 	return a.w.store.AgentSessions.SaveSession(ctx, r)
 }
 
-func (a *agents) Refused(_ context.Context, o people.Operator, action people.Action, why error) error {
-	a.record(o, action, record.OutcomeRefused, fault.CodeOf(why))
-	return operation.Recorded(why, o.RequestID)
-}
-
-func (a *agents) record(o people.Operator, action people.Action, outcome record.Outcome, code fault.Code) {
-	row := record.Attempt{
-		Time: a.w.Now(), RequestID: o.RequestID, Door: o.By.Door, Caller: o.By.Name, Action: string(action), Outcome: outcome, Code: code,
+// Record implements operation.Audit.
+func (a *agents) Record(ctx context.Context, row record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error {
+	if strings.HasPrefix(row.Action, "session.") {
+		a.rows = append(a.rows, row)
 	}
-	a.rows = append(a.rows, row)
-	if err := a.w.store.Ledger.Record(context.Background(), row, nil); err != nil {
-		a.w.Error(err)
-	}
+	return a.w.store.Ledger.Record(ctx, row, dryRun, notices...)
 }
 
 func (a *agents) Plan() session.Plan {

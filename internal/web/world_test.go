@@ -123,6 +123,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.web.Acts = append(w.web.Acts, tokens.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
 	}.Operations()...)
+	w.web.Acts = append(w.web.Acts, session.Acts{
+		Kernel: func() *operation.Kernel { return kernel }, Audit: func() operation.Audit { return w.agents }, Runs: func() (session.Runs, error) { return w.agents, nil },
+	}.Operations()...)
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
 		change(w)
@@ -135,7 +138,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 
 // kernel judges and records the acts of people.
 func (w *world) kernel() *operation.Kernel {
-	return operation.NewKernel(operation.KernelOptions{Audit: w.store.Ledger, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID})
+	return operation.NewKernel(operation.KernelOptions{Audit: w.agents, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID})
 }
 
 // strangers and anonymousReads are changes of a world: nobody shows a token, and nobody need to for reading.
@@ -147,7 +150,6 @@ func (w *world) build() {
 	service := prflow.New(w.flow)
 	w.web.Providers.Reader = service.Reader()
 	w.web.Toolsets.Operations = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
-	w.web.Flow = func(ceiling gitprovider.Tier) dashboard.Flow { return service.AtMost(ceiling) }
 	w.web.Rules.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{

@@ -182,11 +182,11 @@ func created() operation.Operation {
 
 func revoked() operation.Operation {
 	return operation.Operation{
-		Name: "revoke_token", Action: "token.revoke", Summary: "Make a token, and the logins made with it, useless at once", Effect: operation.Write,
+		Name: "revoke_token", Action: "token.revoke", Summary: "Revoke a token, and the logins made with it, at once", Effect: operation.Write,
 		Command: "token revoke", Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{Method: "POST", Path: "/tokens/{id}/revoke", ID: "revokeToken", Notes: "id is the token's id or its name."},
 		Shown: operation.Shown{
-			Fresh: true, Short: "Make a token, and the sessions signed in with it, useless at once", Help: "ID is the token's id or its name.",
+			Fresh: true, Short: "Revoke a token, and end the logins made with it, at once", Help: "ID is the token's id or its name.",
 			Said: func(out any, _ bool) string { return "Revoked " + out.(TokenRevoked).Revoked + "." },
 		},
 	}

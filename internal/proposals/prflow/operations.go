@@ -17,6 +17,9 @@ const (
 	ToolGetPRStatus = "get_pr_status"
 )
 
+// OpPromote is the name of the operation that opens what a dry run has shown.
+const OpPromote = "promote_proposal"
+
 // Names of the operations by which files are read; those that are refused are in the audit by them.
 const (
 	ActionReadFile = "read_file"
@@ -131,8 +134,8 @@ type PromoteRequest struct {
 
 // promoteProposal is for people, so that no tool and no command leads to it.
 func promoteProposal(service func() *Service) operation.Operation {
-	return operation.New(operation.Operation{
-		Name: "promote_proposal", Summary: "Open the pull request that a dry run has shown",
+	o := operation.New(operation.Operation{
+		Name: OpPromote, Summary: "Open the pull request that a dry run has shown",
 		Effect: operation.Write, Needs: operation.Needs{Tier: gitprovider.TierInvestigate, Scope: access.Review, Dry: operation.DryTried},
 		Route: operation.Route{
 			Method: "POST", Path: "/proposals/{id}/promote", ID: "promoteProposal", Creates: true,
@@ -141,4 +144,10 @@ func promoteProposal(service func() *Service) operation.Operation {
 	}, func(ctx context.Context, call operation.Call, in PromoteRequest) (CreateResult, error) {
 		return service().AtMost(call.Ceiling).Promote(ctx, call.Caller, in.ID)
 	})
+	o.Reject = func(ctx context.Context, call operation.Call, why error) error {
+		e := fault.From(why)
+		service().AtMost(call.Ceiling).Reject(ctx, call.Caller, e.Code, e.Message)
+		return why
+	}
+	return o
 }

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/guard"
@@ -24,18 +22,6 @@ import (
 
 // prefix is the path below which the API itself is.
 const prefix = "/api/v1"
-
-// Sessions starts and stops the sessions of agents for people. Errors are faults.
-type Sessions interface {
-	// Start starts a session, returns its id when its beginning is recorded, and records who did it, before it begins, or why it
-	// was refused. Errors are those of session.Supervisor.
-	Start(ctx context.Context, o people.Operator, spec session.Spec) (id string, err error)
-	// Stop has a session end, does not wait for that, and records it. Errors are those of session.Supervisor.
-	Stop(ctx context.Context, o people.Operator, id string) error
-	// Refused records an action that was refused before it came to Start or Stop. It returns the error with the request id of the
-	// row.
-	Refused(ctx context.Context, o people.Operator, action people.Action, why error) error
-}
 
 // Webhooks is what the webhooks of forges lead to.
 type Webhooks struct {
@@ -62,7 +48,7 @@ type Options struct {
 	Toolsets []operation.Toolset // what is asked of the program, beside what this package answers
 	Turns    *handler.Turns      // of what does more than read
 	Records  records.Records
-	People
+	Acts     []operation.Operation // what people do
 	Webhooks Webhooks
 	Registry *gitprovider.Registry
 	Policy   func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
@@ -72,16 +58,10 @@ type Options struct {
 	Env      handler.Env
 }
 
-// People is what people do here beside reviewing.
-type People struct {
-	Sessions Sessions
-	Acts     []operation.Operation
-}
-
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
 	proposals := &proposals{o.Records.Attempts, o.Records.Pulls, o.Env}
-	sessions := &sessionRoutes{records: o.Records.Sessions, env: o.Env}
+	sessions := &sessionRoutes{o.Records.Sessions, o.Env}
 	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
 	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
@@ -93,12 +73,11 @@ func Toolset(o Options) operation.Toolset {
 // Routes are the routes of the API and of what programs ask beside it, with others that its description has.
 func Routes(o Options, others []handler.Route) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
-	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies}
-	sessions := &sessionRoutes{o.Sessions, o.Records.Sessions, replies, o.Guard.BasePath, o.Env}
+	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
-	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), sessions.routes(), probes.routes(),
+	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes(), others)
 	return routes
 }

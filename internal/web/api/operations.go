@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -15,9 +16,10 @@ import (
 
 // operations serves operations over REST.
 type operations struct {
-	turns   *handler.Turns // of those that do more than read
-	tools   *handler.Turns // of other toolsets' tools, which may take long and must not hold up a proposal
-	replies *idempotency
+	turns    *handler.Turns // of those that do more than read
+	tools    *handler.Turns // of other toolsets' tools, which may take long and must not hold up a proposal
+	replies  *idempotency
+	basePath string
 }
 
 // maxRuns bounds how many tools of other toolsets than that of pull requests run at the same time. Others wait.
@@ -119,10 +121,34 @@ func (h *operations) handle(
 		_ = reject(req, fault.From(err))
 		return err
 	}
-	return h.replies.once(req, key, raw, refused, func() (handler.Response, error) {
+	a, err := h.replies.once(req, key, raw, refused, func() (handler.Response, error) {
 		output, err := o.Handle(req.Context(), call(req, o, raw))
 		return response(o, output), err
 	})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return h.located(o, a), nil
+}
+
+// located adds to an answer the address of what it is about, if that has one; to one that is given again, too.
+func (h *operations) located(o operation.Operation, a handler.Response) handler.Response {
+	if !o.Output.Implements(reflect.TypeFor[operation.Located]()) {
+		return a
+	}
+	about, ok := a.Value.(operation.Located)
+	if !ok {
+		kept := reflect.New(o.Output)
+		if json.Unmarshal(a.Bytes, kept.Interface()) != nil {
+			return a
+		}
+		about = kept.Elem().Interface().(operation.Located)
+	}
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	a.Header.Set("Location", h.basePath+prefix+about.Location())
+	return a
 }
 
 // withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too is there twice,

@@ -3,19 +3,11 @@ package api
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"net/http"
-	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/content"
-	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
-	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/records"
@@ -31,13 +23,10 @@ type sessionParams struct {
 	Limit  int    `json:"limit,omitempty" minimum:"1" doc:"Default 50, at most 200"`
 }
 
-// sessionRoutes answers what is asked of the sessions of agents, and starts and stops them.
+// sessionRoutes answers what is asked of the sessions of agents.
 type sessionRoutes struct {
-	agents   Sessions
-	records  records.Sessions
-	replies  *idempotency
-	basePath string
-	env      handler.Env
+	records records.Sessions
+	env     handler.Env
 }
 
 func (h *sessionRoutes) operations() []operation.Operation {
@@ -59,28 +48,6 @@ func (h *sessionRoutes) operations() []operation.Operation {
 		operation.New(read("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
 			Path: "/journal", ID: "listJournal", Notes: "All that is kept: at most 200 entries.",
 		}), h.journal),
-	}
-}
-
-func (h *sessionRoutes) routes() []handler.Route {
-	accepted := map[int]any{http.StatusAccepted: SessionAccepted{}}
-	return []handler.Route{
-		{
-			Method: "POST", Pattern: prefix + "/sessions", Scope: access.Operate, Handle: h.start, Refused: h.refused(people.StartSession),
-			Body: &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}, // a note fits whose every byte is escaped
-			Doc: handler.Doc{
-				ID: "startSession", Summary: "Start a session", Body: StartRequest{}, Answers: accepted, Keyed: true,
-				Description: "The tier is at most the server's CLAUDEOPS_MAX_TIER and the token's, and so is that of every session that it hands " +
-					"over to. conflict while another session runs.",
-			},
-		},
-		{
-			Method: "POST", Pattern: prefix + "/sessions/{id}/stop", Scope: access.Operate, Handle: h.stop, Refused: h.refused(people.StopSession),
-			Body: handler.NoBody(),
-			Doc: handler.Doc{
-				ID: "stopSession", Summary: "Have a session end; read it to see when it has", Answers: accepted,
-			},
-		},
 	}
 }
 
@@ -260,59 +227,4 @@ func (h *sessionRoutes) events(ctx context.Context, _ operation.Call, q sessionE
 		list.NextAfter = e.Seq
 	}
 	return list, err
-}
-
-// startSession starts a session for a program.
-func (h *sessionRoutes) start(req *handler.Request) (handler.Response, error) {
-	refused := func(err error) error {
-		return h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err)
-	}
-	key, err := idempotencyKey(req)
-	var body []byte
-	if err == nil {
-		body, err = handler.ReadBody(req, "application/json")
-	}
-	var order StartRequest
-	if err == nil {
-		err = handler.Invalid(strictjson.Decode(body, &order, strictjson.Options{What: "body", RefuseNUL: true}))
-	}
-	if err != nil {
-		return handler.Response{}, refused(err)
-	}
-	a, err := h.replies.once(req, key, body, refused, func() (handler.Response, error) {
-		id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
-			Tier: gitprovider.Tier(order.Tier), Note: order.Note, Trigger: sessions.TriggerREST, Ceiling: req.Principal.Ceiling,
-		})
-		return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
-	})
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.located(a), nil
-}
-
-// located adds to the answer to a start where the session is, one that is given again included.
-func (h *sessionRoutes) located(a handler.Response) handler.Response {
-	started, ok := a.Value.(SessionAccepted)
-	if !ok && json.Unmarshal(a.Bytes, &started) != nil {
-		return a
-	}
-	if a.Header == nil {
-		a.Header = http.Header{}
-	}
-	a.Header.Set("Location", h.basePath+prefix+"/sessions/"+url.PathEscape(started.ID))
-	return a
-}
-
-func (h *sessionRoutes) stop(req *handler.Request) (handler.Response, error) {
-	id := req.PathValue("id")
-	err := h.agents.Stop(req.Context(), req.Operator(), id)
-	return handler.Response{Status: http.StatusAccepted, Value: SessionAccepted{id}}, err
-}
-
-// refused records an action on sessions that the guard has refused.
-func (h *sessionRoutes) refused(action people.Action) func(*handler.Request, *fault.Error) error {
-	return func(req *handler.Request, why *fault.Error) error {
-		return h.agents.Refused(req.Context(), req.Operator(), action, why)
-	}
 }

@@ -94,14 +94,3 @@ type SessionEventList struct {
 
 // Changes implements operation.Changing: more events come while the session runs.
 func (l SessionEventList) Changes() bool { return l.State == string(sessions.StateRunning) }
-
-// StartRequest starts a session.
-type StartRequest struct {
-	Tier int    `json:"tier" required:"true" doc:"1 to 3, at most what server and token permit"`
-	Note string `json:"note,omitempty" doc:"What the agent shall know; at most 8192 bytes"`
-}
-
-// SessionAccepted says that a session has been started, or was told to end.
-type SessionAccepted struct {
-	ID string `json:"id"`
-}

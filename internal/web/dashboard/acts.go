@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -61,6 +62,12 @@ func rejected(act operation.Operation) func(*handler.Request, *fault.Error) erro
 	return func(req *handler.Request, why *fault.Error) error {
 		return act.Reject(req.Context(), req.Call(nil), why)
 	}
+}
+
+// actNamed is the act of a name. A server is made with all of them.
+func actNamed(acts []operation.Operation, name string) operation.Operation {
+	at := slices.IndexFunc(acts, func(o operation.Operation) bool { return o.Name == name })
+	return acts[at]
 }
 
 // ask asks for an operation.

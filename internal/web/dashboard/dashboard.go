@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -24,13 +22,6 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
-
-// Flow is the use case that the forms call; *prflow.Service is one.
-type Flow interface {
-	Promote(ctx context.Context, caller operation.Caller, id string) (prflow.CreateResult, error)
-	// Reject records a proposal that never became a call.
-	Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string)
-}
 
 // Reader reads at providers for people; prflow.Reader is one.
 type Reader interface {
@@ -53,14 +44,8 @@ type Reviewer interface {
 	Refused(ctx context.Context, r review.Request, why error) error
 }
 
-// Sessions starts and stops the sessions of agents for people; see api.Sessions, of which it is the same but for Plan.
-type Sessions interface {
-	Start(ctx context.Context, o people.Operator, spec session.Spec) (id string, err error)
-	Stop(ctx context.Context, o people.Operator, id string) error
-	Refused(ctx context.Context, o people.Operator, action people.Action, why error) error
-	// Plan is what the operator permits and has scheduled.
-	Plan() session.Plan
-}
+// Sessions is what the operator permits and has scheduled; *session.Service is one.
+type Sessions interface{ Plan() session.Plan }
 
 // Providers is what the pages ask at providers.
 type Providers struct {
@@ -72,8 +57,8 @@ type Providers struct {
 // Options are what a Dashboard is made of. All are required.
 type Options struct {
 	Settings handler.Settings
-	Flow     func(ceiling gitprovider.Tier) Flow // under a ceiling; see prflow.Service.AtMost
-	Turns    *handler.Turns                      // of proposals
+	Promote  operation.Operation // opens what a dry run has shown; zero if that is not enabled
+	Turns    *handler.Turns      // of proposals
 	Records  records.Records
 	People
 	Providers Providers
@@ -120,15 +105,17 @@ func New(o Options) (*Dashboard, error) {
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
 	d := &Dashboard{
 		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)...), hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Flow, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
+		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
-		sessions: &sessionPages{r, o.Sessions, o.Records.Sessions, o.Records.Attempts, o.Records.Pulls},
-		audit:    &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
-		policy:   &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn:   &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
+		sessions: &sessionPages{
+			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions, o.Records.Attempts, o.Records.Pulls,
+		},
+		audit:  &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
+		policy: &policyPage{r, o.Settings.Tier, o.Policy},
+		signIn: &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
@@ -146,7 +133,6 @@ func (d *Dashboard) Routes() []handler.Route {
 		return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
 	}
 	follows := func(pattern string, handle handler.Func) handler.Route { return page(pattern, d.following(handle)) }
-	form := &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
 	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
 	routes := []handler.Route{
@@ -155,23 +141,25 @@ func (d *Dashboard) Routes() []handler.Route {
 		page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
 		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
 		{
-			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
-			Body: form, Turns: d.turns, Refused: d.proposals.refused,
-		},
-		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
 			Body: comment, Refused: d.pulls.refused,
 		},
 		{
 			Method: "POST", Pattern: "/sessions", Scope: access.Operate, Page: true, Handle: d.sessions.start,
-			Body: note, Refused: d.sessions.refused(people.StartSession),
+			Body: note, Refused: rejected(d.sessions.starts),
 		},
 		{
 			Method: "POST", Pattern: "/sessions/{id}/stop", Scope: access.Operate, Page: true, Handle: d.sessions.stop,
-			Body: handler.NoBody(), Refused: d.sessions.refused(people.StopSession),
+			Body: handler.NoBody(), Refused: rejected(d.sessions.stops),
 		},
 		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
+	}
+	if d.proposals.promotes.Handle != nil {
+		routes = append(routes, handler.Route{
+			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
+			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns, Refused: rejected(d.proposals.promotes),
+		})
 	}
 	for _, set := range d.sets {
 		routes = append(routes, set.routes(follows)...)

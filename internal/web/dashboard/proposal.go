@@ -143,6 +143,8 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 		return false, ""
 	case !p.PrunedAt.IsZero():
 		return false, "This was a dry run. It cannot be opened any more: its contents were removed because of their age."
+	case h.promotes.Handle == nil:
+		return false, "This was a dry run. It cannot be opened here, since the toolset pr is not enabled (CLAUDEOPS_TOOLSETS)."
 	case h.settings.DryRun:
 		return false, "This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
 	case h.settings.ReadOnly != "":
@@ -214,25 +216,14 @@ func (h *proposalPages) compare(req *handler.Request, p record.Proposal, q propo
 		base, pages.Short(found.BaseCommit), pages.Short(p.BaseCommit))
 }
 
-// promoteByForm is promote for a person at a page, who is led to what became of it.
+// promote opens what a dry run has shown for a person, who is led to what became of it.
 func (h *proposalPages) promote(req *handler.Request) (handler.Response, error) {
 	if _, err := handler.ReadForm(req); err != nil {
-		e := fault.From(err)
-		h.flow(req).Reject(req.Context(), req.Caller(), e.Code, e.Message)
-		return handler.Response{}, err
+		return handler.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)
 	}
-	result, err := h.flow(req).Promote(req.Context(), req.Caller(), req.PathValue("id"))
+	result, err := ask(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id")})
 	if err != nil {
 		return handler.Response{}, err
 	}
-	return h.goTo(proposalPath(result.RequestID)), nil
-}
-
-// flow is the use case at the caller's ceiling.
-func (h *proposalPages) flow(req *handler.Request) Flow { return h.flowAt(req.Principal.Ceiling) }
-
-// refused records a proposal that the guard has refused.
-func (h *proposalPages) refused(req *handler.Request, why *fault.Error) error {
-	h.flow(req).Reject(req.Context(), req.Caller(), why.Code, why.Message)
-	return why
+	return h.goTo(proposalPath(result.(prflow.CreateResult).RequestID)), nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -22,7 +22,7 @@ const pageSize = 50
 type proposalPages struct {
 	*renderer
 	settings handler.Settings
-	flowAt   func(ceiling gitprovider.Tier) Flow
+	promotes operation.Operation
 	attempts records.Attempts
 	pulls    records.Pulls
 	reader   Reader

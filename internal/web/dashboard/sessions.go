@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation/people"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -22,6 +22,8 @@ import (
 type sessionPages struct {
 	*renderer
 	agents   Sessions
+	starts   operation.Operation
+	stops    operation.Operation
 	records  records.Sessions
 	attempts records.Attempts
 	pulls    records.Pulls
@@ -201,15 +203,15 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 		tier, err = tierOf(form)
 	}
 	if err != nil {
-		return h.sendBack(req, form, tier, h.agents.Refused(req.Context(), req.Operator(), people.StartSession, err))
+		return h.sendBack(req, form, tier, h.starts.Reject(req.Context(), req.Call(nil), err))
 	}
-	id, err := h.agents.Start(req.Context(), req.Operator(), session.Spec{
-		Tier: tier, Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n"), Trigger: sessions.TriggerDashboard, Ceiling: req.Principal.Ceiling,
-	})
+	call := req.Call(nil)
+	call.Input = session.StartRequest{Tier: int(tier), Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n")}
+	started, err := h.starts.Handle(req.Context(), call)
 	if err != nil {
 		return h.sendBack(req, form, tier, err)
 	}
-	return h.goTo(sessionPath(id)), nil
+	return h.goTo(sessionPath(started.(session.SessionAccepted).ID)), nil
 }
 
 func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier, why error) (handler.Response, error) {
@@ -239,11 +241,10 @@ func tierOf(form url.Values) (gitprovider.Tier, error) {
 
 // stop stops a session for a person, who is led back to it.
 func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
-	id := req.PathValue("id")
-	if err := h.agents.Stop(req.Context(), req.Operator(), id); err != nil {
+	if err := actOn(req, h.stops); err != nil {
 		return handler.Response{}, err
 	}
-	return h.goTo(sessionPath(id)), nil
+	return h.goTo(sessionPath(req.PathValue("id"))), nil
 }
 
 // What the overview tells of sessions that went wrong.
@@ -280,11 +281,4 @@ func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err erro
 		out = append(out, h.row(req, r))
 	}
 	return out, err
-}
-
-// refused records an action on sessions that the guard has refused.
-func (h *sessionPages) refused(action people.Action) func(*handler.Request, *fault.Error) error {
-	return func(req *handler.Request, why *fault.Error) error {
-		return h.agents.Refused(req.Context(), req.Operator(), action, why)
-	}
 }

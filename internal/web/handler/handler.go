@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/people"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -43,9 +42,6 @@ func (r *Request) Caller() operation.Caller {
 func (r *Request) Call(arguments []byte) operation.Call {
 	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes, Arguments: arguments, ID: r.ID}
 }
-
-// Operator is who calls, for the record of what is done to sessions.
-func (r *Request) Operator() people.Operator { return people.Operator{By: r.Caller(), RequestID: r.ID} }
 
 // Response is what a handler gives back. Without Bytes, Value is encoded as JSON.
 type Response struct {
