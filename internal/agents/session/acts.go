@@ -44,7 +44,7 @@ type StartRequest struct {
 }
 
 // SessionAccepted says that a session has been started, or was told to end.
-type SessionAccepted struct {
+type SessionAccepted struct { //nolint:revive // its schema in the description of REST has this name
 	ID string `json:"id"`
 }
 

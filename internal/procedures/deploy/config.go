@@ -1,18 +1,15 @@
 package deploy
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -178,8 +175,12 @@ func readIn(repo, name string, limit int64, own bool) ([]byte, error) {
 
 func parseConfig(text []byte) (*Config, error) {
 	var c Config
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return nil, invalidConfig("agentpack.yaml: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	empty, err := strictyaml.Decode(text, &c, strictyaml.Options{Unknown: true})
+	switch {
+	case err != nil:
+		return nil, invalidConfig("agentpack.yaml: %s", err)
+	case empty:
+		return nil, invalidConfig("agentpack.yaml is empty; it needs version: 1, and a profile named default")
 	}
 	if c.Version != 1 {
 		return nil, newError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},

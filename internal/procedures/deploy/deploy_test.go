@@ -68,7 +68,7 @@ func TestConfigRefusals(t *testing.T) {
 		return base + "modules: [{id: m, type: prompt, source: " + source + "}]\n"
 	}
 	for text, want := range map[string]Code{
-		"": ConfigUnsupported, "version: 2\n": ConfigUnsupported, "version: 1\n": ConfigInvalid, "version: [\n": ConfigInvalid, base: "",
+		"": ConfigInvalid, "# none\n": ConfigInvalid, base + "---\n" + base: ConfigInvalid, "version: 2\n": ConfigUnsupported, "version: 1\n": ConfigInvalid, "version: [\n": ConfigInvalid, base: "",
 		base + "targets: {emacs: {}}\n": TargetUnsupported, base + "targets: {cursor: {scope: user}}\n": ConfigInvalid, base + "targets: {codex: {mode: links}}\n": ConfigInvalid,
 		base + "targets: {codex: {scope: all}}\n": ConfigInvalid, base + "unknown: 1\n": "",
 		module("{}"): ConfigInvalid, module("{local_path: {path: x}, git: {url: 'https://e.org/x'}}"): ConfigInvalid, module("{local_path: {path: ../x}}"): ConfigInvalid,

@@ -1,18 +1,15 @@
 package packages
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -170,8 +167,8 @@ func readConfig(dir string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s cannot be read: %s", configFile(dir), reason(err))
 	}
 	var document map[string]any
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is no mapping of YAML: %s", configFile(dir), strings.TrimPrefix(err.Error(), "yaml: "))
+	if _, err := strictyaml.Decode(text, &document, strictyaml.Options{}); err != nil {
+		return nil, fmt.Errorf("%s is no mapping of YAML: %w", configFile(dir), err)
 	}
 	return document, nil
 }

@@ -1,17 +1,15 @@
 package packages
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 )
 
 // ManifestName is the file that makes a folder a package.
@@ -97,16 +95,14 @@ func ReadManifest(text []byte) (m *Manifest, problems, warnings []string) {
 		return nil, []string{fmt.Sprintf("%s has more than %d bytes", ManifestName, maxManifestBytes)}, nil
 	}
 	m = &Manifest{}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var mistyped *yaml.TypeError
-	switch err := decoder.Decode(m); {
-	case errors.As(err, &mistyped):
-		for _, e := range mistyped.Errors {
-			problems = append(problems, "YAML: "+strings.ReplaceAll(e, "packages.", ""))
+	var wrong *strictyaml.Error
+	if _, err := strictyaml.Decode(text, m, strictyaml.Options{Unknown: true}); errors.As(err, &wrong) {
+		if !wrong.Typed {
+			return nil, []string{"YAML parse error: " + err.Error()}, nil
 		}
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		return nil, []string{"YAML parse error: " + strings.TrimPrefix(err.Error(), "yaml: ")}, nil
+		for _, problem := range wrong.Problems {
+			problems = append(problems, "YAML: "+problem)
+		}
 	}
 	more, warnings := m.check()
 	return m, append(problems, more...), warnings

@@ -1,17 +1,15 @@
 package packages
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -152,9 +150,9 @@ func (r Registry) read(name string, into any) error {
 		return nil
 	}
 	if err == nil {
-		err = yaml.NewDecoder(bytes.NewReader(text)).Decode(into)
+		_, err = strictyaml.Decode(text, into, strictyaml.Options{Unknown: true})
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name, reason(err)).because(err)
 	}
 	return nil

@@ -126,7 +126,7 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{
-		"timeout: 5": "field timeout not found", "timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be", "at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
+		"timeout: 5": "unknown key timeout", "at_once: 2\n---\nat_once: 3\n": "more than one YAML document", "timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be", "at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
 		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be", "[": "line 1",
 	} {
 		if _, err := ParseSettings([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,17 +1,15 @@
 package scripts
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 )
 
 // Defaults of the settings.
@@ -107,10 +105,8 @@ func DefaultSettings(dir string) Settings {
 func ParseSettings(text []byte, dir string) (Settings, error) {
 	s := DefaultSettings(dir)
 	var f settingsFile
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return Settings{}, errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "scripts.settingsFile", "the settings"))
+	if _, err := strictyaml.Decode(text, &f, strictyaml.Options{}); err != nil {
+		return Settings{}, err
 	}
 	if f.WorkingDir != "" {
 		s.WorkingDir = below(dir, f.WorkingDir)

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -12,8 +10,8 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -119,37 +117,14 @@ func readBounded(name string) ([]byte, error) {
 // Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may name.
 func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
 	var f file
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return Policy{}, fmt.Errorf("the policy file %s is broken: %s", name, yamlError(err))
-	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Policy{}, fmt.Errorf("the policy file %s holds more than one YAML document; keep one", name)
+	if _, err := strictyaml.Decode(text, &f, strictyaml.Options{}); err != nil {
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %s", name, err)
 	}
 	p, err := f.policy(name, kinds)
 	if err != nil {
 		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
 	}
 	return p, nil
-}
-
-// yamlError puts everything that YAML found on one line. The library speaks of Go types; operators write YAML.
-func yamlError(err error) string {
-	var several *yaml.TypeError
-	if !errors.As(err, &several) {
-		return strings.TrimPrefix(err.Error(), "yaml: ")
-	}
-	for i, text := range several.Errors {
-		if key, _, unknown := strings.Cut(text, " not found in type"); unknown {
-			text = strings.Replace(key, "field ", "unknown key ", 1)
-		}
-		if problem, _, typed := strings.Cut(text, " into "); typed {
-			text = strings.Replace(problem, "cannot unmarshal", "wrong type", 1)
-		}
-		several.Errors[i] = strings.ReplaceAll(text, "!!", "")
-	}
-	return strings.Join(several.Errors, "; ")
 }
 
 func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {

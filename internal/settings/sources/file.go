@@ -1,16 +1,14 @@
 package sources
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -49,11 +47,8 @@ func (f File) Load() (List, error) {
 		return nil, fmt.Errorf("the list of sources cannot be read: %w", err)
 	}
 	var read form
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("the list of sources %s is no YAML with the key sources, and in it origin, token_env and private alone: %s",
-			f.Path, strings.Join(strings.Fields(err.Error()), " "))
+	if _, err := strictyaml.Decode(text, &read, strictyaml.Options{}); err != nil {
+		return nil, fmt.Errorf("the list of sources %s is no YAML with the key sources, and in it origin, token_env and private alone: %w", f.Path, err)
 	}
 	if err := read.Sources.Check(); err != nil {
 		return nil, fmt.Errorf("the list of sources %s is broken: %w", f.Path, err)

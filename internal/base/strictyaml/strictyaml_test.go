@@ -1,0 +1,73 @@
+package strictyaml
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+type settings struct {
+	Name  string         `yaml:"name"`
+	Count int            `yaml:"count"`
+	Inner map[string]int `yaml:"inner"`
+}
+
+func TestATextIsReadOrSaysWhatIsWrongInItsOwnWords(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		o     Options
+		empty bool
+		wrong []string // parts of the problems, in their order
+	}{
+		"good":                     {text: "name: a\ncount: 2\ninner: {x: 1}\n"},
+		"json":                     {text: `{"name":"a","count":2}`},
+		"nothing":                  {text: "", empty: true},
+		"comments":                 {text: "# none\n\n", empty: true},
+		"an unknown key":           {text: "nam: a\n", wrong: []string{"line 1: unknown key nam"}},
+		"an unknown key, left out": {text: "nam: a\n", o: Options{Unknown: true}},
+		"two problems":             {text: "count: many\ninner: []\n", wrong: []string{"line 1: wrong type str `many`", "line 2: wrong type seq"}},
+		"a key twice":              {text: "name: a\nname: b\n", wrong: []string{`key "name" is there already, at line 1`}},
+		"two documents":            {text: "name: a\n---\nname: b\n", wrong: []string{"more than one YAML document"}},
+		"two, one left out":        {text: "name: a\n---\nname: b\n", o: Options{More: true}},
+		"something broken after":   {text: "name: a\n---\n\t- x\n", wrong: []string{"line 3: found character"}},
+		"no YAML":                  {text: "name: [a\n", wrong: []string{"line "}},
+		"a list":                   {text: "- a\n", wrong: []string{"wrong type seq"}},
+		"aliases that multiply":    {text: "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", wrong: []string{"excessive aliasing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var into settings
+			var target any = &into
+			if strings.HasPrefix(name, "aliases") {
+				target = &map[string]any{}
+			}
+			empty, err := Decode([]byte(c.text), target, c.o)
+			var problems *Error
+			if empty != c.empty || errors.As(err, &problems) != (c.wrong != nil) {
+				t.Fatalf("empty %t, %v", empty, err)
+			}
+			if problems == nil {
+				return
+			}
+			if len(problems.Problems) != len(c.wrong) || strings.ContainsAny(err.Error(), "\n!") || strings.Contains(err.Error(), "strictyaml") {
+				t.Errorf("%q", problems.Problems)
+			}
+			for i, want := range c.wrong {
+				if !strings.Contains(problems.Problems[i], want) {
+					t.Errorf("%q lacks %q", problems.Problems[i], want)
+				}
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add("name: a\ncount: 2\n")
+	f.Add("a: &a [*a]")
+	f.Add("? [x]\n: y\n--- \n%")
+	f.Fuzz(func(t *testing.T, text string) {
+		var into settings
+		if _, err := Decode([]byte(text), &into, Options{}); err != nil && strings.ContainsRune(err.Error(), '\n') {
+			t.Errorf("%q", err)
+		}
+	})
+}
