@@ -79,7 +79,15 @@ func (a *app) renderError(err error) int {
 	}
 	e := fault.From(err)
 	wire := e.Wire(operation.RequestIDOf(err))
-	fmt.Fprint(a.streams.Err, content.CleanAll(errorText(wire, e, operation.AttemptIDOf(err))))
+	text := errorText(wire, e, operation.AttemptIDOf(err))
+	var contract *operation.Fault
+	if errors.As(err, &contract) && contract.Code != "" {
+		text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
+		for _, hint := range contract.Suggestions {
+			text += "  hint: " + hint + "\n"
+		}
+	}
+	fmt.Fprint(a.streams.Err, content.CleanAll(text))
 	return code
 }
 

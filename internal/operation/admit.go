@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -61,11 +62,15 @@ func (a *attempt) admit() *Fault {
 	switch {
 	case !rules.Enabled(a.toolset):
 		return refuse(ReasonDisabled, fault.NotFound, "the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
+	case tier < least && a.call.Caller.Door == record.DoorCLI && a.call.Ceiling >= least:
+		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. --tier %s or CLAUDEOPS_TIER=%s sets it", a.op.Name, least, tier, least, least)
 	case tier < least:
 		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. Do not try again: report what is needed, so that a person or a higher tier does it",
 			a.op.Name, least, tier)
 	case needs.Writable && rules.ReadOnly != "":
 		return refuse(ReasonWriting, fault.ReadOnly, "%s", rules.ReadOnly)
+	case needs.Leave && !rules.AllowWrite && a.call.Caller.Door == record.DoorCLI:
+		return refuse(ReasonWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true does", a.op.Name)
 	case needs.Leave && !rules.AllowWrite:
 		return refuse(ReasonWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)
 	case a.dryRun && needs.Dry == DryRefused:

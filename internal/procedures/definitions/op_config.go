@@ -10,7 +10,7 @@ import (
 
 // ConfigGetRequest names a value.
 type ConfigGetRequest struct {
-	Key string `json:"key" required:"true" minLength:"1" maxLength:"256" doc:"Keys and indexes joined with dots" example:"registries.0.url"`
+	Key string `json:"key" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Keys and indexes joined with dots" example:"registries.0.url"`
 }
 
 // ConfigValue is a value of the configuration.

@@ -11,7 +11,7 @@ import (
 
 // ForkDiffRequest names a fork.
 type ForkDiffRequest struct {
-	Name   string `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
+	Name   string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
 	Format string `json:"format,omitempty" enum:"unified,json" default:"unified" doc:"unified adds the differences as a unified diff"`
 }
 

@@ -59,7 +59,7 @@ func (s set) forkList() operation.Operation {
 
 // ForkRequest names a fork.
 type ForkRequest struct {
-	Name string `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
+	Name string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
 }
 
 // CurrentUpstream is what a fork was made from, and what that has become.
@@ -101,7 +101,7 @@ func (s set) forkInfo() operation.Operation {
 
 // ForkCheckRequest names a fork, or none for all.
 type ForkCheckRequest struct {
-	Name string `json:"name,omitempty" maxLength:"256" doc:"One fork; all of them if left out"`
+	Name string `json:"name,omitempty" positional:"true" maxLength:"256" doc:"One fork; all of them if left out"`
 }
 
 // ForkUpdate is a fork whose upstream has a higher version.

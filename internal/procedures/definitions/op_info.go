@@ -9,7 +9,7 @@ import (
 
 // InfoRequest names a definition.
 type InfoRequest struct {
-	Name    string `json:"name" required:"true" minLength:"1" maxLength:"256" doc:"Its name"`
+	Name    string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Its name"`
 	Version string `json:"version,omitempty" maxLength:"256" doc:"A version or a range as npm has them; the latest if left out" example:"^1.2.0"`
 	Source  string `json:"source,omitempty" enum:"local,global,stockyard,all" default:"all" doc:"Where to look"`
 }

@@ -73,7 +73,7 @@ func (s set) pluginList() operation.Operation {
 
 // PluginInfoRequest names a plugin.
 type PluginInfoRequest struct {
-	Plugin  string `json:"plugin" required:"true" minLength:"1" maxLength:"256" doc:"Its name" example:"@fractary/faber"`
+	Plugin  string `json:"plugin" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Its name" example:"@fractary/faber"`
 	Version string `json:"version,omitempty" maxLength:"256" doc:"A version or a range as npm has them"`
 	Remote  bool   `json:"remote,omitempty" default:"false" doc:"Ask the registries instead of looking at what is installed"`
 }

@@ -12,7 +12,7 @@ const defaultResults = 20
 
 // SearchRequest is what to look for.
 type SearchRequest struct {
-	Query  string   `json:"query" required:"true" maxLength:"256" doc:"Part of a name, a description or a tag, letter case aside"`
+	Query  string   `json:"query" positional:"true" required:"true" maxLength:"256" doc:"Part of a name, a description or a tag, letter case aside"`
 	Tags   []string `json:"tags,omitempty" maxItems:"50" doc:"Only those with one of these tags"`
 	Limit  int      `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"20" doc:"Results at most"`
 	Offset int      `json:"offset,omitempty" minimum:"0" default:"0" doc:"Results to skip"`

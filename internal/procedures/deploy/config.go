@@ -147,7 +147,7 @@ func loadConfig(repo string, own bool) (*Config, error) {
 	case errors.Is(err, files.ErrTooLarge):
 		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).with("path", name)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, newError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"}, "there is no %s", name).with("path", name)
+		return nil, newError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"}, "there is no %s; a person makes one with: claudeops deploy init", name).with("path", name)
 	case err != nil:
 		return nil, invalidConfig("%s cannot be read: %s", name, reason(err)).with("path", name).because(err)
 	}

@@ -61,6 +61,8 @@ func (r *Resolver) notFound(w requirement, known []candidate) error {
 	}
 	var e *Error
 	switch {
+	case len(known) == 0 && len(r.Registries) == 0:
+		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", w.name).hint("add one with aam_registry_add").with("spec", w.spec)
 	case len(known) == 0 && len(w.chain) == 0:
 		e = newError(PackageNotFound, "no registry has a package %s", w.name).hint("search for it with aam_search").with("spec", w.spec)
 	case len(known) == 0:

@@ -169,6 +169,9 @@ type ValidateAnswer struct {
 	Notes          []string `json:"notes,omitempty" doc:"What was left out"`
 }
 
+// Incomplete implements operation.Partial: the command ends with an error for a package that is not valid.
+func (a ValidateAnswer) Incomplete() bool { return !a.Valid }
+
 func (s set) validate() operation.Operation {
 	return reading(s, named("validate", "validate", "Validate a package", "Check a package before it is published",
 		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, warnings do not. An invalid "+
@@ -211,6 +214,9 @@ type DoctorAnswer struct {
 	Summary string        `json:"summary"`
 	Notes   []string      `json:"notes,omitempty" doc:"What was left out"`
 }
+
+// Incomplete implements operation.Partial: the command ends with an error where something failed.
+func (a DoctorAnswer) Incomplete() bool { return !a.Healthy }
 
 func (s set) doctor() operation.Operation {
 	return reading(s, named("doctor", "doctor", "Look for problems with packages", "Check configuration, registries and installed packages",

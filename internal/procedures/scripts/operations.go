@@ -26,7 +26,11 @@ type ScriptList struct {
 	Scripts []ScriptItem    `json:"scripts"`
 	Skipped []SkippedScript `json:"skipped" doc:"Files that would be scripts but are not offered"`
 	Message string          `json:"message" doc:"Why there is nothing to run; empty if there is something"`
+	Broken  bool            `json:"-"` // the operator's settings cannot be used
 }
+
+// Incomplete implements operation.Partial: the command ends with an error where the settings cannot be used.
+func (l ScriptList) Incomplete() bool { return l.Broken }
 
 // ScriptItem is a script in a list.
 type ScriptItem struct {
@@ -61,7 +65,7 @@ func (s set) listOperation() operation.Operation {
 	o := look("list_scripts", "scripts list", "List the scripts that can be run", "/scripts", "listScripts")
 	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptListRequest]{}, func(context.Context, operation.Call, ScriptListRequest) (ScriptList, error) {
 		listing := s.service().List()
-		out := ScriptList{Scripts: []ScriptItem{}, Skipped: []SkippedScript{}, Message: listing.Empty()}
+		out := ScriptList{Scripts: []ScriptItem{}, Skipped: []SkippedScript{}, Message: listing.Empty(), Broken: listing.problem != ""}
 		for _, script := range listing.Scripts {
 			out.Scripts = append(out.Scripts, itemOf(script))
 		}

@@ -118,7 +118,7 @@ func readBounded(name string) ([]byte, error) {
 func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
 	var f file
 	if _, err := strictyaml.Decode(text, &f, strictyaml.Options{}); err != nil {
-		return Policy{}, fmt.Errorf("the policy file %s is broken: %s", name, err)
+		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
 	}
 	p, err := f.policy(name, kinds)
 	if err != nil {
