@@ -66,3 +66,42 @@ func TestARevisionThatEndedWhileItWasLookedAtIsNotRevisedOver(t *testing.T) {
 		t.Errorf("the branch was moved from %s to %s", head, now)
 	}
 }
+
+// lateHistory has something happen between the reading of the pull requests and that of what was made of one.
+type lateHistory struct {
+	prflow.History
+	meanwhile func() // nil once it has happened
+}
+
+func (h *lateHistory) MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error) {
+	if do := h.meanwhile; do != nil {
+		h.meanwhile = nil
+		do()
+	}
+	return h.History.MadeOf(ctx, provider, owner, repo, number)
+}
+
+// The identical answer that another process gives while this one reads is the answer of this one, too: with a commit,
+// which moves the head, and alone, which does not.
+func TestTheSameAnswerGivenMeanwhileIsReused(t *testing.T) {
+	answers := func(r map[string]any) { r["replies"] = []any{to("1.1", "Because they end.")} }
+	for name, raw := range map[string][]byte{"with a commit": revising(answers), "alone": replying(answers)} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.questioned()
+			other := b.options
+			b.options.History = &lateHistory{History: b.options.History, meanwhile: func() {
+				if _, err := prflow.New(other).Create(context.Background(), agent, raw); err != nil {
+					t.Error(err)
+				}
+			}}
+			result, err := b.create(raw)
+			if err != nil || result.Number != 1 || !result.Reused {
+				t.Errorf("%+v, %v", result, err)
+			}
+			if said := b.said(); len(said) != 1 {
+				t.Errorf("answered %d times: %q", len(said), said)
+			}
+		})
+	}
+}

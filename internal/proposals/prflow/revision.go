@@ -45,8 +45,9 @@ type revisionReader struct{ *creation }
 // with; the second is twice that. Gitea's lists follow a push within 0.7 seconds.
 const headLag = 400 * time.Millisecond
 
-// read reads the pull request and its branch. Where somebody has pushed meanwhile, it reads them again: that may have been the very same
-// revision, or one whose commit the forge does not show yet. query is what the base branch was read by.
+// read reads the pull request and its branch. Where somebody has pushed or answered meanwhile, it reads them again: that
+// may have been the very same revision, or one whose commit the forge does not show yet. query is what the base branch
+// was read by.
 func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -64,10 +65,25 @@ func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuer
 		same := func(pr gitprovider.PullRequest) bool {
 			return pr.Number == seen.Number && pr.HeadCommit == seen.HeadCommit
 		}
-		if !pushed && slices.ContainsFunc(c.evidence.snapshot.Open, same) {
-			return nil
+		if pushed || !slices.ContainsFunc(c.evidence.snapshot.Open, same) {
+			continue
+		}
+		if answered, err := c.answeredMeanwhile(ctx, seen.Number); err != nil || !answered {
+			return err
 		}
 	}
+}
+
+// answeredMeanwhile reports whether the records know the very same answer by another request. Answers alone leave the
+// head where it was, so that it does not tell.
+func (c revisionReader) answeredMeanwhile(ctx context.Context, number int) (bool, error) {
+	if !c.request.asked.repliesOnly() {
+		return false, nil
+	}
+	proposals, err := c.evidence.history.ByDigest(ctx, c.evidence.digest(&c.request))
+	return slices.ContainsFunc(proposals, func(p record.Proposal) bool {
+		return p.Revises == number && p.ID != c.request.id && p.State != record.StateFailed
+	}), err
 }
 
 // readOnce reports whether what was read may be of before and after a push: then the revision is refused for now.
