@@ -102,6 +102,9 @@ const (
 // and its flags the others. A list is a table.
 func actCommand(a *app, o operation.Operation, name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Example: o.Shown.Example, Args: usageArgs(cobra.NoArgs)}
+	if reads := o.Effect == operation.Read; reads && o.Shown.View == nil || !reads && o.Shown.Said == nil {
+		panic("operation " + o.Name + ": its command has nothing to say") // so that no test passes with it
+	}
 	flags := inputFlags(cmd, o.Input)
 	fields := slices.DeleteFunc(operation.Fields(o.Input), func(f operation.Field) bool { return f.Tag.Get("path") == "" })
 	for _, f := range fields {

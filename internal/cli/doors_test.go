@@ -390,11 +390,11 @@ func wordsToolset() operation.Toolset {
 			"schema/count_words.input.json":  {Data: []byte(`{"type":"object"}`)},
 			"schema/count_words.output.json": {Data: []byte(`{"type":"object"}`)},
 		},
-		Operations: []operation.Operation{operation.New(operation.Operation{
+		Operations: []operation.Operation{operationtest.Plain(operation.Operation{
 			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
 			Tool:  operation.Tool{Title: "Count words", Description: "Count the words of a text."},
 			Route: operation.Route{Method: "GET", Path: "/words", ID: "countWords"}, Command: "words count",
-		}, func(_ context.Context, _ operation.Call, in countRequest) (countAnswer, error) {
+		}, false, func(_ context.Context, _ operation.Call, in countRequest) (countAnswer, error) {
 			return countAnswer{len(strings.Fields(in.Text))}, nil
 		})},
 	}

@@ -21,10 +21,10 @@ func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
 	return operation.Toolset{
 		Name: "found", Instructions: "Find.",
 		Found: func(context.Context) []operation.Operation {
-			return []operation.Operation{operation.NewRaw[map[string]any](operation.Operation{
+			return []operation.Operation{operationtest.Plain(operation.Operation{
 				Name: "found_one", Effect: operation.Exec, Needs: operation.Needs{Scope: scope}, Tool: operation.Tool{Title: "One", Description: "One."},
 				Schemas: operation.Schemas{Input: object, Output: object}, Route: operation.Route{Method: "POST", MaxBody: 1 << 10},
-			}, func(_ context.Context, call operation.Call) (map[string]any, error) {
+			}, true, func(_ context.Context, call operation.Call, _ map[string]any) (map[string]any, error) {
 				if string(call.Arguments) == `{"fail":true}` {
 					return nil, fault.New(fault.Conflict, "it failed")
 				}

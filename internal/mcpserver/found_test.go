@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // scripts is a toolset whose tools come and go.
@@ -43,16 +43,16 @@ func (s *scripts) toolset() operation.Toolset {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for name, description := range s.names {
-				all = append(all, operation.NewRaw[struct{}](operation.Operation{
+				all = append(all, operationtest.Plain(operation.Operation{
 					Name: name, Effect: operation.Exec, Tool: operation.Tool{Title: name, Description: description},
 					Schemas: operation.Schemas{Input: object, Output: object},
-				}, func(_ context.Context, call operation.Call) (ran, error) {
+				}, true, func(_ context.Context, _ operation.Call, _ struct{}) (ran, error) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					if now, has := s.names[name]; has {
 						return ran{now}, nil
 					}
-					return ran{}, errors.New("gone")
+					return ran{}, &operation.Fault{General: fault.New(fault.NotFound, "gone")}
 				}))
 			}
 			return all
@@ -144,7 +144,7 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 		t.Errorf("call: %s", line)
 	}
 	c.send(call("two", "{}")) // it is gone, and says so in the form of its toolset
-	if line := c.until(`"id":3`); !strings.Contains(line, `"said":"two: gone"`) || strings.Contains(line, `"isError":true`) {
+	if line := c.until(`"id":3`); !strings.Contains(line, `"said":"two: [not_found] gone"`) || strings.Contains(line, `"isError":true`) {
 		t.Errorf("call: %s", line)
 	}
 	c.send(list)

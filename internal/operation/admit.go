@@ -60,8 +60,10 @@ func (a *attempt) admit() *Fault {
 	least := a.kernel.least(a.op)
 	tier := a.kernel.Tier(a.call)
 	switch {
-	case !rules.Enabled(a.toolset):
+	case a.toolset != "" && !rules.Enabled(a.toolset):
 		return refuse(ReasonDisabled, fault.NotFound, "the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
+	case needs.Gated:
+		return nil
 	case tier < least && a.call.Caller.Door == record.DoorCLI && a.call.Ceiling >= least:
 		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. --tier %s or CLAUDEOPS_TIER=%s sets it", a.op.Name, least, tier, least, least)
 	case tier < least:
@@ -99,8 +101,10 @@ func (a *attempt) judge() *fault.Error {
 		return fault.New(fault.ReadOnly, "%s; nobody may decide until the operator corrects it", rules.Problem)
 	case needs.Writable && rules.Closed:
 		return fault.New(fault.ReadOnly, "this process is read-only (CLAUDEOPS_READ_ONLY); run the command without that")
-	case needs.Listed && !rules.lists(a.target):
-		return rules.notListed(a.target)
+	case needs.Listed && !rules.lists(a.about()):
+		return rules.notListed(a.about())
+	case needs.Gated:
+		return nil
 	case a.op.Effect != Read && needs.Dry == DryRefused && rules.DryRun:
 		return fault.New(fault.ReadOnly, "this process is in dry run (CLAUDEOPS_DRY_RUN) and changes nothing; do it without")
 	}
@@ -109,7 +113,7 @@ func (a *attempt) judge() *fault.Error {
 
 // admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in.
 func (a *attempt) admitAgain(ctx context.Context) error {
-	if a.op.Effect == Read {
+	if a.op.Effect == Read || a.op.Needs.Gated {
 		return nil
 	}
 	err := a.call.Caller.Admitted(ctx)

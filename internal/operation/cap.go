@@ -19,7 +19,7 @@ func (a *attempt) finish(out any, most int) (any, error) {
 	if changed {
 		out = clean.Interface()
 	}
-	if most == 0 || sizeOf(clean) <= most {
+	if most <= 0 || sizeOf(clean) <= most {
 		return out, nil
 	}
 	answer := reflect.New(clean.Type()).Elem()

@@ -21,12 +21,23 @@ type Way[In any] struct {
 	Check  func(in In) *Fault   // what the limits of single fields cannot say; nil for nothing
 	DryRun func(in In) bool     // whether the call itself asks for a dry run; nil: it cannot
 	Roots  func(in In) []string // the folders that are written, each by one call at a time; nil for none
-	Target func(in In) Target   // what an act of a person is about; nil for nothing that its row names
+	Target func(in In) Target   // what a call is about; nil for nothing that its row names
+	// Next says what whoever asked does after a failure that says nothing of that itself; nil for nothing.
+	Next func(e *fault.Error) string
+	// Rejected is told of a call that never came to its handler, which may name how it is recorded (Call.Records).
+	Rejected func(call Call)
 	// Timeout is the longest that the handler may take, the waiting for locks aside. Default DefaultTimeout.
 	Timeout time.Duration
-	// MaxAnswer is the largest answer, in bytes of its JSON. Default MaxAnswer, and for acts of people any size.
+	// MaxAnswer is the largest answer, in bytes of its JSON; AnySize for none. Default MaxAnswer, and for acts of people
+	// any size.
 	MaxAnswer int
 }
+
+// AnySize is the MaxAnswer of what bounds its answers itself.
+const AnySize = -1
+
+// Unread is the Decode of an operation whose handler reads Call.Arguments itself, since it has more to say about them.
+func Unread[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
 
 // Unbounded is the Timeout of what may take as long as its caller waits.
 const Unbounded time.Duration = -1
@@ -43,11 +54,11 @@ func (n Note) empty() bool { return n.Message == "" && n.Digest == "" && len(n.P
 // Handle is what an operation does with a call that has come to it.
 type Handle[In, Out any] func(ctx context.Context, call Call, in In) (Out, error)
 
-// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the one that must be
-// enabled; "" for acts of people, which belong to none. A tool of a toolset gets its place in REST. An error of handle that is no
-// *Fault counts as the program's own failure in a tool; its text reaches only the log.
+// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the one
+// that must be enabled; "" for what belongs to none, as acts of people do. A tool of a toolset gets its place in REST. An
+// error of handle that is no *Fault counts as the program's own failure in a tool; its text reaches only the log.
 //
-// It panics, as New and NewRaw do, for an operation that a door could not serve.
+// It panics for an operation that a door could not serve.
 func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In], handle Handle[In, Out]) Operation {
 	o.Needs.For = cmp.Or(o.Needs.For, Everyone)
 	s := stepsOf(o, way, handle)
@@ -68,13 +79,14 @@ func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way
 		}
 		return out, err
 	}
-	if o.ForPeople() {
+	if o.ForPeople() || s.rejected != nil {
 		o.Reject = func(ctx context.Context, call Call, why error) error {
-			a := kernel().begin(toolset, made, call)
-			if in, violations := s.decode(call); s.target != nil {
-				a.target = s.target(in).after(violations)
+			a := kernel().begin(toolset, made, s, call)
+			a.in, a.violations = s.decode(call)
+			if s.rejected != nil {
+				s.rejected(a.handled())
 			}
-			return a.endAct(ctx, why)
+			return a.end(ctx, why)
 		}
 	}
 	return o
@@ -87,9 +99,11 @@ type steps struct {
 	dryRun    func(in any) bool
 	roots     func(in any) []string
 	target    func(in any) Target
+	next      func(e *fault.Error) string
+	rejected  func(call Call)
 	run       func(ctx context.Context, call Call, in any) (any, error)
 	takes     time.Duration
-	maxAnswer int // 0 for any size
+	maxAnswer int // 0 and less for any size
 }
 
 func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) steps {
@@ -109,6 +123,7 @@ func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) step
 			return in, violations
 		},
 		check: erased(way.Check), dryRun: erased(way.DryRun), roots: erased(way.Roots), target: erased(way.Target),
+		next: way.Next, rejected: way.Rejected,
 		run:   func(ctx context.Context, call Call, in any) (any, error) { return handle(ctx, call, in.(In)) },
 		takes: cmp.Or(way.Timeout, DefaultTimeout), maxAnswer: way.MaxAnswer,
 	}

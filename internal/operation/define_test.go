@@ -21,12 +21,30 @@ func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
 		make func()
 		want string
 	}{
-		"arguments that are no struct":            {func() { NewRaw[map[string]any](Operation{}, answer) }, "no struct"},
-		"arguments that are no struct, of a tool": {func() { Define(nil, "set", Operation{}, Way[[]string]{}, reply0[[]string]) }, "no struct"},
-		"with schemas of their own":               {func() { NewRaw[map[string]any](Operation{Schemas: Schemas{Input: object}}, answer) }, ""},
-		"a route without a method":                {func() { NewRaw[question](Operation{Route: Route{Path: "/x"}}, answer) }, "no method"},
-		"one name twice":                          {func() { Operation{Types: Types{Input: twice}}.check() }, `"a" twice`},
-		"a tool that only people may ask for":     {func() { NewRaw[question](Operation{Needs: Needs{For: People}, Tool: Tool{Title: "Merge"}}, answer) }, "has a tool"},
+		"arguments that are no struct": {func() { made[[]string](Operation{}) }, "no struct"},
+		"with schemas of their own":    {func() { made[map[string]any](Operation{Schemas: Schemas{Input: object}}) }, ""},
+		"a route without a method": {
+			func() { made[question](Operation{Needs: Needs{For: People}, Route: Route{Path: "/x"}}) }, "no method",
+		},
+		"one name twice":                      {func() { Operation{Types: Types{Input: twice}}.check() }, `"a" twice`},
+		"a tool that only people may ask for": {func() { made[question](Operation{Needs: Needs{For: People}, Tool: Tool{Title: "Merge"}}) }, "has a tool"},
+		"a path with what is no argument": {
+			func() { made[question](Operation{Route: Route{Method: "GET", Path: "/x/{id}/y"}}) }, "no field for {id}",
+		},
+		"an argument that is not in the path": {
+			func() { made[placed](Operation{Route: Route{Method: "GET", Path: "/x/{other}"}}) }, "has no {id}",
+		},
+		"a path with its argument": {func() { made[placed](Operation{Route: Route{Method: "GET", Path: "/x/{id...}"}}) }, ""},
+		"a page of a list without a view": {
+			func() {
+				made[question](Operation{Effect: Read, Needs: Needs{For: People}, Shown: Shown{Page: Page{Path: "/x"}}})
+			}, "no view",
+		},
+		"a page of an act without a button": {
+			func() {
+				made[question](Operation{Effect: Write, Needs: Needs{For: People}, Shown: Shown{Page: Page{Path: "/x"}}})
+			}, "no button",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
@@ -41,9 +59,14 @@ func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
 	}
 }
 
-func answer(context.Context, Call) (reply, error) { return reply{}, nil }
+// placed is an input whose field is in the path of its route.
+type placed struct {
+	ID string `json:"id" path:"id"`
+}
 
-func reply0[In any](context.Context, Call, In) (reply, error) { return reply{}, nil }
+func made[In any](o Operation) {
+	Define(nil, "", o, Way[In]{}, func(context.Context, Call, In) (reply, error) { return reply{}, nil })
+}
 
 // act is something that only people do, and that a dry run does not refuse.
 func act(w *world, did *int) Operation {

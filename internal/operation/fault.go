@@ -18,6 +18,7 @@ const (
 	// who was let in when the call began, is not any more.
 	ReasonWriting   Reason = "writing"
 	ReasonApproval  Reason = "approval"  // yes is missing
+	ReasonRules     Reason = "rules"     // the operator's rules about repositories and paths
 	ReasonArguments Reason = "arguments" // they are malformed
 	ReasonBusy      Reason = "busy"      // somebody else writes the same root
 	ReasonTime      Reason = "time"      // the time limit
@@ -25,7 +26,8 @@ const (
 	ReasonOurs      Reason = "ours"      // a fault of this program, or of its records
 )
 
-// Fault is a failure with what a toolset's contract says about it. Of the two, Code and Reason, one is set.
+// Fault is a failure with what a toolset's contract says about it. Of the two, Code and Reason, one is set; of a toolset
+// without a contract of its own, perhaps none.
 type Fault struct {
 	Code        string // the contract's; "" for what a step of the call refused
 	Reason      Reason
@@ -67,7 +69,7 @@ func refuse(reason Reason, code fault.Code, format string, args ...any) *Fault {
 // byAuthority reports whether a call was refused because of who called, not because of what was asked.
 func (f *Fault) byAuthority() bool {
 	switch f.Reason {
-	case ReasonDisabled, ReasonTier, ReasonWriting, ReasonApproval:
+	case ReasonDisabled, ReasonTier, ReasonWriting, ReasonApproval, ReasonRules:
 		return true
 	}
 	return false

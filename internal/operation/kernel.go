@@ -25,7 +25,8 @@ type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
-// KernelOptions are what a Kernel is made of. All are required; Locks only where a tool names folders that it writes.
+// KernelOptions are what a Kernel is made of. All are required but ProgressEvery; Locks only where a tool names folders
+// that it writes.
 type KernelOptions struct {
 	Authority Authority
 	Audit     Audit
@@ -34,6 +35,8 @@ type KernelOptions struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 	NewID     func() string
+	// ProgressEvery is how often a caller hears that its call still runs. Default 10 s.
+	ProgressEvery time.Duration
 }
 
 // Kernel takes calls their way. It is safe for concurrent use.
@@ -47,19 +50,24 @@ type attempt struct {
 	kernel  *Kernel
 	toolset string
 	op      Operation
+	steps   steps
 	call    Call
 	started time.Time
-	target  Target
 	paths   []string // the roots that are written
 	dryRun  bool
 	note    Note
 	teller  *teller
+
+	in         any // nil before it was read
+	violations []fault.Violation
+	target     *Target // nil before it was looked for
+	records    func(ctx context.Context, e *fault.Error) error
 }
 
-func (k *Kernel) begin(toolset string, o Operation, call Call) *attempt {
+func (k *Kernel) begin(toolset string, o Operation, s steps, call Call) *attempt {
 	call.ID = cmp.Or(call.ID, k.NewID())
 	return &attempt{
-		kernel: k, toolset: toolset, op: o, call: call, started: k.Now(),
+		kernel: k, toolset: toolset, op: o, steps: s, call: call, started: k.Now(),
 		dryRun: k.Authority.DryRun && o.Effect != Read && o.Needs.Dry != DryDone, teller: &teller{tell: call.Caller.Progress},
 	}
 }
@@ -67,30 +75,41 @@ func (k *Kernel) begin(toolset string, o Operation, call Call) *attempt {
 // Do takes a call of an operation that Define has made its way; the package comment has its steps. out is nil for a
 // call that did not come to its handler.
 func (k *Kernel) Do(ctx context.Context, toolset string, o Operation, s steps, call Call) (out any, err error) {
-	a := k.begin(toolset, o, call)
+	a := k.begin(toolset, o, s, call)
 	defer a.teller.end()
-	out, err = a.guarded(ctx, s)
+	out, err = a.guarded(ctx)
 	if err == nil {
 		out, err = a.finish(out, s.maxAnswer)
 	}
 	return out, a.end(ctx, err)
 }
 
+// about is what the call is about, as far as it could be read.
+func (a *attempt) about() Target {
+	if a.target == nil {
+		a.target = &Target{}
+		if a.steps.target != nil && a.in != nil {
+			*a.target = a.steps.target(a.in).after(a.violations)
+		}
+	}
+	return *a.target
+}
+
 // guarded turns a panic into an error, whose text nobody but the log gets.
-func (a *attempt) guarded(ctx context.Context, s steps) (out any, err error) {
+func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.kernel.Log.Error("panic in an operation", "operation", a.op.Name, "request_id", a.call.ID, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	in, err := a.read(s)
-	if err != nil {
+	if err := a.read(); err != nil {
 		return nil, err
 	}
-	a.dryRun = a.dryRun || s.dryRun != nil && s.dryRun(in)
+	s := a.steps
+	a.dryRun = a.dryRun || s.dryRun != nil && s.dryRun(a.in)
 	if s.roots != nil {
-		a.paths = s.roots(in)
+		a.paths = s.roots(a.in)
 	}
 	if !a.dryRun && len(a.paths) > 0 {
 		release, refused := a.kernel.Locks.takeAll(ctx, a.paths, a.teller.say)
@@ -102,51 +121,52 @@ func (a *attempt) guarded(ctx context.Context, s steps) (out any, err error) {
 	if err := a.admitAgain(ctx); err != nil {
 		return nil, err
 	}
-	return a.run(ctx, s, in)
+	return a.run(ctx)
 }
 
 // read judges the call and reads its arguments. A tool of agents says nothing of them to who may not call it; an act of
 // a person is judged by what it is about.
-func (a *attempt) read(s steps) (in any, err error) {
+func (a *attempt) read() error {
 	if !a.op.ForPeople() {
 		if refused := a.admit(); refused != nil {
-			return nil, refused
+			return refused
 		}
 	}
-	in, violations := s.decode(a.call)
-	if a.op.ForPeople() && s.target != nil {
-		a.target = s.target(in).after(violations)
+	a.in, a.violations = a.steps.decode(a.call)
+	if len(a.violations) > 0 {
+		return &Fault{Reason: ReasonArguments, General: fault.Refusal(a.violations)}
 	}
-	if len(violations) > 0 {
-		return nil, &Fault{Reason: ReasonArguments, General: fault.Refusal(violations)}
-	}
-	if s.check != nil {
-		if refused := s.check(in); refused != nil {
-			return nil, refused
+	if a.steps.check != nil {
+		if refused := a.steps.check(a.in); refused != nil {
+			return refused
 		}
 	}
 	if a.op.ForPeople() {
 		if refused := a.judge(); refused != nil {
-			return nil, refused
+			return refused
 		}
 	}
-	return in, nil
+	return nil
+}
+
+// handled is the call as its handler gets it.
+func (a *attempt) handled() Call {
+	call := a.call
+	call.DryRun, call.Progress, call.Note, call.Done = a.dryRun, a.teller.say, func(n Note) { a.note = n }, a.done
+	call.Records = func(failure func(ctx context.Context, e *fault.Error) error) { a.records = failure }
+	return call
 }
 
 // run runs the handler within its time. The client hears at intervals that it still runs.
-func (a *attempt) run(ctx context.Context, s steps, in any) (out any, err error) {
-	call := a.call
-	call.DryRun, call.Progress, call.Note = a.dryRun, a.teller.say, func(n Note) { a.note = n }
-	if a.op.ForPeople() {
-		call.Done = a.done
-	}
-	defer a.teller.keepTelling(progressEvery)()
+func (a *attempt) run(ctx context.Context) (out any, err error) {
+	s := a.steps
+	defer a.teller.keepTelling(cmp.Or(a.kernel.ProgressEvery, progressEvery))()
 	if s.takes == Unbounded {
-		return s.run(ctx, call, in)
+		return s.run(ctx, a.handled(), a.in)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.takes)
 	defer cancel()
-	out, err = s.run(limited, call, in)
+	out, err = s.run(limited, a.handled(), a.in)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return out, &Fault{Reason: ReasonTime, General: fault.Wrap(err, fault.Timeout, "%s took longer than %s, which is the most that it may", a.op.Name, s.takes)}
 	}

@@ -59,13 +59,17 @@ type Needs struct {
 	Policy bool
 	Listed bool // the repository of its Target is on the operator's list
 	Yes    bool // the argument yes must be true
-	Dry    Dry
+	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first write,
+	// whether the caller is still let in (Caller.Admitted). Of what stands here the tier then says only who may expect to pass.
+	Gated bool
+	Dry   Dry
 }
 
 // under are the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
 // folders.
 func (n Needs) under(effect Effect) Needs {
 	switch {
+	case n.Gated:
 	case effect == Write && !n.Own:
 		n.Tier, n.Leave, n.Writable = gitprovider.TierRemediate, true, true
 	case effect == Write, effect == Exec && !n.Own:
@@ -76,12 +80,15 @@ func (n Needs) under(effect Effect) Needs {
 	return n
 }
 
-// Target is what an act of a person is about, for its row in the audit. What it is not about stays empty.
+// Target is what a call is about, for its row in the audit. What it is not about stays empty.
 type Target struct {
 	Provider, Owner, Name string           // repository
 	Number                int              // pull request
 	Tier                  gitprovider.Tier // of the session that is to start
 	Action                string           // what is done, in place of the operation's; "" for that
+	Paths                 []string         // files of the repository
+	// Withhold says that one of the paths looked like a secret: its place is taken, and the row has no text of the failure.
+	Withhold bool
 }
 
 // after is the target of arguments of which some are wrong: the repository only if it can be one.

@@ -30,9 +30,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -48,14 +48,13 @@ const (
 	Exec  Effect = "exec" // runs programs
 )
 
-// Operation is one thing that can be asked. Define makes one whose calls go the way of the kernel, New and NewRaw one
-// that goes its own.
+// Operation is one thing that can be asked. Define makes one.
 type Operation struct {
 	Name    string // unique, and the name of its tool
 	Summary string // one line, for people
 	Effect  Effect
 	Action  string // as the audit names it; "": Name
-	Needs   Needs  // Define's kernel enforces them; for others who handles the call does, and tests hold it
+	Needs   Needs  // the kernel enforces them
 
 	// The ways in. The zero value of each leaves it out.
 	Tool    Tool
@@ -96,13 +95,26 @@ func (o Operation) check() {
 		return // its types say nothing
 	case o.Input.Kind() != reflect.Struct:
 		wrong("its input is %s: no struct, and it has no schemas", o.Input)
+	case o.Shown.Page.Path != "" && o.Effect == Read && o.Shown.View == nil:
+		wrong("its page has no view to show")
+	case o.Shown.Page.Path != "" && o.Effect != Read && o.Shown.Page.Button == "":
+		wrong("its page has no button")
 	}
-	seen := map[string]bool{}
+	seen, inPath := map[string]bool{}, map[string]bool{}
 	for _, f := range Fields(o.Input) {
 		if seen[f.JSON] {
 			wrong("its input has the field %q twice", f.JSON)
 		}
 		seen[f.JSON] = true
+		if name := f.Tag.Get("path"); name != "" && o.Route.Path != "" && !strings.Contains(o.Route.Path, "{"+name) {
+			wrong("the path of its route has no {%s}, which its input has", name)
+		}
+		inPath[f.Tag.Get("path")] = true
+	}
+	for _, part := range strings.Split(o.Route.Path, "{")[1:] {
+		if name, _, _ := strings.Cut(strings.TrimSuffix(part, "..."), "}"); !inPath[strings.TrimSuffix(name, "...")] {
+			wrong("its input has no field for {%s} of its route", name)
+		}
 	}
 }
 
@@ -133,32 +145,14 @@ type Call struct {
 	// Note adds to the row that the audit will have of a tool's call, whether it succeeds or fails. A call that only reads
 	// has a row if it is noted for it, such as which address it fetched from. It may be called once.
 	Note func(n Note)
-	// Done is the row of an act of a person that was done, which the handler appends to the audit itself, in the
-	// transaction of what it does where there is one. message says what it was, for acts that are about no pull request.
-	// nil for tools.
+	// Done is the row of a call that was done, which the handler appends to the audit itself, in the transaction of what it
+	// does where there is one: always that of an act of a person, and that of a tool which has called Records. message says
+	// what it was, for acts that are about no pull request.
 	Done func(message string) record.Attempt
+	// Records says that the handler appends the row of a success itself (see Done), and that failure appends that of a
+	// failure, which the audit may have already. The context of failure outlives the caller's, for recordTimeout.
+	Records func(failure func(ctx context.Context, e *fault.Error) error)
 }
 
 // Unlimited is the ceiling of a caller whom no credential limits.
 const Unlimited = gitprovider.TierRemediate
-
-// New completes an operation whose arguments are decoded for it: strictly, within the limits of In, and refused with
-// everything that is wrong with them at once.
-func New[In, Out any](o Operation, handle func(ctx context.Context, call Call, in In) (Out, error)) Operation {
-	return NewRaw[In](o, func(ctx context.Context, call Call) (Out, error) {
-		var in In
-		if violations := strictjson.DecodeWithinLimits(call.Arguments, &in, strictjson.Options{}); len(violations) > 0 {
-			var none Out
-			return none, fault.Refusal(violations)
-		}
-		return handle(ctx, call, in)
-	})
-}
-
-// NewRaw completes an operation that decodes its arguments itself, because it has more to say about them than New.
-func NewRaw[In, Out any](o Operation, handle func(ctx context.Context, call Call) (Out, error)) Operation {
-	o.Input, o.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
-	o.check()
-	o.Handle = func(ctx context.Context, call Call) (any, error) { return handle(ctx, call) }
-	return o
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 type question struct {
@@ -18,7 +19,7 @@ type reply struct {
 }
 
 func greet() operation.Operation {
-	return operation.New(operation.Operation{Name: "greet", Effect: operation.Read},
+	return operationtest.Plain(operation.Operation{Name: "greet", Effect: operation.Read}, false,
 		func(_ context.Context, _ operation.Call, q question) (reply, error) {
 			return reply{"hello " + q.Name}, nil
 		})

@@ -13,13 +13,28 @@ const progressEvery = 10 * time.Second
 type teller struct {
 	mu   sync.Mutex
 	tell func(phase string) // nil if the client does not want to know, or after the end
+	last string             // the last phase
 }
 
 func (t *teller) say(phase string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.last = phase
 	if t.tell != nil {
 		t.tell(phase)
+	}
+}
+
+// still says that the last phase still runs.
+func (t *teller) still(spent time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.tell == nil:
+	case t.last == "":
+		t.tell(fmt.Sprintf("still running after %s", spent))
+	default:
+		t.tell(fmt.Sprintf("%s, still running after %s", t.last, spent))
 	}
 }
 
@@ -41,7 +56,7 @@ func (t *teller) keepTelling(every time.Duration) (stop func()) {
 		for spent := every; ; spent += every {
 			select {
 			case <-ticker.C:
-				t.say(fmt.Sprintf("still running after %s", spent))
+				t.still(spent)
 			case <-done:
 				return
 			}

@@ -92,6 +92,10 @@ func redactedMap(v reflect.Value, redact func(string) string) (reflect.Value, bo
 func redactFault(f *Fault, redact func(string) string) *Fault {
 	general := *f.General
 	general.Message = redact(general.Message)
+	if general.Existing != nil {
+		existing := general.Existing.Map(redact)
+		general.Existing = &existing
+	}
 	if violations, changed := redacted(reflect.ValueOf(general.Violations), redact); changed {
 		general.Violations = violations.Interface().([]fault.Violation)
 	}

@@ -18,28 +18,30 @@ func (a *attempt) end(ctx context.Context, err error) error {
 	}
 	a.kernel.Log.Debug("a tool was called", "tool", a.op.Name, "request_id", a.call.ID, "duration", a.kernel.Now().Sub(a.started), "failed", err != nil)
 	reads := a.op.Effect == Read && a.note.empty() // such calls leave no row
-	if err == nil && reads {
+	if err == nil && (reads || a.records != nil) {
 		return nil
 	}
 	row := a.row()
 	var f *Fault
 	if err != nil {
-		f = FaultOf(err)
-		f = redactFault(f, a.kernel.Redact)
+		f = a.redacted(FaultOf(err))
 		row.Outcome, row.Code = record.OutcomeOf(f.General.Code), f.General.Code
 		row.Message = strings.TrimSuffix(f.General.Message+"\n"+row.Message, "\n")
+		if a.about().Withhold {
+			row.Message = string(row.Code) + ": " + Withheld
+		}
 		if f.Reason == ReasonOurs {
 			a.kernel.Log.Error("a tool failed", "tool", a.op.Name, "request_id", a.call.ID, "error", f.General, "cause", f.General.Cause)
 		}
 		if reads && !f.byAuthority() {
-			if f.Reason == ReasonOurs {
+			if f.Reason == ReasonOurs || a.steps.next != nil {
 				return Logged(f, a.call.ID)
 			}
 			return f
 		}
 	}
-	if recordErr := a.record(ctx, row); recordErr != nil {
-		return Logged(FaultOf(recordErr), a.call.ID)
+	if recordErr := a.append(ctx, row, f); recordErr != nil {
+		return Logged(a.redacted(FaultOf(recordErr)), a.call.ID)
 	}
 	if f == nil {
 		return nil
@@ -56,10 +58,37 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 	if err == nil || a.op.Effect == Read || mistyped {
 		return err
 	}
-	if a.record(ctx, a.failed(err)) != nil {
-		return err
+	var said error = err
+	if a.records != nil || a.steps.next != nil {
+		f = a.redacted(FaultOf(err))
+		said = f
 	}
-	return Recorded(err, a.call.ID)
+	if a.append(ctx, a.failed(err), f) != nil {
+		return said
+	}
+	return Recorded(said, a.call.ID)
+}
+
+// Withheld stands in records for what looked like a secret.
+const Withheld = "[withheld: looks like a secret]"
+
+// redacted is a failure without the values of our own tokens, and with what its caller does next.
+func (a *attempt) redacted(f *Fault) *Fault {
+	out := redactFault(f, a.kernel.Redact)
+	if out.General.Next == "" && a.steps.next != nil {
+		out.General.Next = a.steps.next(out.General)
+	}
+	return out
+}
+
+// append records a call, or has its handler do it where that has said how. f is nil for a success.
+func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) error {
+	if a.records == nil || f == nil {
+		return a.record(ctx, row)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return a.logged(a.records(ctx, f.General))
 }
 
 // failed is the row of a call that came to nothing.
@@ -77,22 +106,22 @@ func (a *attempt) done(message string) record.Attempt {
 }
 
 func (a *attempt) row() record.Attempt {
-	k := a.kernel
+	k, about := a.kernel, a.about()
 	row := record.Attempt{
-		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(a.target.Action, a.op.Action, a.op.Name),
-		Outcome: record.OutcomeDone,
+		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(about.Action, a.op.Action, a.op.Name),
+		Outcome: record.OutcomeDone, PRNumber: about.Number,
+		Provider: k.Redact(about.Provider), Owner: k.Redact(about.Owner), Repo: k.Redact(about.Name),
 	}
 	row.Duration = row.Time.Sub(a.started)
 	if a.op.ForPeople() {
-		row.Time, row.Tier, row.PRNumber = a.started, a.target.Tier, a.target.Number
-		row.Provider, row.Owner, row.Repo = k.Redact(a.target.Provider), k.Redact(a.target.Owner), k.Redact(a.target.Name)
+		row.Time, row.Tier = a.started, about.Tier
 		return row
 	}
 	row.Tier, row.Session = k.Tier(a.call), k.Authority.Session
 	if a.dryRun {
 		row.Outcome = record.OutcomeDryRun
 	}
-	for _, path := range slices.Concat(a.paths, a.note.Paths) {
+	for _, path := range slices.Concat(a.paths, about.Paths, a.note.Paths) {
 		row.Paths = append(row.Paths, k.Redact(path))
 	}
 	row.Message, row.Digest = k.Redact(a.note.Message), a.note.Digest
@@ -103,7 +132,11 @@ func (a *attempt) row() record.Attempt {
 func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := a.kernel.Audit.Record(ctx, row, nil)
+	return a.logged(a.kernel.Audit.Record(ctx, row, nil))
+}
+
+// logged is an error of recording, which the log has.
+func (a *attempt) logged(err error) error {
 	if err != nil {
 		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error", fault.From(err).Message)
 	}
@@ -113,6 +146,6 @@ func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 // Reject records a call that never came to its tool: too little of it could be read, or the server was too busy. name
 // is "" if not even the tool is known.
 func (k *Kernel) Reject(ctx context.Context, call Call, name string, why *fault.Error) {
-	a := k.begin("", Operation{Name: cmp.Or(name, "tools/call"), Effect: Write}, call)
+	a := k.begin("", Operation{Name: cmp.Or(name, "tools/call"), Effect: Write}, steps{}, call)
 	_ = a.record(ctx, a.failed(why)) // logged there
 }

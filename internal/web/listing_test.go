@@ -120,7 +120,8 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 	if a.json["change"] != nil || fmt.Sprint(a.json["attempts"].([]any)[0].(map[string]any)["denied_by"]) != "[scope]" {
 		t.Errorf("got %s", a.body)
 	}
-	for _, id := range []string{"nothing", "%00", "..%2f..", strings.Repeat("x", 64), "%27%20OR%201=1"} {
+	w.want(w.get("/api/v1/proposals/%00"), 400, fault.InvalidArgument)
+	for _, id := range []string{"nothing", "..%2f..", strings.Repeat("x", 64), "%27%20OR%201=1"} {
 		w.want(w.get("/api/v1/proposals/"+id), 404, fault.NotFound)
 	}
 }

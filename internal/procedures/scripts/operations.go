@@ -197,13 +197,17 @@ type StartedScript struct {
 
 // startOperation is for people: what their credential lets them do counts, not the tier of the server's agent.
 func (s set) startOperation() operation.Operation {
-	return operation.NewRaw[StartScriptRequest](operation.Operation{
-		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Operate, Dry: operation.DryTried},
+	return operation.Define(s.kernel, "", operation.Operation{
+		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec,
+		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryTried, Gated: true},
 		Route: operation.Route{
 			Method: http.MethodPost, Path: "/script-runs", ID: "startScript", MaxBody: operation.MaxArguments, TooLarge: "give less at once",
 			Notes: "For people: the token's tier counts, not that of the server's agent. The answer comes when the script has ended.",
 		},
-	}, func(ctx context.Context, call operation.Call) (StartedScript, error) {
+	}, operation.Way[StartScriptRequest]{Decode: operation.Unread[StartScriptRequest], Timeout: operation.Unbounded}, func(
+		ctx context.Context, call operation.Call, _ StartScriptRequest,
+	) (StartedScript, error) {
+		call.Records(func(context.Context, *fault.Error) error { return nil }) // the script's own call has the row
 		in, violations := decodeStart(call.Arguments)
 		if len(violations) > 0 {
 			return StartedScript{}, fault.Refusal(violations)

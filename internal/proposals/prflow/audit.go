@@ -16,25 +16,16 @@ import (
 const recordTimeout = 15 * time.Second
 
 // Withheld stands in records for a title or a path that looked like it held a secret.
-const Withheld = "[withheld: looks like a secret]"
+const Withheld = operation.Withheld
 
-// fail records a refused or failed attempt, unless that was done already, and gives the error its request id. If the
-// attempt cannot be recorded, that is what the caller learns.
-func (c *creation) fail(ctx context.Context, err error) error {
-	e := c.redacted(fault.From(err))
-	if e.Next == "" {
-		e.Next = afterProposal(e)
-	}
+// fail records a refused or failed attempt, unless that was done already. e is as the caller learns it.
+func (c *creation) fail(ctx context.Context, e *fault.Error) error {
 	c.logEnd(e)
-	if !c.recorded {
-		if recordErr := c.record(ctx, c.row(record.OutcomeOf(e.Code), e), nil); recordErr != nil {
-			c.log.error("attempt not recorded", recordErr)
-			unrecorded := c.redacted(fault.From(recordErr))
-			unrecorded.Next = afterProposal(unrecorded)
-			return operation.Logged(unrecorded, c.request.id)
-		}
+	defer c.service.notify(ctx)
+	if c.recorded {
+		return nil
 	}
-	return operation.Recorded(e, c.request.id)
+	return c.record(ctx, c.row(record.OutcomeOf(e.Code), e), nil)
 }
 
 func (c *creation) logEnd(e *fault.Error) {
@@ -45,9 +36,6 @@ func (c *creation) logEnd(e *fault.Error) {
 	c.log.error("proposal failed", e, "code", e.Code)
 }
 
-// reserved reports whether the files are held by the record of this proposal, which nobody has ended yet.
-func (c *creation) reserved() bool { return c.writer != nil && c.writer.reserved }
-
 // record appends the row even if its caller has gone meanwhile.
 func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *record.Proposal) (err error) {
 	defer func() { c.recorded = c.recorded || err == nil }()
@@ -57,8 +45,8 @@ func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *recor
 	if row.Outcome == record.OutcomeRefused {
 		notices = c.service.notices(record.EventRefused, row)
 	}
-	if c.reserved() { // it ends without a pull request of its own
-		c.writer.reserved = false
+	if c.reserved { // it ends without a pull request of its own
+		c.reserved = false
 		err = c.service.Ledger.Finish(ctx, c.request.id, record.Progress{State: record.StateFailed}, row, notices...)
 		if fault.CodeOf(err) != fault.Conflict { // else another process has settled it, which took this one for dead
 			return err
@@ -69,13 +57,12 @@ func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *recor
 
 // row is the audit's line for this creation as it stands now. e is nil unless it has failed.
 func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
-	now, asked := c.service.Clock.Now(), c.request.asked
-	a := record.Attempt{
-		Time: now, RequestID: c.request.id, Door: c.progress.caller.Door, Caller: c.progress.caller.Name, Tier: c.rules.Tier,
-		Action: c.action, Owner: asked.RepoOwner, Repo: asked.RepoName, Base: asked.BaseBranch, Branch: c.draft.branch,
-		Title: c.rules.secrets.Redact(cmp.Or(asked.Title, clean(c.draft.title, maxTitle))), Digest: c.draft.digest, Verdicts: c.verdicts.all(), Outcome: outcome,
-		Duration: now.Sub(c.request.started), Session: c.rules.Session,
-	}
+	asked, redact := c.request.asked, c.rules.secrets.Redact
+	a := c.call.Done("")
+	a.Outcome, a.Tier, a.Session = outcome, c.rules.Tier, c.rules.Session
+	a.Owner, a.Repo, a.Base, a.Branch = asked.RepoOwner, asked.RepoName, asked.BaseBranch, c.draft.branch
+	a.Title, a.Digest = redact(cmp.Or(asked.Title, clean(c.draft.title, maxTitle))), c.draft.digest
+	a.Verdicts = c.verdicts.all()
 	if p := c.evidence.resolution.Provider; p != nil {
 		a.Provider = p.Name()
 	}
@@ -83,10 +70,10 @@ func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 		a.Owner, a.Repo, a.Base = s.Repo.Owner, s.Repo.Name, s.Base
 	}
 	for _, f := range asked.Files {
-		a.Paths = append(a.Paths, c.rules.secrets.Redact(f.Path))
+		a.Paths = append(a.Paths, redact(f.Path))
 	}
 	if e != nil {
-		a.Code, a.Message = e.Code, c.rules.secrets.Redact(e.Message)
+		a.Code, a.Message = e.Code, redact(e.Message)
 		if e.Existing != nil {
 			a.PRNumber, a.PRURL = e.Existing.Number, e.Existing.URL
 		}
@@ -94,7 +81,7 @@ func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 	content, judged := c.verdicts[record.GateContent]
 	if content.withhold || !judged {
 		withhold(&a)
-	} else if e != nil && c.writer == nil { // else there is a proposal, which has it
+	} else if e != nil && !c.writing { // else there is a proposal, which has it
 		a.Wanted = content.wanted
 	}
 	return a
@@ -122,7 +109,7 @@ func withhold(a *record.Attempt) {
 func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	snapshot := c.evidence.snapshot
 	p := record.Proposal{
-		ID: c.request.id, CreatedAt: c.request.started, Door: c.progress.caller.Door, Caller: c.progress.caller.Name,
+		ID: c.request.id, CreatedAt: c.request.started, Door: c.call.Caller.Door, Caller: c.call.Caller.Name,
 		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
 		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(), Revises: c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
@@ -134,19 +121,4 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 		})
 	}
 	return p
-}
-
-// redacted is the error without the values of our own tokens, whatever text they may have come in by.
-func (c *creation) redacted(e *fault.Error) *fault.Error {
-	out := *e
-	out.Message = c.rules.secrets.Redact(e.Message)
-	if e.Existing != nil {
-		existing := e.Existing.Map(c.rules.secrets.Redact)
-		out.Existing = &existing
-	}
-	out.Violations = nil
-	for _, v := range e.Violations {
-		out.Violations = append(out.Violations, v.Map(c.rules.secrets.Redact))
-	}
-	return &out
 }

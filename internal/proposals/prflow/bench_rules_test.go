@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -53,8 +55,8 @@ func rulesCreation(b *testing.B) *creation {
 	c := New(Options{
 		Authority: Authority{Policy: p, Tier: 3}, History: emptyHistory{}, Log: slog.New(slog.DiscardHandler),
 		Clock: Clock{Now: time.Now}, Proof: Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-		NewID: func() string { return "request" },
-	}).newCreation(operation.Caller{}, record.ActionCreate)
+		NewID: func() string { return "request" }, Secrets: content.NewScanner(nil),
+	}).newCreation(operation.Call{ID: "request", Records: func(func(context.Context, *fault.Error) error) {}})
 	c.request.changes = changes
 	c.evidence.resolution = gitprovider.Resolution{Provider: nameless{}}
 	c.evidence.snapshot = &gitprovider.Snapshot{Repo: gitprovider.RepoRef{Owner: "joe", Name: "infra"}, Base: "main"}

@@ -34,10 +34,10 @@ func makerWaits() []time.Duration {
 func (w *writer) commitBranch(ctx context.Context) (same *sameChange, err error) {
 	for range maxNames {
 		err = w.tryCommit(ctx)
-		if fault.CodeOf(err) != fault.Conflict || w.commit != "" {
+		if fault.CodeOf(err) != fault.Conflict || w.creation.commit != "" {
 			return nil, err
 		}
-		if same, err = w.nameTaken(ctx, err); err != nil || same != nil || w.commit != "" {
+		if same, err = w.nameTaken(ctx, err); err != nil || same != nil || w.creation.commit != "" {
 			return same, err
 		}
 	}
@@ -45,7 +45,7 @@ func (w *writer) commitBranch(ctx context.Context) (same *sameChange, err error)
 		w.creation.draft.branch, w.repo)
 }
 
-// tryCommit sets w.commit when it is certain that branch and commit exist.
+// tryCommit sets the commit when it is certain that branch and commit exist.
 func (w *writer) tryCommit(ctx context.Context) error {
 	message, err := w.commitMessage()
 	if err != nil {
@@ -81,9 +81,9 @@ func (e *evidence) parent() string { return e.target().BaseCommit }
 
 // committed records that the branch has our commit.
 func (w *writer) committed(ctx context.Context, id string) error {
-	w.commit = id
+	w.creation.commit = id
 	w.service.step("committed")
-	err := w.advance(ctx, record.Progress{State: record.StateCommitted, Commit: id})
+	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: id})
 	w.service.step("commit recorded")
 	return err
 }
@@ -115,7 +115,7 @@ func (w *writer) lookForBranch(ctx context.Context, failure error) error {
 
 // nameTaken decides what to do about a branch that somebody has made since the snapshot. It reveals a race that our own
 // records do not show (another state folder, or one that was lost), so the gates of the pull requests are asked again. A branch
-// that is exactly our change is taken over, and sets w.commit; beside any other one the next name is chosen. With neither a
+// that is exactly our change is taken over, and sets the commit; beside any other one the next name is chosen. With neither a
 // pull request, an error nor a commit the caller is to try again.
 func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange, err error) {
 	for _, wait := range append(makerWaits(), 0) {
@@ -138,7 +138,7 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 		case wait == 0 || w.tookOver || w.provider.Lateness() == 0: // or whoever works on it would hold the files in our records
 			return nil, w.takeBranch(ctx, kind, tip, failure)
 		}
-		w.creation.progress.phase("waiting for whoever is making the same change")
+		w.creation.call.Progress("waiting for whoever is making the same change")
 		w.service.Clock.Sleep(ctx, wait)
 	}
 	return nil, failure
@@ -175,7 +175,7 @@ func (w *writer) nextBranch(ctx context.Context, failure error) error {
 	if err := w.rename(names[next]); err != nil {
 		return err
 	}
-	return w.advance(ctx, record.Progress{State: record.StateReserved, Branch: names[next]})
+	return w.creation.advance(ctx, record.Progress{State: record.StateReserved, Branch: names[next]})
 }
 
 // rename makes the draft for another branch.

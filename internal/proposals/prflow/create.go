@@ -2,8 +2,6 @@ package prflow
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -38,83 +36,99 @@ func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revis
 type creation struct {
 	service  *Service
 	log      redactedLog
-	progress *progress
-	action   string // of the audit
+	call     operation.Call
 	rules    rules
 	request  request
 	evidence evidence
 	verdicts verdicts
 	draft    draft    // zero until the gates that need no draft have passed
 	warnings []string // of what came after the gates
-	writer   *writer  // nil until something is written
-	recorded bool     // the audit has the attempt
+
+	reserved bool   // the files are held by the record of this proposal, which nobody has ended yet
+	writing  bool   // there is a proposal, or was, which has the files
+	commit   string // of the branch; "" until it is certain that both exist
+	recorded bool   // the audit has the attempt
+	admits   bool   // the door has let the caller in once more, so that it may write
 }
 
-// Create proposes a change. raw is the JSON object of a CreateRequest, decoded here so that every door is equally
-// strict. Every call leaves one attempt in the audit; if it cannot be recorded, nothing is proposed.
-//
-// The error is a *fault.Error with any code of the contract. RequestID in the result names the attempt; for an error
-// use operation.RequestIDOf.
-func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
-	defer s.notify(ctx)
-	c := s.newCreation(caller, record.ActionCreate)
-	return c.attempt(ctx, func() (CreateResult, error) { return c.run(ctx, raw) })
-}
-
-// Reject records a proposal that never became a call: a message that a door refused before its arguments could be read.
-func (s *Service) Reject(ctx context.Context, caller operation.Caller, code fault.Code, message string) {
-	c := s.newCreation(caller, record.ActionCreate)
-	e := fault.New(code, "%s", message)
-	c.verdicts[record.GateArguments] = deny(e)
-	c.logEnd(e)
-	if err := c.record(ctx, c.row(record.OutcomeRefused, e), nil); err != nil {
-		c.log.error("rejected message not recorded", err)
-	}
-}
-
-func (s *Service) newCreation(caller operation.Caller, action string) *creation {
-	r := request{id: s.NewID(), started: s.Clock.Now()}
+func (s *Service) newCreation(call operation.Call) *creation {
+	r := request{id: call.ID, started: s.Clock.Now()}
 	log := s.log("request_id", r.id)
-	return &creation{
-		service: s, log: log, action: action, request: r, verdicts: verdicts{},
-		progress: &progress{caller: caller, every: s.ProgressEvery},
+	c := &creation{
+		service: s, log: log, call: call, request: r, verdicts: verdicts{},
 		rules:    rules{s.Authority, s.Secrets, s.Proof.Exported},
 		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
+	call.Records(c.fail)
+	return c
 }
 
-// attempt runs the pipeline, and records it if it fails.
+// create takes a call of create_pr, and promote one of promote_proposal, through the gates.
+func (s *Service) create(ctx context.Context, call operation.Call) (CreateResult, error) {
+	c := s.newCreation(call)
+	return c.attempt(ctx, func() (CreateResult, error) { return c.run(ctx, call.Arguments) })
+}
+
+// rejected has a call recorded that never came to the gates: a door refused it before its arguments could be read.
+func (s *Service) rejected(call operation.Call) {
+	c := s.newCreation(call)
+	call.Records(func(ctx context.Context, e *fault.Error) error {
+		c.verdicts[record.GateArguments] = deny(e)
+		return c.fail(ctx, e)
+	})
+}
+
+// attempt runs the pipeline. Of a proposal that may have written something when it panics, it is found out later what.
 func (c *creation) attempt(ctx context.Context, run func() (CreateResult, error)) (CreateResult, error) {
-	result, err := c.guarded(ctx, run)
-	if err != nil {
-		err = c.fail(ctx, err)
-	}
-	result.RequestID = c.request.id
-	return result, err
-}
-
-// guarded turns a panic into an error, so that the attempt is recorded like any other. A proposal that may have written
-// something by then is left to be settled.
-func (c *creation) guarded(ctx context.Context, run func() (CreateResult, error)) (result CreateResult, err error) {
+	ended := false
 	defer func() {
-		if p := recover(); p != nil {
-			logPanic(c.log, p)
-			if c.reserved() {
-				c.writer.leaveUnsettled(ctx)
-			}
-			result, err = CreateResult{}, fault.From(fmt.Errorf("panic: %v", p))
+		if !ended && c.reserved {
+			c.leaveUnsettled(ctx)
 		}
 	}()
-	return run()
+	result, err := run()
+	ended = true
+	if err == nil {
+		c.service.notify(ctx)
+	}
+	result.RequestID = c.request.id
+	return result, asked(err)
 }
 
-func logPanic(log redactedLog, p any) {
-	log.Error("panic in a creation", "panic", p, "stack", string(debug.Stack()))
+// writes tells the caller of a phase in which the provider is waited for.
+func (c *creation) writes(phase string, at gitprovider.Provider) {
+	c.call.Progress(phase + " at " + at.Name())
+}
+
+// admitted asks the door, once, whether the caller may still propose: after all waiting, and before the first write.
+// See operation.Caller.
+func (c *creation) admitted(ctx context.Context) error {
+	if c.admits {
+		return nil
+	}
+	err := c.call.Caller.Admitted(ctx)
+	c.admits = err == nil
+	return err
+}
+
+// leaveUnsettled keeps the files of a proposal of which nobody knows how far it got, until it is settled.
+func (c *creation) leaveUnsettled(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
+	defer cancel()
+	c.reserved = false
+	if err := c.advance(ctx, record.Progress{State: record.StateUnsettled, Commit: c.commit}); err != nil {
+		c.log.error("unsettled proposal not marked", err)
+	}
+}
+
+// advance records a step of this proposal.
+func (c *creation) advance(ctx context.Context, to record.Progress) error {
+	return c.service.Ledger.Advance(ctx, c.request.id, to)
 }
 
 func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	c.service.resumeOnce(ctx)
-	c.progress.phase("checking the request")
+	c.call.Progress("checking the request")
 	c.request.decode(raw, c.rules)
 	if err := c.checkRequest(ctx); err != nil {
 		return CreateResult{}, err
@@ -125,7 +139,7 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	if err := c.draftOn(c.freeBranch()); err != nil {
 		return CreateResult{}, err
 	}
-	c.progress.phase("checking for duplicates")
+	c.call.Progress("checking for duplicates")
 	same, err := c.judge(ctx, phasePulls)
 	switch {
 	case err != nil:
@@ -135,8 +149,8 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	case c.rules.DryRun:
 		return c.preview(ctx)
 	}
-	c.writer = newWriter(c)
-	return c.writer.write(ctx)
+	c.writing = true
+	return newWriter(c).write(ctx)
 }
 
 // checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider that
@@ -174,7 +188,7 @@ func (c *creation) read(ctx context.Context) error {
 	if !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
 		return nil
 	}
-	c.progress.phase("reading the repository")
+	c.call.Progress("reading the repository")
 	query := gitprovider.SnapshotQuery{
 		Repo: c.request.repo, Base: c.request.asked.BaseBranch, ClosedSince: c.closedSince(), Foreign: true,
 	}

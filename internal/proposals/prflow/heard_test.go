@@ -22,7 +22,7 @@ func (b *bench) crowd() *memhost.World { return b.world().(*memhost.World) }
 func (b *bench) status() prflow.StatusResult {
 	b.Helper()
 	raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
-	s, err := prflow.New(b.options).Status(context.Background(), raw)
+	s, err := prflow.New(b.options).Status(context.Background(), agent, raw)
 	if err != nil {
 		b.Fatal(err)
 	}

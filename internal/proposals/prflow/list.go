@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -59,33 +58,25 @@ const readTimeout = 30 * time.Second
 // reviewNone is the state of a pull request of ours that nobody has approved, and nobody asks to be changed.
 const reviewNone = "none"
 
-// List returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and have our
-// mark, oldest first. raw is the JSON object of a ListRequest. Every tier may call it. A filtered page looks at up to
-// maxListRead pull requests, and may have fewer entries than there are: as long as Next is set, there may be more.
-func (s *Service) List(ctx context.Context, raw []byte) (ListResult, error) {
-	var req ListRequest
+// list returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and have our
+// mark, oldest first. Every tier may ask for it. A filtered page looks at up to maxListRead pull requests, and may have
+// fewer entries than there are: as long as Next is set, there may be more.
+func (s *Service) list(ctx context.Context, req ListRequest) (ListResult, error) {
 	reader := s.Reader()
-	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
-	if len(violations) > 0 {
-		return ListResult{}, reader.failed(fault.Refusal(violations))
-	}
 	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
-		return ListResult{}, reader.failed(err)
+		return ListResult{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	known, err := reader.listKnown(ctx, resolution)
 	if err != nil {
-		return ListResult{}, reader.failed(err)
+		return ListResult{}, err
 	}
 	marks, err := reader.marks(resolution.Provider.Name(), resolution.Repo)
 	if err != nil {
-		return ListResult{}, reader.failed(err)
+		return ListResult{}, err
 	}
 	page := listPage{Reader: reader, at: resolution, marks: marks, req: req, known: known}
-	out, err := page.of(ctx, known.PRs)
-	return out, reader.failed(err)
+	return page.of(ctx, known.PRs)
 }
 
 // listPage makes a page of a list.

@@ -29,7 +29,7 @@ func (b *bench) listing(change ...func(map[string]any)) (prflow.ListResult, erro
 	if err != nil {
 		b.Fatal(err)
 	}
-	return prflow.New(b.options).List(b.Context(), raw)
+	return prflow.New(b.options).List(b.Context(), agent, raw)
 }
 
 func (b *bench) list(change ...func(map[string]any)) prflow.ListResult {

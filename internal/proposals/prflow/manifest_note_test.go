@@ -217,7 +217,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
 		b.fake.Script.ForgetCalls()
-		_, err = prflow.New(b.options).Promote(context.Background(), agent, shown.RequestID)
+		_, err = prflow.New(b.options).Promote(context.Background(), person, shown.RequestID)
 		if fault.CodeOf(err) != fault.RepoNotAllowed || b.fake.Script.Writes() != 0 {
 			t.Errorf("%v, %d writes", err, b.fake.Script.Writes())
 		}

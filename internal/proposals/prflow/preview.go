@@ -37,7 +37,7 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	if _, err := c.judge(ctx, phaseReserve); err != nil {
 		return CreateResult{}, err
 	}
-	if err := c.progress.admitted(ctx); err != nil {
+	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, err
 	}
 	proposal := c.proposal(record.StateDryRun)

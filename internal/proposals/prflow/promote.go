@@ -10,15 +10,14 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Promote opens the pull request that the dry run with this id has shown. It is for people: no door of an agent leads
-// here. It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since the
+// promote opens the pull request that the dry run with an id has shown. It is for people: no door of an agent leads here.
+// It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since the
 // repository, the policy and the record may have moved since.
 //
-// Errors are those of Create, and not_found if there is no such proposal, conflict if it was no dry run, read_only if
+// Errors are those of create, and not_found if there is no such proposal, conflict if it was no dry run, read_only if
 // this process is in dry run itself: what the operator configured holds for people, too.
-func (s *Service) Promote(ctx context.Context, caller operation.Caller, id string) (CreateResult, error) {
-	defer s.notify(ctx)
-	c := s.newCreation(caller, record.ActionPromote)
+func (s *Service) promote(ctx context.Context, call operation.Call, id string) (CreateResult, error) {
+	c := s.newCreation(call)
 	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
 }
 

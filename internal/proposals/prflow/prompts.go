@@ -103,8 +103,8 @@ func (s *Service) answerText(ctx context.Context, call operation.Call, repositor
 	if err != nil {
 		return "", err
 	}
-	status, err := s.Status(ctx, call.Arguments)
-	if err = s.refusedReadOf(ctx, call, ToolGetPRStatus, err); err != nil {
+	status, err := s.Status(ctx, call.Caller, call.Arguments)
+	if err != nil {
 		return "", err
 	}
 	said, err := json.MarshalIndent(status, "", " ") // which has no angle bracket, so that nothing in it ends the block

@@ -3,6 +3,7 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ func sideBySide(log redactedLog, steps ...func() (warning string)) []string {
 // caught ends a panic in a goroutine of the pipeline, which would end the process, and then calls instead. It is to be deferred.
 func caught(log redactedLog, instead func()) {
 	if p := recover(); p != nil {
-		logPanic(log, p)
+		log.Error("panic beside a creation", "panic", p, "stack", string(debug.Stack()))
 		instead()
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -74,25 +72,20 @@ type CheckEntry struct {
 	URL     string `json:"url,omitempty"`
 }
 
-// Status returns one pull request. raw is the JSON object of a StatusRequest. Every tier may call it.
-func (s *Service) Status(ctx context.Context, raw []byte) (StatusResult, error) {
-	var req StatusRequest
+// status returns one pull request. Every tier may ask for it.
+func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, error) {
 	reader := s.Reader()
-	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
-	if len(violations) > 0 {
-		return StatusResult{}, reader.failed(fault.Refusal(violations))
-	}
 	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
-		return StatusResult{}, reader.failed(err)
+		return StatusResult{}, err
 	}
 	status, err := resolution.Provider.Status(ctx, resolution.Repo, req.PRNumber)
 	if err != nil {
-		return StatusResult{}, reader.failed(err)
+		return StatusResult{}, err
 	}
 	result, err := s.statusWith(ctx, s.files(), resolution, status, included{what: req.Include, room: maxIncluded})
 	if err != nil {
-		return StatusResult{}, reader.failed(err)
+		return StatusResult{}, err
 	}
 	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
 		result.Revise = reader.revise(ctx, resolution, status)

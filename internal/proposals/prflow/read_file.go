@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // ReadFileRequest asks for a file on the base branch, or on the branch of one of our own pull requests.
@@ -30,22 +28,6 @@ type FileText struct {
 	Text      string   `json:"text"`
 	Lacks     []string `json:"lacks,omitempty" doc:"What was taken out of the text: then change the file by edits, not by the whole content"`
 	Untrusted string   `json:"untrusted"`
-}
-
-// ReadFile reads one file. raw is the JSON object of a ReadFileRequest. Every tier may call it, and sees what the scope
-// lets it propose; see Authority.readable. A refusal by authority (scope_denied, tier_denied, repo_not_allowed) is
-// recorded. not_found for a file that is not there, conflict for a pull request that is not open any more,
-// content_denied for what is no text, and for more than MaxShownFile bytes.
-func (s *Service) ReadFile(ctx context.Context, caller operation.Caller, raw []byte) (FileText, error) {
-	var req ReadFileRequest
-	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
-	if len(violations) > 0 {
-		return FileText{}, s.Reader().failed(fault.Refusal(violations))
-	}
-	f := s.files()
-	out, err := f.file(ctx, req)
-	read := refusedRead{ActionReadFile, req.RepoOwner, req.RepoName, []string{req.Path}}
-	return out, s.refusedRead(ctx, caller, read, f.failed(withNext(err)))
 }
 
 // fileReader reads files for agents, and what pull requests of ours change.
@@ -97,6 +79,9 @@ func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, er
 	return f.find(owner, name, cloneURL, f.resolve)
 }
 
+// file reads one file. Every tier may ask for it, and sees what the scope lets it propose; see Authority.readable.
+// not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for what
+// is no text, and for more than MaxShownFile bytes.
 func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, error) {
 	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
@@ -230,23 +215,18 @@ func fileAt(tree gitprovider.Tree, path gitprovider.Path, where string) (gitprov
 	return tree[path.String()], nil
 }
 
-// withNext adds to a refusal to read what whoever asked does next, where that differs from other reads.
-func withNext(err error) error {
-	e := fault.From(err)
-	if err == nil || e.Next != "" {
-		return err
-	}
-	out := *e
+// afterReadingFile is what whoever wanted to read a file does next, where that differs from other reads.
+func afterReadingFile(e *fault.Error) string {
 	switch e.Code {
 	case fault.ScopeDenied, fault.TierDenied, fault.ContentDenied:
-		out.Next = "do not call again for this file: report what is needed of it, for a person"
 		if !final(e) {
-			out.Next = "correct the path as it says and call once more"
+			return "correct the path as it says and call once more"
 		}
+		return "do not call again for this file: report what is needed of it, for a person"
 	case fault.Conflict:
-		out.Next = "get_pr_status tells what became of it; the base branch has what was merged"
+		return "get_pr_status tells what became of it; the base branch has what was merged"
 	case fault.NotFound:
-		out.Next = "correct what the message names and call once more; a file that does not exist can be created"
+		return "correct what the message names and call once more; a file that does not exist can be created"
 	}
-	return &out
+	return afterReading(e)
 }

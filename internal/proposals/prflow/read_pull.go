@@ -7,9 +7,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -36,21 +34,8 @@ type PullDiff struct {
 // maxDiffAnswer bounds, in bytes of JSON, the difference that ReadDiff gives.
 const maxDiffAnswer = 256 << 10
 
-// ReadDiff reads what one of our own pull requests changes. raw is the JSON object of a ReadDiffRequest. Every tier may
-// call it; files that may not be read are named and left out. not_found for one that is not ours, conflict for one that
-// is not open.
-func (s *Service) ReadDiff(ctx context.Context, caller operation.Caller, raw []byte) (PullDiff, error) {
-	var req ReadDiffRequest
-	violations := strictjson.DecodeWithinLimits(raw, &req, strictjson.Options{})
-	if len(violations) > 0 {
-		return PullDiff{}, s.Reader().failed(fault.Refusal(violations))
-	}
-	f := s.files()
-	out, err := f.pullDiff(ctx, req)
-	read := refusedRead{action: ActionReadDiff, owner: req.RepoOwner, repo: req.RepoName}
-	return out, s.refusedRead(ctx, caller, read, f.failed(withNext(err)))
-}
-
+// pullDiff reads what one of our own pull requests changes. Every tier may ask for it; files that may not be read are
+// named and left out. not_found for one that is not ours, conflict for one that is not open.
 func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff, error) {
 	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {

@@ -22,7 +22,7 @@ func (b *bench) statusWith(include ...string) prflow.StatusResult {
 	if include == nil {
 		raw = []byte(`{"repo_owner":"joe","repo_name":"infra","pr_number":1}`)
 	}
-	out, err := prflow.New(b.options).Status(b.Context(), raw)
+	out, err := prflow.New(b.options).Status(b.Context(), agent, raw)
 	if err != nil {
 		b.Fatal(err)
 	}

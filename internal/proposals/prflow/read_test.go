@@ -63,7 +63,7 @@ func TestStatus(t *testing.T) {
 	b.fake.People.SetChecks(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, pr.Number,
 		gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint\u200b"}})
 	raw := fmt.Appendf(nil, `{"repo_owner":"joe","repo_name":"infra","pr_number":%d}`, pr.Number)
-	result, err := prflow.New(b.options).Status(context.Background(), raw)
+	result, err := prflow.New(b.options).Status(context.Background(), agent, raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("review %+v", r)
 	}
 	b.world().Merge(pr.Number)
-	if result, err = prflow.New(b.options).Status(context.Background(), raw); err != nil || result.State != "merged" {
+	if result, err = prflow.New(b.options).Status(context.Background(), agent, raw); err != nil || result.State != "merged" {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	text, err := json.Marshal(result)
@@ -88,8 +88,8 @@ func TestReadsRefuseBadArgumentsWithARequestID(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
 	s := prflow.New(b.options)
-	list := func(raw string) error { _, err := s.List(context.Background(), []byte(raw)); return err }
-	status := func(raw string) error { _, err := s.Status(context.Background(), []byte(raw)); return err }
+	list := func(raw string) error { _, err := s.List(context.Background(), agent, []byte(raw)); return err }
+	status := func(raw string) error { _, err := s.Status(context.Background(), agent, []byte(raw)); return err }
 	cases := []struct {
 		name string
 		err  error
@@ -110,12 +110,12 @@ func TestReadsRefuseBadArgumentsWithARequestID(t *testing.T) {
 			if fault.CodeOf(c.err) != c.code || operation.RequestIDOf(c.err) == "" {
 				t.Errorf("got %v with request id %q", c.err, operation.RequestIDOf(c.err))
 			}
-			if id := operation.AttemptIDOf(c.err); id != "" {
-				t.Errorf("a read is not recorded, and the error names the attempt %s", id)
+			if recorded := operation.AttemptIDOf(c.err) != ""; recorded != (c.code == fault.RepoNotAllowed) {
+				t.Errorf("recorded: %t", recorded)
 			}
 		})
 	}
-	if rows := b.attempts(); len(rows) != 0 {
-		t.Errorf("reading left %d audit rows", len(rows))
+	if rows := b.attempts(); len(rows) != 1 || rows[0].Code != fault.RepoNotAllowed || rows[0].Repo != "other" {
+		t.Errorf("reading left %+v", rows)
 	}
 }

@@ -14,10 +14,9 @@ import (
 func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	pr := c.evidence.revision.pr
-	done := c.progress.during("answering the review", w.provider.Name())
-	defer done()
-	w.commit = c.evidence.parent()
-	err := w.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL})
+	c.writes("answering the review", w.provider)
+	w.creation.commit = c.evidence.parent()
+	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL})
 	if err != nil {
 		return CreateResult{}, err // nothing was sent
 	}
@@ -45,7 +44,7 @@ func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) 
 		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, asked: c.evidence.revision.standing, answers: c.draft.answers,
 	}
 	if !c.request.asked.repliesOnly() {
-		a.commit = w.commit
+		a.commit = w.creation.commit
 	}
 	left, err := a.post(ctx, a.all())
 	c.draft.posted = a.posted(left)

@@ -19,7 +19,7 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 			return CreateResult{}, err
 		}
 	}
-	if err := c.progress.admitted(ctx); err != nil {
+	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, err
 	}
 	pr := same.pr
@@ -31,7 +31,7 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 	if !c.rules.DryRun {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		c.progress.phase("completing the pull request that there is")
+		c.call.Progress("completing the pull request that there is")
 		setup := c.setup()
 		c.warnings = append(c.warnings, sideBySide(c.log,
 			func() string { return setup.label(ctx, pr) },

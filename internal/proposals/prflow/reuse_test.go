@@ -206,7 +206,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
 	list := func() prflow.ListResult {
-		result, err := prflow.New(b.options).List(context.Background(), []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
+		result, err := prflow.New(b.options).List(context.Background(), agent, []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

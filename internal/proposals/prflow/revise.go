@@ -36,16 +36,14 @@ func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 // tells whether the pull request was still open for the commit.
 func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	c := w.creation
-	done := c.progress.during("adding the commit", w.provider.Name())
+	c.writes("adding the commit", w.provider)
 	err := w.appendCommit(ctx)
-	done()
 	if err != nil {
 		return CreateResult{}, w.abandonRevision(ctx, err)
 	}
-	done = c.progress.during("answering the review", w.provider.Name())
-	defer done()
+	c.writes("answering the review", w.provider)
 	pr := c.evidence.revision.pr
-	err = w.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL})
+	err = w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL})
 	if err != nil {
 		return CreateResult{}, w.abandonRevision(ctx, err)
 	}
@@ -61,13 +59,13 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 		)...)
 	}
 	w.service.step("answered")
-	pr.HeadCommit = w.commit
+	pr.HeadCommit = w.creation.commit
 	result := w.finishAs(ctx, record.OutcomeRevised, record.EventRevised, pr)
 	w.service.step("recorded")
 	return result, nil
 }
 
-// appendCommit sets w.commit when it is certain that the branch has our commit. After an ambiguous failure, and after a conflict, it looks: another
+// appendCommit sets the commit when it is certain that the branch has our commit. After an ambiguous failure, and after a conflict, it looks: another
 // process that makes the same revision, or an earlier one that was taken over, may have made it.
 func (w revisionWriter) appendCommit(ctx context.Context) error {
 	message, err := w.commitMessage()
@@ -117,12 +115,12 @@ func (w revisionWriter) appendCommit(ctx context.Context) error {
 func (w revisionWriter) abandonRevision(ctx context.Context, failure error) error {
 	e := fault.From(failure)
 	switch {
-	case w.commit == "" && (!e.Code.Ambiguous() || w.noEffect):
+	case w.creation.commit == "" && (!e.Code.Ambiguous() || w.noEffect):
 		return e // the record of the attempt ends the proposal
 	case e.Code.Ambiguous():
 		e = notKnown(e)
 	}
-	w.leaveUnsettled(ctx)
+	w.creation.leaveUnsettled(ctx)
 	return e
 }
 
@@ -146,7 +144,7 @@ func (w revisionWriter) finishText(ctx context.Context, pr gitprovider.PullReque
 		c.warnings = append(c.warnings, fmt.Sprintf("#%d was merged a moment ago, with this revision", pr.Number))
 		return true, nil
 	}
-	return false, missed(pr, state, w.commit)
+	return false, missed(pr, state, w.creation.commit)
 }
 
 // setText gives the pull request the title and the body with the new mark, and tells its state after that; "" if that

@@ -263,7 +263,7 @@ func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
 		t.Errorf("the preview is %+v", dry.Preview)
 	}
 	b.options.Authority.DryRun = false
-	result, err := prflow.New(b.options).Promote(context.Background(), agent, dry.RequestID)
+	result, err := prflow.New(b.options).Promote(context.Background(), person, dry.RequestID)
 	if err != nil || !result.Revised || b.content(first.Branch, "checks/inodes.md") != "# Inodes\n\ndf -i\n" {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -295,7 +295,7 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 	service := func() *prflow.Service { return prflow.New(b.options) }
 	status := func() string {
 		raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
-		s, err := service().Status(context.Background(), raw)
+		s, err := service().Status(context.Background(), agent, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Say how." {
 		t.Errorf("the refusal says %q, %+v", e.Next, e.Existing)
 	}
-	list, err := service().List(context.Background(), []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
+	list, err := service().List(context.Background(), agent, []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
 	if err != nil || len(list.PRs) != 1 || !list.PRs[0].Ours {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -95,7 +95,7 @@ func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest, olderPul
 			"not be withdrawn: %s", older.Number, advice))
 		return nil, nil
 	}
-	c.evidence.snapshot.Open, w.commit = olderPulls, ""
+	c.evidence.snapshot.Open, w.creation.commit = olderPulls, ""
 	if err := c.evidence.sortByOrigin(c.evidence.snapshot); err != nil {
 		return nil, err
 	}
@@ -109,10 +109,10 @@ func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest, olderPul
 // withdraw closes the pull request that this creation has opened, if nobody has changed its branch.
 func (w *writer) withdraw(ctx context.Context, pr gitprovider.PullRequest, older []gitprovider.PullRequest) error {
 	draft := w.creation.draft
-	if w.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != w.commit {
+	if w.creation.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != w.creation.commit {
 		return fault.New(fault.Conflict, "the branch %s has moved", draft.branch)
 	}
-	pr.Body, pr.Branch, pr.HeadCommit = draft.body, draft.branch, w.commit
+	pr.Body, pr.Branch, pr.HeadCommit = draft.body, draft.branch, w.creation.commit
 	return w.settler.withdrawSecond(ctx, w.provider, w.repo, w.creation.request.id, pr, older)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
@@ -39,7 +40,7 @@ type Options struct {
 	Proof Proof
 	// Notifier tells people; nil for nobody.
 	Notifier record.Notifier
-	// ProgressEvery is how often a caller hears that a write still takes; 0: every 10 s.
+	// ProgressEvery is how often a caller hears that its call still runs; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
 	Step func(step string)
@@ -99,11 +100,21 @@ type Secrets interface {
 // Service is the use case. It is safe for concurrent use.
 type Service struct {
 	Options
-	resumed *atomic.Bool // whether what other processes left was looked for; shared with those of AtMost
+	kernel  *operation.Kernel // takes the calls of all operations
+	resumed *atomic.Bool      // whether what other processes left was looked for; shared with those of AtMost
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{Options: o, resumed: new(atomic.Bool)} }
+func New(o Options) *Service {
+	kernel := operation.NewKernel(operation.KernelOptions{
+		Authority: operation.Authority{
+			Tier: o.Authority.Tier, DryRun: o.Authority.DryRun, ReadOnly: o.Authority.ReadOnly, Session: o.Authority.Session,
+			Rules: operation.Rules{Policy: o.Authority.Policy},
+		},
+		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID, ProgressEvery: o.ProgressEvery,
+	})
+	return &Service{Options: o, kernel: kernel, resumed: new(atomic.Bool)}
+}
 
 // AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,
 // and a value that is no tier counts as tier 1. A door asks for it on behalf of a credential that the operator has
@@ -113,7 +124,7 @@ func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
 	if ceiling >= s.Authority.Tier {
 		return s
 	}
-	lower := &Service{Options: s.Options, resumed: s.resumed}
+	lower := &Service{Options: s.Options, kernel: s.kernel, resumed: s.resumed}
 	lower.Authority.Tier = max(ceiling, gitprovider.TierObserve)
 	return lower
 }

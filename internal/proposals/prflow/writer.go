@@ -24,9 +24,7 @@ type writer struct {
 	provider gitprovider.Provider
 	repo     gitprovider.RepoRef
 
-	reserved bool   // the files are held by the record of this proposal, which nobody has ended yet
-	commit   string // of the branch; "" until it is certain that both exist
-	tookOver bool   // the branch was named by an earlier proposal of ours, whose place this one has taken
+	tookOver bool // the branch was named by an earlier proposal of ours, whose place this one has taken
 	// mayBeSecond says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
 	mayBeSecond bool
 	unfinished  atomic.Bool // the commit of a revision is made, and its text or its answer is to be seen to later
@@ -43,7 +41,7 @@ func newWriter(c *creation) *writer {
 // write no longer heeds the caller's cancellation from the reservation on: half of it done is worse than all or nothing of it.
 func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	c := w.creation
-	c.progress.phase("reserving the files")
+	c.call.Progress("reserving the files")
 	if err := w.avoidRemoved(ctx); err != nil {
 		return CreateResult{}, err
 	}
@@ -57,26 +55,24 @@ func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
-	w.reserved = true
+	w.creation.reserved = true
 	w.service.step("reserved")
-	if err := c.progress.admitted(ctx); err != nil {
+	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, giveUp(ctx, w, err)
 	}
 	if c.evidence.revision != nil {
 		return addRevision(ctx, w)
 	}
-	done := c.progress.during("writing the branch", w.provider.Name())
+	c.writes("writing the branch", w.provider)
 	same, err = w.commitBranch(ctx)
-	done()
 	switch {
 	case err != nil:
 		return CreateResult{}, w.abandon(ctx, err)
 	case same != nil: // of somebody whose records are not ours
 		return c.reuse(ctx, *same)
 	}
-	done = c.progress.during("opening the pull request", w.provider.Name())
+	c.writes("opening the pull request", w.provider)
 	pr, err := w.openPullRequest(ctx)
-	done()
 	if err != nil {
 		return CreateResult{}, w.abandon(ctx, err)
 	}
@@ -145,13 +141,13 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 	row := c.row(outcome, nil)
 	row.PRNumber, row.PRURL = pr.Number, pr.URL
 	row.Message = saidPosted(c.draft.posted, c.draft.answers)
-	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.commit, PRNumber: pr.Number, PRURL: pr.URL}
+	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL}
 	notices := w.service.notices(event, row)
-	w.reserved = false
+	w.creation.reserved = false
 	var err error
 	if w.mayBeSecond || w.unfinished.Load() {
 		err = w.service.Ledger.Record(ctx, row, nil, notices...)
-		w.leaveUnsettled(ctx)
+		w.creation.leaveUnsettled(ctx)
 	} else if err = w.service.Ledger.Finish(ctx, c.request.id, to, row, notices...); fault.CodeOf(err) == fault.Conflict {
 		err = w.service.Ledger.Record(ctx, row, nil) // settled by another process, which took this one for dead
 	}
@@ -169,13 +165,13 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 func (w *writer) abandon(ctx context.Context, failure error) error {
 	e := fault.From(failure)
 	if !e.Code.Ambiguous() || w.noEffect {
-		if w.commit == "" || w.removeBranch(ctx) {
+		if w.creation.commit == "" || w.removeBranch(ctx) {
 			return e // the record of the attempt ends the proposal
 		}
 	} else {
 		e = notKnown(e)
 	}
-	w.leaveUnsettled(ctx)
+	w.creation.leaveUnsettled(ctx)
 	return e
 }
 
@@ -183,37 +179,22 @@ func (w *writer) abandon(ctx context.Context, failure error) error {
 // which is looked for later.
 func giveUp(ctx context.Context, w *writer, why error) error {
 	if w.tookOver {
-		w.leaveUnsettled(ctx)
+		w.creation.leaveUnsettled(ctx)
 	}
 	return why
 }
 
 // removeBranch removes the branch if its tip is still ours. It reports whether nothing of it remains.
 func (w *writer) removeBranch(ctx context.Context) bool {
-	err := w.advance(ctx, record.Progress{State: record.StateCommitted, Undone: true})
+	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Undone: true})
 	if err == nil {
-		err = w.provider.DeleteBranch(ctx, w.repo, w.creation.draft.branch, w.commit)
+		err = w.provider.DeleteBranch(ctx, w.repo, w.creation.draft.branch, w.creation.commit)
 	}
 	if err == nil || slices.Contains([]fault.Code{fault.Conflict, fault.NotFound}, fault.CodeOf(err)) {
 		return true
 	}
 	w.creation.log.error("branch not undone", err, "branch", w.creation.draft.branch)
 	return false
-}
-
-// leaveUnsettled keeps the files of a proposal of which nobody knows how far it got, until it is settled.
-func (w *writer) leaveUnsettled(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
-	defer cancel()
-	w.reserved = false
-	if err := w.advance(ctx, record.Progress{State: record.StateUnsettled, Commit: w.commit}); err != nil {
-		w.creation.log.error("unsettled proposal not marked", err)
-	}
-}
-
-// advance records a step of this proposal.
-func (w *writer) advance(ctx context.Context, to record.Progress) error {
-	return w.service.Ledger.Advance(ctx, w.creation.request.id, to)
 }
 
 // retryUnsettled is when a caller is told to call again after a failure that nobody knows the meaning of.
@@ -237,8 +218,8 @@ func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 		Lines: c.evidence.lines, Warnings: c.allWarnings(), Revised: c.request.asked.Revises > 0,
 		Replies: c.draft.posted,
 	}
-	if c.writer != nil && c.writer.commit != "" {
-		r.Commit = c.writer.commit
+	if c.commit != "" {
+		r.Commit = c.commit
 	}
 	return r
 }

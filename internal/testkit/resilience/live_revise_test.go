@@ -55,7 +55,7 @@ func (w *world) status(number int) prflow.StatusResult {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	status, err := w.service().Status(w.t.Context(), raw)
+	status, err := w.service().Status(w.t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 	if err != nil {
 		w.t.Fatal(err)
 	}

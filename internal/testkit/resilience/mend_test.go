@@ -11,7 +11,9 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -34,7 +36,7 @@ func (w *world) assertDressed(number int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	list, err := w.service().List(context.Background(), raw)
+	list, err := w.service().List(context.Background(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 	if err != nil || len(list.PRs) != 1 || list.PRs[0].Number != number || len(list.Warnings) > 0 {
 		w.t.Errorf("list_prs: %+v, %v", list, err)
 	}

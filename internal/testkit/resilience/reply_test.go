@@ -43,7 +43,7 @@ func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, err := w.service().Status(t.Context(), raw)
+	status, err := w.service().Status(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 	if err != nil || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
 		t.Fatalf("%+v, %v", status, err)
 	}

@@ -242,7 +242,7 @@ func TestARenamedRepositoryKeepsItsRevisions(t *testing.T) {
 					asked = was
 				}
 				raw, _ := json.Marshal(map[string]any{"repo_owner": asked.Owner, "repo_name": asked.Name, "pr_number": 1})
-				status, err := r.service().Status(t.Context(), raw)
+				status, err := r.service().Status(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
 				if err != nil || status.Revise != "yes: revises 1" {
 					t.Errorf("status says %q, %v", status.Revise, err)
 				}

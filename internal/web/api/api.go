@@ -60,10 +60,13 @@ type Options struct {
 
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
-	proposals := &proposals{o.Records.Attempts, o.Records.Pulls, o.Env}
-	sessions := &sessionRoutes{o.Records.Sessions, o.Env}
-	audit := &audit{o.Records.Audit, o.Records.Pulls, o.Health}
-	status := &status{o.Settings, o.Registry, o.Policy, o.Health, o.Env}
+	kernel := sync.OnceValue(func() *operation.Kernel {
+		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Log: o.Env.Log, Now: o.Env.Now, NewID: o.Env.NewID})
+	})
+	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
+	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}
+	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Health}
+	status := &status{kernel, o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",
 		Operations: slices.Concat(proposals.operations(), sessions.operations(), audit.operations(), status.operations()),
@@ -82,11 +85,18 @@ func Routes(o Options, others []handler.Route) (routes []handler.Route) {
 	return routes
 }
 
-// read is an operation of REST alone, for whoever may read.
-func read(name, summary string, route operation.Route) operation.Operation {
+// read completes what reads makes. It leaves no row in the audit.
+func read[In, Out any](
+	kernel func() *operation.Kernel, o operation.Operation, handle operation.Handle[In, Out],
+) operation.Operation {
+	return operation.Define(kernel, "", o, operation.Way[In]{Timeout: operation.Unbounded}, handle)
+}
+
+// reads is an operation of REST alone, for whoever may read.
+func reads(name, summary string, route operation.Route) operation.Operation {
 	route.Method = http.MethodGet
 	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Route: route,
+		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{For: operation.People, Scope: access.Read}, Route: route,
 	}
 }
 

@@ -39,6 +39,7 @@ type auditParams struct {
 
 // audit answers what is asked of the audit.
 type audit struct {
+	kernel  func() *operation.Kernel
 	records records.Audit
 	pulls   records.Pulls
 	health  *health.Checker
@@ -46,8 +47,8 @@ type audit struct {
 
 func (h *audit) operations() []operation.Operation {
 	return []operation.Operation{
-		operation.New(read("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}), h.list),
-		operation.New(read("verify_audit", "Recompute the hash chain of the audit", operation.Route{
+		read(h.kernel, reads("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}), h.list),
+		read(h.kernel, reads("verify_audit", "Recompute the hash chain of the audit", operation.Route{
 			Path: "/audit/verify", ID: "verifyAudit",
 		}), h.verify),
 	}

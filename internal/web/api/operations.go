@@ -71,7 +71,8 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 		r.Body = &handler.BodyLimit{Bytes: o.Route.MaxBody, Advice: o.Route.TooLarge}
 	}
 	switch {
-	case o.ForPeople() && !strings.HasPrefix(o.Route.Path, "/prs/"): // to cut off or to revoke waits for no proposal
+	case o.ForPeople() && o.Effect == operation.Read:
+	case o.ForPeople() && !strings.HasPrefix(o.Route.Path, "/prs/") && !o.Needs.Gated: // to cut off or to revoke waits for no proposal
 		r.Refused = reject
 	case strings.HasPrefix(o.Route.Path, operation.ToolPath):
 		r.Turns, r.Refused = h.tools, reject
@@ -91,7 +92,7 @@ func formed(form *operation.Form, o operation.Operation, err error) error {
 
 func call(req *handler.Request, o operation.Operation, raw []byte) operation.Call {
 	c := req.Call(raw)
-	if !o.ForPeople() {
+	if !o.ForPeople() || o.Needs.Gated {
 		c.ID = "" // an attempt has its own
 	}
 	return c

@@ -16,6 +16,7 @@ import (
 
 // proposals answers what is asked of proposals.
 type proposals struct {
+	kernel  func() *operation.Kernel
 	records records.Attempts
 	pulls   records.Pulls
 	env     handler.Env
@@ -23,13 +24,13 @@ type proposals struct {
 
 func (h *proposals) operations() []operation.Operation {
 	return []operation.Operation{
-		operation.New(read("list_proposals", "List attempts at proposals, newest first", operation.Route{
+		read(h.kernel, reads("list_proposals", "List attempts at proposals, newest first", operation.Route{
 			Path: "/proposals", ID: "listProposals",
 			Notes: "One entry for each row of the audit about a proposal, however it came in, refusals included. Rows " +
 				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has ended; one " +
 				"that a killed process left has a second entry with the same id, for what settled it.",
 		}), h.list),
-		operation.New(read("get_proposal", "Read a proposal, gate by gate, with its contents", operation.Route{
+		read(h.kernel, reads("get_proposal", "Read a proposal, gate by gate, with its contents", operation.Route{
 			Path: "/proposals/{id}", ID: "getProposal",
 		}), h.get),
 	}

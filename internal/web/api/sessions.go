@@ -25,27 +25,28 @@ type sessionParams struct {
 
 // sessionRoutes answers what is asked of the sessions of agents.
 type sessionRoutes struct {
+	kernel  func() *operation.Kernel
 	records records.Sessions
 	env     handler.Env
 }
 
 func (h *sessionRoutes) operations() []operation.Operation {
 	return []operation.Operation{
-		operation.New(read("list_sessions", "List the sessions of agents, newest first", operation.Route{
+		read(h.kernel, reads("list_sessions", "List the sessions of agents, newest first", operation.Route{
 			Path: "/sessions", ID: "listSessions",
 		}), h.list),
-		operation.New(read("get_session", "Read a session: how it ended, what it did and left", operation.Route{
+		read(h.kernel, reads("get_session", "Read a session: how it ended, what it did and left", operation.Route{
 			Path: "/sessions/{id}", ID: "getSession",
 		}), h.get),
-		operation.New(read("list_session_events", "Read what the agent said and did, oldest first", operation.Route{
+		read(h.kernel, reads("list_session_events", "Read what the agent said and did, oldest first", operation.Route{
 			Path: "/sessions/{id}/events", ID: "listSessionEvents",
 			Notes: "At most 500 events. Ask again with after=next_after, until state is no longer running and no event comes.",
 		}), h.events),
-		operation.New(read("get_session_usage", "Sum the tokens and the cost of sessions, by day and tier", operation.Route{
+		read(h.kernel, reads("get_session_usage", "Sum the tokens and the cost of sessions, by day and tier", operation.Route{
 			Path: "/session-usage", ID: "getSessionUsage",
 			Notes: "A session counts on the day, in UTC, on which it began. The newest day comes first.",
 		}), h.usage),
-		operation.New(read("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
+		read(h.kernel, reads("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
 			Path: "/journal", ID: "listJournal", Notes: "All that is kept: at most 200 entries.",
 		}), h.journal),
 	}

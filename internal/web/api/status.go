@@ -15,6 +15,7 @@ import (
 
 // status says what holds on this server: its providers, its policy, what doctor says, and who the caller is.
 type status struct {
+	kernel   func() *operation.Kernel
 	settings handler.Settings
 	registry *gitprovider.Registry
 	policy   func() (policy.Policy, error)
@@ -23,17 +24,17 @@ type status struct {
 }
 
 func (h *status) operations() []operation.Operation {
-	check := read("check_policy", "Ask whether a tier may change paths, and by which rule", operation.Route{
+	check := reads("check_policy", "Ask whether a tier may change paths, and by which rule", operation.Route{
 		Path: "/policy/check", ID: "checkPolicy", MaxBody: 256 << 10, TooLarge: "ask about fewer paths at once",
 	})
 	check.Route.Method = http.MethodPost
 	return []operation.Operation{
-		operation.New(read("list_providers", "List the providers; none is contacted", operation.Route{
+		read(h.kernel, reads("list_providers", "List the providers; none is contacted", operation.Route{
 			Path: "/providers", ID: "listProviders",
 		}), h.providers),
-		operation.New(read("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}), h.showPolicy),
-		operation.New(check, h.checkPolicy),
-		operation.New(read("get_health", "What would stop a pull request", operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
+		read(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}), h.showPolicy),
+		read(h.kernel, check, h.checkPolicy),
+		read(h.kernel, reads("get_health", "What would stop a pull request", operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
 	}
 }
 
